@@ -1,0 +1,37 @@
+"""The user's own folders: the state of a project, the trust store, the keys.
+
+Everything here lies in the user's space, so a cloned repository can neither bring nor change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+
+def user_space() -> Path:
+    """Return the folder that holds the user's `.ai` (`USER_SPACE`, else the home directory)."""
+    return Path(os.environ.get("USER_SPACE") or os.path.expanduser("~"))
+
+
+def user_ai() -> Path:
+    """Return `${USER_SPACE:-~}/.ai`."""
+    return user_space() / ".ai"
+
+
+def project_digest(root: str) -> str:
+    """Return the first 16 hex digits of SHA-256 over the root's real path: the project's name in the state."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
+
+
+def state_dir(root: str) -> Path:
+    """Return the project's state folder, made private (0700) if it does not exist.
+
+    Raises:
+        OSError: the user's space cannot be written; callers decide what that means for them.
+    """
+    path = user_ai() / "state" / project_digest(root)
+    if not path.is_dir():
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,1 @@
+"""All that a tool may import from the runtime."""

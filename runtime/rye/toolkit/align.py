@@ -1,0 +1,604 @@
+"""Which lines of two versions are the same line: an alignment of bounded work, with hunks where git puts them.
+
+Three steps, each on flags ("this line is changed") for either version, from which the blocks are read at the end:
+
+1. Anchors: lines that occur once in both versions, in the longest order common to both (patience diff), grown over
+   the equal lines around them, and again in each gap.
+2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, runs of
+   4 and 16 lines that occur once serve as anchors, and without those the search is cut where it came furthest.
+3. A hunk among equal lines can stand at several places. It is slid to where `git diff` puts it, which is where a
+   person would: beside a hunk of the other version, else where indentation and blank lines say that a unit begins.
+
+Every step draws on one budget, so that no input takes more than a few steps a line beyond a constant. When it is
+spent, what is left counts as changed, which is never wrong, only less kind.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+
+    Box = tuple[int, int, int, int]
+    """A part of both versions: old start, old end, new start, new end (ends exclusive)."""
+    Pair = tuple[int, int]
+    """An old and a new line that are taken for the same."""
+
+_WHOLE_LINES = 40_000
+"""Up to this size (lines of both versions) the common head and tail take part in the growing of anchors, as in git."""
+
+_MAX_COST = 256
+"""A shortest edit script is looked for up to this many changes from either end."""
+
+_STEPS, _STEPS_PER_LINE = 1_500_000, 6
+"""The budget: a step is one line looked at."""
+
+_SCAN = 100
+"""How far around a frequent line strangers are counted, and how far a hunk is slid (lines)."""
+
+
+class _Budget:
+    """The steps that one alignment may still take."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def take(self, steps: int) -> bool:
+        """Spend `steps`; return whether they were there."""
+        self.left -= steps
+        return self.left >= 0
+
+
+def align(
+    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None] | None = None
+) -> list[tuple[int, int, int]]:
+    """Return the blocks of lines that both versions share, as `(old_start, new_start, length)`.
+
+    Args:
+        old: one token a line (a digest, or the text); any size.
+        new: the same for the other version.
+        indent: the indentation of a new line by its index (see `indentation`), None for a blank one. With it, hunks
+            that could stand at several places stand where git's indent heuristic puts them; without, at the lowest.
+
+    Returns:
+        Blocks strictly increasing on both sides; no two of them touch on both sides.
+    """
+    return _align(old, new, indent, _Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))))
+
+
+def indentation(line: bytes) -> int | None:
+    """Return the width of a line's leading blanks (a tab goes to the next multiple of 8, at most 200), None if blank."""
+    width = 0
+    for byte in line:
+        if byte == 0x20:
+            width += 1
+        elif byte == 0x09:
+            width += 8 - width % 8
+        elif byte not in b"\r\n\v\f":
+            return width
+        if width >= 200:
+            return 200
+    return None
+
+
+def _align(
+    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None] | None, budget: _Budget
+) -> list[tuple[int, int, int]]:
+    gone, came = _changed(old, new, budget)
+    if indent is not None:
+        _settle(old, gone, came, _Splits(len(old), _old_indent(old, new, indent)), budget)
+    else:
+        _settle(old, gone, came, None, budget)
+    _settle(new, came, gone, _Splits(len(new), indent) if indent else None, budget)
+    return _blocks(gone, came)
+
+
+def _blocks(gone: bytearray, came: bytearray) -> list[tuple[int, int, int]]:
+    """Pair the unchanged lines of both versions in their order."""
+    blocks = []
+    i = gone.find(0)
+    j = came.find(0)
+    while i >= 0 and j >= 0:
+        run = min(_end(gone, 1, i) - i, _end(came, 1, j) - j)
+        blocks.append((i, j, run))
+        i = gone.find(0, i + run)
+        j = came.find(0, j + run)
+    return blocks
+
+
+def _end(flags: bytearray, value: int, start: int) -> int:
+    """Return where `value` comes next, or the length."""
+    found = flags.find(value, start)
+    return len(flags) if found < 0 else found
+
+
+# ---- anchors
+
+
+def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: _Budget) -> tuple[bytearray, bytearray]:
+    """Flag the lines of both versions that have no counterpart in the other."""
+    head = tail = 0
+    if len(old) + len(new) > _WHOLE_LINES:
+        head, tail = _common_ends(old, new)
+    ids: dict[Hashable, int] = {}
+    a = [ids.setdefault(token, len(ids)) for token in old[head : len(old) - tail]]
+    b = [ids.setdefault(token, len(ids)) for token in new[head : len(new) - tail]]
+    # What stands in the common ends too is not unique, whatever it is between them.
+    outside = {ids[token] for token in frozenset(ids).intersection(old[:head], )} if head else set()
+    if tail:
+        outside |= {ids[token] for token in frozenset(ids).intersection(old[len(old) - tail :])}
+    gap = _Gap(a, b, budget)
+    gap.match(outside)
+    return (
+        bytearray(head) + gap.gone + bytearray(tail),
+        bytearray(head) + gap.came + bytearray(tail),
+    )
+
+
+def _common_ends(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[int, int]:
+    """Return how many lines the versions share at their head and at their tail."""
+    room = min(len(old), len(new))
+    tail = _common_run(room, lambda at, n: old[len(old) - at - n : len(old) - at] == new[len(new) - at - n : len(new) - at])
+    head = _common_run(room - tail, lambda at, n: old[at : at + n] == new[at : at + n])
+    return head, tail
+
+
+def _common_run(room: int, same: Callable[[int, int], bool]) -> int:
+    """Return the length of a common run; `same(at, n)` compares `n` lines that come after `at` equal ones."""
+    at, stride = 0, 4096
+    while stride:
+        while at + stride <= room and same(at, stride):
+            at += stride
+        stride //= 2
+    return at
+
+
+def _unique_pairs(a: Sequence[int], b: Sequence[int], start: Pair, barred: Collection[int]) -> Iterable[Pair]:
+    """Give the pairs of tokens that occur once in `a` and once in `b`, in the order of `a`, counted from `start`."""
+    in_a, in_b = Counter(a), Counter(b)
+    at_b = dict(zip(b, range(start[1], start[1] + len(b)), strict=True))
+    once = in_b.get
+    return [
+        (i, at_b[token])
+        for i, token in enumerate(a, start[0])
+        if in_a[token] == 1 and once(token) == 1 and token not in barred
+    ]
+
+
+def _longest_chain(pairs: Iterable[Pair]) -> list[Pair]:
+    """Return a longest subsequence of `pairs` (increasing in the first) that increases in the second too."""
+    tops: list[int] = []
+    links: list[tuple[Pair, int]] = []
+    top_links: list[int] = []
+    for pair in pairs:
+        pile = len(tops) if not tops or pair[1] > tops[-1] else bisect_left(tops, pair[1])
+        links.append((pair, top_links[pile - 1] if pile else -1))
+        if pile == len(tops):
+            tops.append(pair[1])
+            top_links.append(len(links) - 1)
+        else:
+            tops[pile] = pair[1]
+            top_links[pile] = len(links) - 1
+    chain = []
+    at = top_links[-1] if top_links else -1
+    while at >= 0:
+        pair, at = links[at]
+        chain.append(pair)
+    chain.reverse()
+    return chain
+
+
+def _grams(a: Sequence[int], b: Sequence[int], doublings: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Return for every line the run of `2 ** doublings` lines that begins there, as an id common to both versions."""
+    for power in range(doublings):
+        ids: dict[Pair, int] = {}
+        reach = 1 << power
+        a, b = (
+            [ids.setdefault(pair, len(ids)) for pair in zip(side, side[reach:], strict=False)] for side in (a, b)
+        )
+    return a, b
+
+
+class _Gap:
+    """Two stretches of interned lines, and the flags of those that found no counterpart."""
+
+    def __init__(self, a: list[int], b: list[int], budget: _Budget) -> None:
+        self.a, self.b, self.budget = a, b, budget
+        self.gone, self.came = bytearray(len(a)), bytearray(len(b))
+
+    def match(self, outside: Collection[int]) -> None:
+        """Match by unique lines, gap within gap, and by the shortest script where there are none."""
+        boxes = [(0, len(self.a), 0, len(self.b))]
+        while boxes:
+            box = boxes.pop()
+            if not self._open(box, _size(box)):
+                continue
+            i0, i1, j0, j1 = box
+            chain = _longest_chain(_unique_pairs(self.a[i0:i1], self.b[j0:j1], (i0, j0), outside))
+            outside = ()
+            if chain:
+                boxes.extend(_between(self.a, self.b, box, chain))
+            else:
+                self._match_repeated(box)
+
+    def _open(self, box: Box, steps: int) -> bool:
+        """Return whether there is something to match in the box, and steps left for it; if not, it is replaced."""
+        i0, i1, j0, j1 = box
+        if i0 < i1 and j0 < j1 and self.budget.take(steps):
+            return True
+        self.gone[i0:i1] = b"\1" * (i1 - i0)
+        self.came[j0:j1] = b"\1" * (j1 - j0)
+        return False
+
+    def _match_repeated(self, box: Box) -> None:
+        """Match lines of which none is unique, or none in common."""
+        i0, i1, j0, j1 = _trim(self.a, self.b, box)
+        in_a, in_b = Counter(self.a[box[0] : box[1]]), Counter(self.b[box[2] : box[3]])
+        rows = _telling(self.a, i0, i1, in_b, box[1] - box[0])
+        cols = _telling(self.b, j0, j1, in_a, box[3] - box[2])
+        core = _Script([self.a[i] for i in rows], [self.b[j] for j in cols], self.budget)
+        core.match()
+        self.gone[i0:i1] = b"\1" * (i1 - i0)
+        self.came[j0:j1] = b"\1" * (j1 - j0)
+        for i, changed in zip(rows, core.gone, strict=True):
+            self.gone[i] = changed
+        for j, changed in zip(cols, core.came, strict=True):
+            self.came[j] = changed
+
+
+def _size(box: Box) -> int:
+    """Return how many lines a box holds."""
+    return box[1] - box[0] + box[3] - box[2]
+
+
+def _trim(a: Sequence[int], b: Sequence[int], box: Box) -> Box:
+    """Take the common head, then the common tail off a box."""
+    i0, i1, j0, j1 = box
+    while i0 < i1 and j0 < j1 and a[i0] == b[j0]:
+        i0 += 1
+        j0 += 1
+    while i0 < i1 and j0 < j1 and a[i1 - 1] == b[j1 - 1]:
+        i1 -= 1
+        j1 -= 1
+    return i0, i1, j0, j1
+
+
+def _between(a: Sequence[int], b: Sequence[int], box: Box, chain: list[Pair]) -> list[Box]:
+    """Grow every anchor over equal lines, upwards first, and return what is left between them."""
+    i, i1, j, j1 = box
+    gaps = []
+    for next_i, next_j in [*chain, (i1, j1)]:
+        top_i, top_j = next_i, next_j
+        if next_i < i1:
+            while top_i > i and top_j > j and a[top_i - 1] == b[top_j - 1]:
+                top_i -= 1
+                top_j -= 1
+        while i < top_i and j < top_j and a[i] == b[j]:
+            i += 1
+            j += 1
+        if i < top_i or j < top_j:
+            gaps.append((i, top_i, j, top_j))
+        i, j = next_i + 1, next_j + 1
+    return gaps
+
+
+def _telling(lines: Sequence[int], start: int, end: int, elsewhere: Counter[int], size: int) -> list[int]:
+    """Return the positions worth matching: neither strangers to the other version nor frequent lines among strangers.
+
+    A brace amid fifty new lines would only be paired with some brace far away.
+    """
+    limit = 1
+    while size:
+        limit, size = limit * 2, size // 4
+    limit = min(limit, 1024)
+    counts = [elsewhere.get(lines[i], 0) for i in range(start, end)]
+    rank = bytearray(0 if not n else 2 if n >= limit else 1 for n in counts)
+    return [start + at for at, r in enumerate(rank) if r == 1 or (r == 2 and not _among_strangers(rank, at))]
+
+
+def _among_strangers(rank: bytearray, at: int) -> bool:
+    """Return whether lines found nowhere (rank 0) surround a frequent one (rank 2) on both sides, in great majority."""
+    above = rank[max(0, at - _SCAN) : at]
+    above = above[above.rfind(1) + 1 :]
+    below = rank[at + 1 : at + 1 + _SCAN]
+    below = below[: _end(below, 1, 0)]
+    strangers = above.count(0), below.count(0)
+    frequent = above.count(2) + below.count(2) + 2
+    return all(strangers) and 3 * frequent < sum(strangers)
+
+
+# ---- shortest edit script
+
+
+class _Script(_Gap):
+    """The shortest edit script between two stretches, as far as the budget goes."""
+
+    def match(self, outside: Collection[int] = ()) -> None:
+        """Divide at the middle of a shortest path, and again in both parts, the smaller first."""
+        boxes = [(0, len(self.a), 0, len(self.b))]
+        barren = len(self.a) + len(self.b) + 1
+        while boxes:
+            box = i0, i1, j0, j1 = _trim(self.a, self.b, boxes.pop())
+            if not self._open(box, 1):
+                continue
+            i, j, surely = _middle(self.a, self.b, box, self.budget)
+            parts = [(i0, i, j0, j), (i, i1, j, j1)]
+            size = _size(box)
+            if not surely and size < barren:
+                if chain := self._rare(box):
+                    parts = _between(self.a, self.b, box, chain)
+                else:
+                    barren = size // 2
+            boxes.extend(sorted(parts, key=_size, reverse=True))
+
+    def _rare(self, box: Box) -> list[Pair]:
+        """Return anchors from runs of 1, 4, or 16 lines that occur once on both sides of the box."""
+        i0, i1, j0, j1 = box
+        for doublings in (0, 2, 4):
+            if not self.budget.take(_size(box)):
+                break
+            a, b = _grams(self.a[i0:i1], self.b[j0:j1], doublings)
+            if chain := _longest_chain(_unique_pairs(a, b, (i0, j0), ())):
+                return chain
+        return []
+
+
+def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: _Budget) -> tuple[int, int, bool]:
+    """Return a point that a shortest path through the box passes, and whether it surely is one.
+
+    Walks from both corners at once, a change further each round, and keeps for every diagonal `i - j` the furthest
+    `i` reached; where the two walks meet, half of the script is behind. On ties a deletion comes before an insertion
+    when walking down. After too many rounds, the point that came furthest is returned.
+    """
+    i0, i1, j0, j1 = box
+    low, high, first, last = i0 - j1, i1 - j0, i0 - j0, i1 - j1
+    limit = max(8, min(_MAX_COST, budget.left // (2 * _size(box))))
+    down, up = [-1] * (2 * limit + 5), [i1 + j1 + 2] * (2 * limit + 5)
+    at_down, at_up = limit + 2 - first, limit + 2 - last
+    down[first + at_down], up[last + at_up] = i0, i1
+    down_min = down_max = first
+    up_min = up_max = last
+    odd = (first - last) % 2 == 1
+    for _ in range(limit):
+        steps = 0
+        down_min += -1 if down_min > low else 1
+        down_max += 1 if down_max < high else -1
+        for k in range(down_max, down_min - 1, -2):
+            left, right = down[k - 1 + at_down], down[k + 1 + at_down]
+            i = start = left + 1 if left >= right else right
+            j = i - k
+            while i < i1 and j < j1 and a[i] == b[j]:
+                i += 1
+                j += 1
+            steps += i - start + 1
+            down[k + at_down] = i
+            if odd and up_min <= k <= up_max and up[k + at_up] <= i:
+                return i, j, True
+        up_min += -1 if up_min > low else 1
+        up_max += 1 if up_max < high else -1
+        for k in range(up_max, up_min - 1, -2):
+            left, right = up[k - 1 + at_up], up[k + 1 + at_up]
+            i = start = left if left < right else right - 1
+            j = i - k
+            while i > i0 and j > j0 and a[i - 1] == b[j - 1]:
+                i -= 1
+                j -= 1
+            steps += start - i + 1
+            up[k + at_up] = i
+            if not odd and down_min <= k <= down_max and i <= down[k + at_down]:
+                return i, j, True
+        if not budget.take(steps):
+            break
+    furthest_down = max(
+        (min(down[k + at_down], i1, j1 + k) * 2 - k, min(down[k + at_down], i1, j1 + k), k)
+        for k in range(down_max, down_min - 1, -2)
+    )
+    furthest_up = min(
+        (max(up[k + at_up], i0, j0 + k) * 2 - k, max(up[k + at_up], i0, j0 + k), k)
+        for k in range(up_max, up_min - 1, -2)
+    )
+    _, i, k = furthest_down if i1 + j1 - furthest_up[0] < furthest_down[0] - i0 - j0 else furthest_up
+    return i, i - k, False
+
+
+# ---- sliding
+
+
+class _Run:
+    """A run of changed lines of one version, empty ones included; between two neighbours stands one unchanged line."""
+
+    __slots__ = ("end", "flags", "start")
+
+    def __init__(self, flags: bytearray) -> None:
+        self.flags = flags
+        self.start = 0
+        self.end = _end(flags, 0, 0)
+
+    def previous(self) -> None:
+        """Go to the run above the unchanged line that stands above."""
+        self.end = self.start - 1
+        self.start = self.flags.rfind(0, 0, self.end) + 1
+
+    def next(self) -> None:
+        """Go to the run below the unchanged line that stands below."""
+        self.start = self.end + 1
+        self.end = _end(self.flags, 0, self.start)
+
+    def skip(self, unchanged: int) -> None:
+        """Go down over that many unchanged lines."""
+        at = self.end
+        while unchanged:
+            stretch = min(unchanged, _end(self.flags, 1, at) - at)
+            unchanged -= stretch
+            at += stretch
+            self.start, self.end = at, _end(self.flags, 0, at)
+            at = self.end
+
+
+class _Hunk(_Run):
+    """A run that slides over equal lines, and swallows the runs it comes to touch."""
+
+    __slots__ = ("beside", "lines")
+
+    def __init__(self, lines: Sequence[Hashable], flags: bytearray, beside: _Run) -> None:
+        super().__init__(flags)
+        self.lines = lines
+        self.beside = beside
+
+    def up(self) -> bool:
+        """Slide one line up, if the lines allow it."""
+        if not self.start or self.lines[self.start - 1] != self.lines[self.end - 1]:
+            return False
+        self.flags[self.start - 1], self.flags[self.end - 1] = 1, 0
+        self.end -= 1
+        self.start = self.flags.rfind(0, 0, self.start) + 1
+        self.beside.previous()
+        return True
+
+    def down(self) -> bool:
+        """Slide one line down, if the lines allow it."""
+        if self.end == len(self.lines) or self.lines[self.start] != self.lines[self.end]:
+            return False
+        self.flags[self.start], self.flags[self.end] = 0, 1
+        self.start += 1
+        self.end = _end(self.flags, 0, self.end)
+        self.beside.next()
+        return True
+
+
+def _settle(
+    lines: Sequence[Hashable], flags: bytearray, other: bytearray, splits: _Splits | None, budget: _Budget
+) -> None:
+    """Slide every hunk of one version to its place."""
+    hunk = _Hunk(lines, flags, _Run(other))
+    while budget.left > 0:
+        if hunk.start < hunk.end:
+            _place(hunk, splits, budget)
+        following = flags.find(1, hunk.end)
+        if following < 0:
+            return
+        hunk.beside.skip(following - hunk.end)
+        hunk.start, hunk.end = following, _end(flags, 0, following)
+
+
+def _place(hunk: _Hunk, splits: _Splits | None, budget: _Budget) -> None:
+    """Slide a hunk as far down as it goes, then back up to the best place on its way."""
+    size, highest, beside = 0, 0, -1
+    while size != hunk.end - hunk.start:
+        size, beside = hunk.end - hunk.start, -1
+        while budget.take(1) and hunk.up():
+            pass
+        highest = hunk.end
+        while True:
+            if hunk.beside.start < hunk.beside.end:
+                beside = hunk.end
+            if not (budget.take(1) and hunk.down()):
+                break
+    if beside >= 0:
+        best = beside
+    elif splits is not None and highest < hunk.end:
+        best = splits.best(max(highest, hunk.end - size - 1, hunk.end - _SCAN), hunk.end, size)
+    else:
+        return
+    while hunk.end > best and hunk.up():
+        pass
+
+
+class _Split(NamedTuple):
+    """What a reader sees between two lines; indentation -1 means that there is no such line."""
+
+    indent: int
+    """Of the line below, or -1 if it is blank."""
+    blank_above: int
+    indent_above: int
+    """Of the nearest line above that is not blank."""
+    blank_below: int
+    """Blank lines after the line below."""
+    indent_below: int
+    """Of the nearest line after it that is not blank."""
+    at_end: bool
+
+    def depth(self) -> int:
+        """Return the indentation of what begins here."""
+        return self.indent if self.indent >= 0 else self.indent_below
+
+    def penalty(self) -> int:
+        """Return how unlikely a unit begins or ends here; the weights are those that git found by hand-rated diffs."""
+        blank = self.blank_above + (1 + self.blank_below if self.indent < 0 else 0)
+        blank_after = 1 + self.blank_below if self.indent < 0 else 0
+        cost = 6 * blank_after - 30 * blank
+        if self.indent_above < 0 and not self.blank_above:
+            cost += 1
+        if self.at_end:
+            cost += 21
+        depth, above = self.depth(), self.indent_above
+        if depth < 0 or above < 0 or depth == above:
+            return cost
+        if depth > above:
+            return cost + (10 if blank else -4)
+        if self.indent_below > depth:
+            return cost + (17 if blank else 24)
+        return cost + (17 if blank else 23)
+
+
+class _Splits:
+    """Chooses among the places of a hunk by what begins and ends there."""
+
+    def __init__(self, size: int, indent: Callable[[int], int | None]) -> None:
+        self.size = size
+        self.indent = indent
+
+    def best(self, highest: int, lowest: int, hunk_size: int) -> int:
+        """Return the best end for a hunk of `hunk_size` lines; among equals the lowest."""
+        best, best_splits = lowest, self._pair(lowest, hunk_size)
+        for end in range(lowest - 1, highest - 1, -1):
+            splits = self._pair(end, hunk_size)
+            if _compare(splits, best_splits) < 0:
+                best, best_splits = end, splits
+        return best
+
+    def _pair(self, end: int, hunk_size: int) -> tuple[int, int]:
+        """Return depth and penalty, each summed over the two splits of a hunk that ends at `end`."""
+        splits = self._at(end), self._at(end - hunk_size)
+        return sum(split.depth() for split in splits), sum(split.penalty() for split in splits)
+
+    def _at(self, at: int) -> _Split:
+        """Look at the place above line `at`."""
+        indent = self.indent(at) if at < self.size else None
+        above = self._look(range(at - 1, -1, -1))
+        below = self._look(range(at + 1, self.size))
+        return _Split(-1 if indent is None else indent, *above, *below, at >= self.size)
+
+    def _look(self, indexes: range) -> tuple[int, int]:
+        """Return how many blank lines come first (20 end the search, at depth 0), and the indentation after them."""
+        for blank, index in enumerate(indexes[:20]):
+            indent = self.indent(index)
+            if indent is not None:
+                return blank, indent
+        return (20, 0) if len(indexes) >= 20 else (len(indexes), -1)
+
+
+def _compare(left: tuple[int, int], right: tuple[int, int]) -> int:
+    """Return below, at or above zero as `left` is a better, equal or worse place than `right`."""
+    deeper = (left[0] > right[0]) - (left[0] < right[0])
+    return 60 * deeper + left[1] - right[1]
+
+
+def _old_indent(
+    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None]
+) -> Callable[[int], int | None]:
+    """Return the indentation of old lines, known from equal new lines only; of others it is taken to be 0."""
+    places: dict[Hashable, int] = {}
+
+    def old_indent(index: int) -> int | None:
+        if not places:
+            places.update(zip(new, range(len(new)), strict=True))
+        place = places.get(old[index])
+        return 0 if place is None else indent(place)
+
+    return old_indent

@@ -1,0 +1,176 @@
+"""Where line indexes and locks live: the project's `.ai/cache`, or the user's state folder where that cannot be written.
+
+A clone can bring its own `.ai/cache`. So it is opened beneath the root through no symbolic link, and what lies in it
+is data to be checked, never an order.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import random
+import secrets
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from rye import state
+from rye.errors import WorkspaceError
+from rye.toolkit.output import deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rye.toolkit.workspace import Workspace
+
+_DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_WAIT = 60.0
+
+
+def name_of(path: bytes) -> str:
+    """Return the cache's name for a file: the first 16 hex digits of SHA-256 over its project-relative path."""
+    return hashlib.sha256(path).hexdigest()[:16]
+
+
+@contextmanager
+def folder(ws: Workspace, *parts: str) -> Iterator[int]:
+    """Hold open a folder of the cache, made if missing: in the project, else in the user's state folder.
+
+    Raises:
+        WorkspaceError: `cache_unwritable` when neither can be written.
+    """
+    fd = _in_project(ws, parts)
+    if fd is None:
+        fd = _in_state(ws, parts)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
+    try:
+        fd = _descend(os.dup(ws.fd), (".ai", "cache", *parts))
+    except OSError:
+        return None
+    # Root passes every permission check, so a read-only mount shows only here.
+    if os.access(".", os.W_OK, dir_fd=fd):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
+    try:
+        base = os.open(state.state_dir(ws.root), _DIR)
+        return _descend(base, ("cache", *parts))
+    except OSError as err:
+        raise WorkspaceError(
+            "cache_unwritable", f"Neither the project's .ai/cache nor the user's state folder can be written ({err.strerror}).",
+            "Make one of them writable, or set USER_SPACE to a folder that is.",
+        ) from None  # fmt: skip
+
+
+def _descend(fd: int, parts: tuple[str, ...]) -> int:
+    """Open (and make) nested folders below `fd`, which is consumed, following no link."""
+    for part in parts:
+        try:
+            try:
+                below = os.open(part, _DIR, dir_fd=fd)
+            except FileNotFoundError:
+                _make(part, fd)
+                below = os.open(part, _DIR, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = below
+    return fd
+
+
+def _make(part: str, dir_fd: int) -> None:
+    try:
+        os.mkdir(part, dir_fd=dir_fd)
+    except FileExistsError:
+        return
+    if part == "cache":
+        below = os.open(part, _DIR, dir_fd=dir_fd)
+        try:
+            write(below, ".gitignore", b"*\n")
+        finally:
+            os.close(below)
+
+
+def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None:
+    """Return a cache file's bytes; None when it is missing, no regular file, or larger than `limit`."""
+    import stat
+
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError:
+        return None
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+            return None
+        data = os.read(fd, info.st_size + 1)
+        while len(data) < info.st_size and (more := os.read(fd, info.st_size)):
+            data += more
+        return data
+    finally:
+        os.close(fd)
+
+
+def write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
+    """Replace a cache file in one step. Not made durable: what is lost here heals."""
+    temporary = f".{name}.{secrets.token_hex(4)}"
+    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=dir_fd)
+    try:
+        try:
+            for chunk in [data] if isinstance(data, bytes) else data:
+                view = memoryview(chunk)
+                while view:
+                    view = view[os.write(fd, view) :]
+        finally:
+            os.close(fd)
+        os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    except BaseException:
+        os.unlink(temporary, dir_fd=dir_fd)
+        raise
+
+
+@contextmanager
+def locked(ws: Workspace, *paths: bytes, wait: bool = True) -> Iterator[None]:
+    """Hold the locks of some files (physical project-relative paths) across processes and threads.
+
+    Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
+
+    Raises:
+        WorkspaceError: `locked` when others hold one for longer than the call may take, at most 60 s.
+        DeadlineError: the call's time is up.
+    """
+    wanted = sorted({name_of(path)[:2] for path in paths})
+    with ExitStack() as stack:
+        base = stack.enter_context(folder(ws, "locks"))
+        for name in wanted:
+            fd = os.open(f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=base)
+            stack.callback(os.close, fd)
+            _take(fd, min(_MAX_WAIT, deadline().remaining()) if wait else 0.0)
+        yield
+
+
+def _take(fd: int, patience: float) -> None:
+    end = time.monotonic() + patience
+    pause = 0.000_5
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            deadline().check()
+            if time.monotonic() > end:
+                raise WorkspaceError(
+                    "locked", "Another call has held this file's lock for too long.", "Try again in a moment."
+                ) from None
+        # Jitter keeps waiters from meeting in step.
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
+        pause = min(pause * 2, 0.01)

@@ -1,0 +1,208 @@
+r"""Splicing line ranges: pure functions from a text and what shall change to the exact bytes, and to a diff.
+
+Every byte outside the given splices is the same afterwards. The only exceptions follow from the format of text itself: a
+last line without a newline gains one when lines are put behind it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from rye.toolkit.align import align
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rye.toolkit.encoding import Encoding
+    from rye.toolkit.text import Text
+
+Newline = Literal["keep", "lf", "crlf"]
+FinalNewline = Literal["keep", "add", "remove"]
+CONTEXT = 3
+
+
+class Splice(NamedTuple):
+    """Raw lines [start, stop) of a text become `lines` (raw, terminators included)."""
+
+    start: int
+    stop: int
+    lines: list[bytes]
+
+
+def terminated(text: Text, start: int, stop: int, bodies: Sequence[bytes], newline: Newline = "keep") -> Splice:
+    """Return the splice that puts `bodies` in place of lines [start, stop), each with a terminator.
+
+    With "keep", a new line takes the terminator of the line it replaces, further ones that of the line before them.
+    """
+    code = text.encoding
+    if newline != "keep":
+        ending = code.newline if newline == "lf" else code.crlf
+        return Splice(start, stop, [body + ending for body in bodies])
+    old = [code.terminator(line) for line in text.lines(start, stop)]
+    last = _neighbour(text, start, old)
+    out: list[bytes] = []
+    for at, body in enumerate(bodies):
+        if at < len(old) and old[at]:
+            last = old[at]
+        out.append(body + last)
+    return Splice(start, stop, out)
+
+
+def _neighbour(text: Text, start: int, old: list[bytes]) -> bytes:
+    """Return the terminator that lines around `start` have; a lone line's file ends lines with LF."""
+    code = text.encoding
+    around = [*old, *(code.terminator(line) for line in reversed(text.lines(max(0, start - 1), start)))]
+    around += [code.terminator(line) for line in text.lines(start + len(old), start + len(old) + 1)]
+    return next((ending for ending in around if ending), None) or dominant(text)
+
+
+def dominant(text: Text) -> bytes:
+    """Return the commonest terminator of the text's first 256 lines, LF where there is none."""
+    counts = Counter(text.encoding.terminator(line) for line in text.lines(0, 256))
+    counts.pop(b"", None)
+    return counts.most_common(1)[0][0] if counts else text.encoding.newline
+
+
+def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep") -> list[Splice]:
+    """Return the splices with the end of the file put right.
+
+    Args:
+        text: the text before.
+        splices: ascending and apart; every new line has a terminator.
+        final: "keep" leaves untouched lines alone and gives a new last line a newline if the old last line had one.
+
+    Returns:
+        Ascending splices; joined with the untouched lines they make the new file.
+    """
+    out = [splice for splice in splices if splice.stop > splice.start or splice.lines]
+    code, count = text.encoding, text.count
+    tail = text.lines(count - 1, count)
+    open_end = bool(tail) and not code.terminator(tail[0])
+    if out and out[-1].start == count and open_end and out[-1].lines:
+        glued = tail[0] + _neighbour(text, count - 1, [])
+        if len(out) > 1 and out[-2].stop == count:
+            out[-2:] = [Splice(out[-2].start, count, [*out[-2].lines, *out[-1].lines])]
+        else:
+            out[-1] = Splice(count - 1, count, [glued, *out[-1].lines])
+    return _end(text, out, final, open_end=open_end)
+
+
+def _end(text: Text, splices: list[Splice], final: FinalNewline, *, open_end: bool) -> list[Splice]:
+    """Decide whether the file's last line, new or old, ends in a newline."""
+    code, count = text.encoding, text.count
+    at = len(splices) - 1
+    reach = count
+    # Deletions at the end uncover an earlier line.
+    while at >= 0 and splices[at].stop == reach and not splices[at].lines:
+        reach = splices[at].start
+        at -= 1
+    if at >= 0 and splices[at].stop == reach:
+        new = splices[at].lines
+        wants = (not open_end) if final == "keep" else final == "add"
+        if not wants:
+            splices[at] = splices[at]._replace(lines=[*new[:-1], code.body(new[-1])])
+        return splices
+    if final == "keep" or reach == 0:
+        return splices
+    line = text.lines(reach - 1, reach)[0]
+    body = code.body(line)
+    wanted = body + (code.terminator(line) or _neighbour(text, reach - 1, [])) if final == "add" else body
+    if wanted != line:
+        splices.insert(at + 1, Splice(reach - 1, reach, [wanted]))
+    return splices
+
+
+def refine(text: Text, splices: Sequence[Splice], key: Callable[[bytes], bytes] | None = None) -> list[Splice]:
+    """Return the smallest splices of the same effect; with `key`, lines of equal key count as unchanged."""
+    out: list[Splice] = []
+    for splice in splices:
+        old = text.lines(splice.start, splice.stop)
+        a, b = (old, splice.lines) if key is None else ([key(x) for x in old], [key(x) for x in splice.lines])
+        at = made = 0
+        for i, j, length in [*align(a, b), (len(a), len(b), 0)]:
+            if i > at or j > made:
+                out.append(Splice(splice.start + at, splice.start + i, splice.lines[made:j]))
+            at, made = i + length, j + length
+    return out
+
+
+def render(text: Text, splices: Sequence[Splice]) -> bytes:
+    """Return the new content of the whole file."""
+    pieces: list[bytes] = []
+    at = 0
+    for splice in splices:
+        pieces += [text.slice(at, text.offset(splice.start)), *splice.lines]
+        at = text.offset(splice.stop)
+    pieces.append(text.slice(at, text.size))
+    return b"".join(pieces)
+
+
+def converted(text: Text, splices: Sequence[Splice], to: Literal["lf", "crlf"]) -> list[Splice]:
+    """Return one splice over the whole text that also gives every terminated line the terminator `to`."""
+    code = text.encoding
+    ending = code.newline if to == "lf" else code.crlf
+    lines: list[bytes] = []
+    at = 0
+    for splice in [*splices, Splice(text.count, text.count, [])]:
+        lines += [*text.lines(at, splice.start), *splice.lines]
+        at = splice.stop
+    return [Splice(0, text.count, [code.body(x) + ending if code.terminator(x) else x for x in lines])]
+
+
+def reversed_splices(splices: Sequence[tuple[int, int, Sequence[bytes]]]) -> list[Splice]:
+    """Return the splices that undo: each (start, lines added, raw lines removed), start in the old text's numbering."""
+    out: list[Splice] = []
+    shift = 0
+    for start, added, removed in splices:
+        out.append(Splice(start + shift, start + shift + added, list(removed)))
+        shift += added - len(removed)
+    return out
+
+
+def unified_diff(path: str, text: Text, splices: Sequence[Splice], *, created: bool = False) -> list[str]:
+    """Return the lines of a unified diff of refined splices; a change of terminator alone is made visible."""
+    out = ["--- /dev/null" if created else f"--- a/{path}", f"+++ b/{path}"]
+    shift = 0
+    for group in _groups(splices):
+        low, high = max(0, group[0].start - CONTEXT), min(text.count, group[-1].stop + CONTEXT)
+        grown = sum(len(s.lines) - (s.stop - s.start) for s in group)
+        out.append(f"@@ -{_span(low, high - low)} +{_span(low + shift, high - low + grown)} @@")
+        at = low
+        for splice in group:
+            out += _signed(" ", text.lines(at, splice.start), text.encoding)
+            out += _changed(text.lines(splice.start, splice.stop), splice.lines, text.encoding)
+            at = splice.stop
+        out += _signed(" ", text.lines(at, high), text.encoding)
+        shift += grown
+    return out
+
+
+def _span(start: int, count: int) -> str:
+    return f"{start + (count > 0)},{count}"
+
+
+def _groups(splices: Sequence[Splice]) -> list[list[Splice]]:
+    groups: list[list[Splice]] = []
+    for splice in splices:
+        if groups and splice.start - groups[-1][-1].stop <= 2 * CONTEXT:
+            groups[-1].append(splice)
+        else:
+            groups.append([splice])
+    return groups
+
+
+def _changed(old: list[bytes], new: list[bytes], code: Encoding) -> list[str]:
+    reveal = [code.body(line) for line in old] == [code.body(line) for line in new]
+    return [*_signed("-", old, code, reveal=reveal), *_signed("+", new, code, reveal=reveal)]
+
+
+def _signed(sign: str, lines: list[bytes], code: Encoding, *, reveal: bool = False) -> list[str]:
+    out: list[str] = []
+    for line in lines:
+        ending = code.terminator(line)
+        mark = (" [CRLF]" if ending == code.crlf else " [LF]") if reveal and ending else ""
+        out.append(sign + code.show(line) + mark)
+        if not ending:
+            out.append("\\ No newline at end of file")
+    return out

@@ -1,0 +1,179 @@
+"""Which encoding a file's bytes are in, how one line of it is shown, and how new text is put into it."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+from rye.errors import EditError, UsageError, WorkspaceError
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8", b"\n"),
+    # Before UTF-16, whose little-endian mark is a prefix of this one.
+    (codecs.BOM_UTF32_LE, "utf-32-le", b"\n\0\0\0"),
+    (codecs.BOM_UTF32_BE, "utf-32-be", b"\0\0\0\n"),
+    (codecs.BOM_UTF16_LE, "utf-16-le", b"\n\0"),
+    (codecs.BOM_UTF16_BE, "utf-16-be", b"\0\n"),
+)
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "PNG image"), (b"\xff\xd8\xff", "JPEG image"), (b"GIF8", "GIF image"), (b"%PDF-", "PDF document"),
+    (b"PK\x03\x04", "ZIP archive"), (b"\x1f\x8b", "gzip data"), (b"BZh", "bzip2 data"), (b"\xfd7zXZ\0", "xz data"),
+    (b"\x28\xb5\x2f\xfd", "zstd data"), (b"\x7fELF", "ELF program"), (b"SQLite format 3\0", "SQLite database"),
+    (b"\0asm", "WebAssembly module"), (b"RIFF", "RIFF media"), (b"OggS", "Ogg media"), (b"\xca\xfe\xba\xbe", "Java class"),
+)  # fmt: skip
+_SNIFF = 8_192
+_SAMPLE = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    r"""How a file's text is encoded.
+
+    Attributes:
+        name: Python codec name.
+        bom: the byte order mark that the file begins with, kept untouched.
+        newline: the bytes of `"\n"`; its length is the unit at which they are looked for.
+        certain: False when bytes do not decode and no encoding was given or found: they are carried through, and new
+            text must be ASCII.
+    """
+
+    name: str = "utf-8"
+    bom: bytes = b""
+    newline: bytes = b"\n"
+    certain: bool = True
+
+    @property
+    def crlf(self) -> bytes:
+        r"""Return the bytes of `"\r\n"`."""
+        return "\r\n".encode(self.name) if len(self.newline) > 1 else b"\r\n"
+
+    @property
+    def label(self) -> str:
+        """Return the name for results: the codec, `+bom` where a mark stands, `?` where bytes did not decode."""
+        return self.name + ("+bom" if self.bom else "") + ("" if self.certain else "?")
+
+    def body(self, line: bytes) -> bytes:
+        """Return a raw line without its terminator."""
+        if not line.endswith(self.newline):
+            return line
+        crlf = self.crlf
+        return line[: -len(crlf)] if line.endswith(crlf) else line[: -len(self.newline)]
+
+    def terminator(self, line: bytes) -> bytes:
+        """Return a raw line's terminator, empty for a last line without one."""
+        return line[len(self.body(line)) :]
+
+    def key(self, line: bytes) -> bytes:
+        """Return what identifies the line's text: UTF-8 where it decodes, else its raw bytes, without terminator."""
+        body = self.body(line)
+        if self.name == "utf-8":
+            return body
+        try:
+            return body.decode(self.name).encode()
+        except UnicodeError:
+            return body
+
+    def show(self, line: bytes) -> str:
+        r"""Return the line's text for display; bytes that do not decode show as `\xHH`."""
+        return self.body(line).decode(self.name, "backslashreplace")
+
+    def encode(self, text: str) -> bytes:
+        """Return new text in this encoding.
+
+        Raises:
+            EditError: `unencodable`, naming the first character that the file cannot hold.
+        """
+        try:
+            if "\0" in text:
+                raise UnicodeEncodeError(self.name, text, text.index("\0"), text.index("\0") + 1, "NUL")
+            return text.encode(self.name if self.certain else "ascii")
+        except UnicodeEncodeError as err:
+            char = text[err.start]
+            raise EditError(
+                "unencodable",
+                f"The file's encoding ({self.label}) cannot hold the character {char!r} (U+{ord(char):04X}) at position "
+                f"{err.start + 1} of the new text. Nothing was written.",
+                "Replace that character, or give encoding= when the file's encoding was not recognised.",
+            ) from None
+
+
+UTF8 = Encoding()
+
+
+def detect(data: bytes, declared: str | None = None) -> Encoding:
+    """Return the encoding of a file's content.
+
+    A byte order mark decides; then `declared`; then UTF-8 if all bytes decode; then what a detection library is sure of;
+    else UTF-8 that is not certain.
+
+    Raises:
+        WorkspaceError: `binary_file`, with type and size.
+        UsageError: `unknown_encoding`, for a name that is no text encoding with one-byte newlines.
+    """
+    for bom, name, newline in _BOMS:
+        if data.startswith(bom):
+            return Encoding(name, bom, newline)
+    if declared is not None:
+        return _declared(declared)
+    if b"\0" in data[:_SNIFF] or _kind(data):
+        raise binary(data)
+    if data.isascii() or _decodes(data, "utf-8"):
+        return UTF8
+    return _detected(data) or Encoding(certain=False)
+
+
+def _declared(name: str) -> Encoding:
+    try:
+        codec = codecs.lookup(name)
+        newline = "\n".encode(codec.name)
+        if codec.name in ("utf-16", "utf-32"):
+            raise LookupError
+        if len(newline) > 1 or newline == b"\n":
+            return Encoding("utf-8" if codec.name == "utf-8-sig" else codec.name, newline=newline)
+    except (LookupError, UnicodeError):
+        pass
+    raise UsageError(
+        "unknown_encoding", f"Not a text encoding that can be edited by lines: {name}.",
+        "Give a codec name such as latin-1, cp1252, shift_jis, gb18030 or utf-16-le.",
+    )  # fmt: skip
+
+
+def _decodes(data: bytes, name: str) -> bool:
+    decoder = codecs.getincrementaldecoder(name)()
+    try:
+        # In pieces: the whole text of a large file would cost several times its size.
+        for at in range(0, len(data), _SAMPLE):
+            decoder.decode(data[at : at + _SAMPLE])
+        decoder.decode(b"", final=True)
+    except UnicodeError:
+        return False
+    return True
+
+
+def _detected(data: bytes) -> Encoding | None:
+    """Ask the detection library; believed only when it found no mess and every rival reads the same text."""
+    from charset_normalizer import from_bytes
+
+    sample = data[: data.rfind(b"\n", 0, _SAMPLE) + 1] if len(data) > _SAMPLE else data
+    matches = from_bytes(sample)
+    best = matches.best()
+    if best is None or best.chaos > 0 or best.coherence < 0.5 or len(sample) < 64:
+        return None
+    text = str(best)
+    rivals = [m for m in matches if m.chaos <= best.chaos and m.coherence >= best.coherence - 0.1]
+    if any(str(m) != text for m in rivals) or not _decodes(data, best.encoding):
+        return None
+    return Encoding(best.encoding) if "\n".encode(best.encoding) == b"\n" else None
+
+
+def _kind(data: bytes) -> str | None:
+    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
+
+
+def binary(data: bytes) -> WorkspaceError:
+    """Return the refusal of a file that is not text."""
+    kind = _kind(data) or "unknown type, contains NUL bytes"
+    return WorkspaceError(
+        "binary_file", f"Binary file ({kind}, {len(data):,} bytes); it has no lines to read or edit.",
+        'Use rye/bash/bash to inspect it; for UTF-16 without a byte order mark give encoding="utf-16-le".',
+    )  # fmt: skip

@@ -1,0 +1,282 @@
+"""Every change that file tools make, landed safely and recorded so that it can be undone.
+
+An entry is one JSON file, `<state>/journal/<id>.json` (0600): the time, the tool, the path, the digests before and after, and
+the splices with the raw lines removed and added and their IDs. Before the file is touched the entry stands as
+`<state>/journal/pending/<id>.json`; so the next call after a crash can tell whether the change landed, complete or drop
+the entry, and remove the temporary file it names. What a shell command changes is not recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+import zlib
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rye import state
+from rye.errors import EditError, WorkspaceError
+from rye.toolkit import cache, config
+from rye.toolkit.replace import digest_of, is_temporary, remove, replace, temporary_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rye.toolkit.workspace import Place, Workspace
+
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One splice of an entry, in the numbering of the text before.
+
+    Attributes:
+        start: first line (from 0).
+        removed, added: raw lines, terminators included.
+        removed_ids, added_ids: their IDs, None where a line had none.
+        after_id, before_id: the IDs of the lines around, None at the ends of the file.
+    """
+
+    start: int
+    removed: list[bytes]
+    added: list[bytes]
+    removed_ids: list[str | None] = field(default_factory=list)
+    added_ids: list[str | None] = field(default_factory=list)
+    after_id: str | None = None
+    before_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One change of one file. `before` or `after` is None where the file did not exist. `encoding` is a codec name."""
+
+    id: str
+    time: float
+    tool: str
+    path: str
+    before: str | None
+    after: str | None
+    encoding: str
+    splices: list[Recorded]
+    undoes: str | None = None
+    temporary: str = ""
+
+
+def new_entry(tool: str, path: str, before: str | None, after: str | None, encoding: str, splices: list[Recorded]) -> Entry:
+    """Return an entry with a fresh ID (ordered by time)."""
+    now = time.time()
+    return Entry(f"{int(now * 1000):011x}{secrets.token_hex(2)}", now, tool, path, before, after, encoding, splices)
+
+
+def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
+    """Put `data` in place of what stands there (None: delete the file), recording the entry around it.
+
+    The caller holds the file's lock. `entry.before` is the digest that must still stand there.
+
+    Returns:
+        Warnings for the caller's result.
+
+    Raises:
+        WorkspaceError: see `rye.toolkit.replace`; nothing was written.
+        DeadlineError: the call's time is up; nothing was written.
+    """
+    warnings = []
+    if place.stat is not None and place.stat.st_nlink > 1:
+        warnings.append(
+            f"{place.shown} had {place.stat.st_nlink} hard links; this one now holds the new content, the others the old."
+        )
+    temporary = temporary_name()
+    pending = _begin(ws, entry, temporary.decode())
+    if pending is None:
+        warnings.append("Not recorded for undo: the change is too large for the journal or the state folder cannot be written.")
+    try:
+        if data is None:
+            remove(place, entry.before or "", temporary)
+        else:
+            replace(place, data, entry.before, temporary)
+    except BaseException:
+        if pending is not None:
+            pending.unlink(missing_ok=True)
+        raise
+    if pending is not None:
+        _finish(pending)
+        _trim(pending.parent.parent)
+    return warnings
+
+
+def _folder(ws: Workspace) -> Path:
+    return state.state_dir(ws.root) / "journal"
+
+
+def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
+    """Write the entry as pending; None where it cannot or should not be kept."""
+    try:
+        folder = _folder(ws) / "pending"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data = _pack(entry, temporary)
+        if len(data) > config.number("journal.max_bytes") // 2:
+            data = _pack(_emptied(entry), temporary)
+        path = folder / f"{entry.id}.json"
+        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+    except OSError:
+        return None
+    return path
+
+
+def _emptied(entry: Entry) -> Entry:
+    from dataclasses import replace as changed
+
+    return changed(entry, splices=[])
+
+
+def _finish(pending: Path) -> None:
+    pending.rename(pending.parent.parent / pending.name)
+
+
+def _pack(entry: Entry, temporary: str) -> bytes:
+    record = asdict(entry)
+    record["temporary"] = temporary
+    for splice in record["splices"]:
+        for side in ("removed", "added"):
+            splice[side] = [line.decode("utf-8", "surrogateescape") for line in splice[side]]
+    text = json.dumps(record, separators=(",", ":")).encode("ascii")
+    return zlib.compress(text, 1) if len(text) > 4_096 else text
+
+
+def _unpack(data: bytes) -> Entry:
+    record: dict[str, Any] = json.loads(data if data.startswith(b"{") else zlib.decompress(data))
+    for splice in record["splices"]:
+        for side in ("removed", "added"):
+            splice[side] = [line.encode("utf-8", "surrogateescape") for line in splice[side]]
+    record["splices"] = [Recorded(**splice) for splice in record["splices"]]
+    return Entry(**record)
+
+
+def _load(path: Path) -> Entry | None:
+    try:
+        return _unpack(path.read_bytes())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        return None
+
+
+def entries(ws: Workspace) -> Iterator[Entry]:
+    """Yield the recorded changes, newest first; unreadable files are passed over."""
+    try:
+        names = sorted((_folder(ws)).glob("*.json"), reverse=True)
+    except OSError:
+        return
+    for path in names:
+        entry = _load(path)
+        if entry is not None:
+            yield entry
+
+
+def find(ws: Workspace, entry_id: str) -> Entry:
+    """Return one entry.
+
+    Raises:
+        EditError: `unknown_entry`.
+    """
+    if entry_id.isalnum():
+        entry = _load(_folder(ws) / f"{entry_id}.json")
+        if entry is not None:
+            return entry
+    raise EditError(
+        "unknown_entry", f"There is no change {entry_id!r} in this project's journal.", "Call undo(list=true) to see them."
+    )
+
+
+def _trim(folder: Path) -> None:
+    """Drop the oldest entries beyond the configured bytes and age."""
+    limit = config.number("journal.max_bytes")
+    oldest = time.time() - config.number("journal.max_age_days") * _DAY
+    total = 0
+    with os.scandir(folder) as listing:
+        found = [(entry.name, entry.stat()) for entry in listing if entry.name.endswith(".json")]
+    for name, info in sorted(found, reverse=True):
+        total += info.st_size
+        if total > limit or info.st_mtime < oldest:
+            (folder / name).unlink(missing_ok=True)
+
+
+def recover(ws: Workspace) -> None:
+    """Settle changes that a crash left pending; called before every change and before undo.
+
+    An entry whose file another process holds locked is left alone: it is at work.
+    """
+    try:
+        pending = list((_folder(ws) / "pending").glob("*.json"))
+    except OSError:
+        return
+    for path in pending:
+        entry = _load(path)
+        if entry is None:
+            _drop_if_old(path)
+            continue
+        try:
+            _settle(ws, path, entry)
+        except WorkspaceError as err:
+            if err.code == "file_not_found":
+                # Its folder is gone, and the temporary file with it.
+                path.unlink(missing_ok=True)
+        except OSError:
+            continue
+
+
+def _drop_if_old(path: Path) -> None:
+    """A record cut short by a crash: the change had not begun. Another process may be writing it just now."""
+    try:
+        if time.time() - path.stat().st_mtime > 60:
+            path.unlink(missing_ok=True)
+    except OSError:
+        return
+
+
+def _settle(ws: Workspace, path: Path, entry: Entry) -> None:
+    from rye.toolkit import names
+
+    with cache.locked(ws, names.parse(entry.path), wait=False):
+        if not path.exists():
+            return
+        temporary = entry.temporary.encode()
+        if not is_temporary(temporary):
+            path.unlink(missing_ok=True)
+            return
+        landed = _landed(ws, entry, temporary)
+        with ws.place(entry.path) as place:
+            try:
+                os.unlink(temporary, dir_fd=place.dir_fd)
+            except FileNotFoundError:
+                pass
+        if landed:
+            _finish(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _landed(ws: Workspace, entry: Entry, temporary: bytes) -> bool:
+    """Tell whether the change took effect: the new content stands there, or the old one was displaced."""
+    try:
+        with ws.file(entry.path) as file:
+            now = digest_of(file.read())
+    except WorkspaceError as err:
+        if err.code != "file_not_found":
+            raise
+        now = None
+    if now == entry.after:
+        return True
+    if now == entry.before or entry.before is None:
+        return False
+    with ws.place(entry.path) as place:
+        try:
+            fd = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.dir_fd)
+        except OSError:
+            return False
+        with os.fdopen(fd, "rb") as file_:
+            return digest_of(file_.read()) == entry.before

@@ -1,0 +1,241 @@
+"""Replacing a file's content in one step, without losing what anyone else wrote.
+
+The new content is written beside the target, made durable, and exchanged with it (`renameat2` with RENAME_EXCHANGE). What
+was displaced is then compared with what the caller read: if another program changed the file meanwhile, the two are
+exchanged back and the caller is told. Where the file system cannot exchange, the check comes right before a plain rename.
+A crash at any point leaves the old content or the new one, and at most a temporary file named by `temporary_name`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from typing import TYPE_CHECKING
+
+from rye.errors import WorkspaceError
+from rye.toolkit.output import deadline
+from rye.toolkit.workspace import MAX_FILE_BYTES, read_all, system_failure
+
+if TYPE_CHECKING:
+    from rye.toolkit.workspace import Place
+
+# <linux/fs.h>; glibc and musl export renameat2, others do not.
+_NOREPLACE, _EXCHANGE = 1, 2
+_libc = ctypes.CDLL(None, use_errno=True)
+_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
+
+
+def temporary_name() -> bytes:
+    """Return a fresh name for the file beside the target; `is_temporary` knows it again."""
+    return b".rye-" + secrets.token_hex(8).encode() + b".tmp"
+
+
+def is_temporary(name: bytes) -> bool:
+    """Tell whether `name` is one that `temporary_name` makes."""
+    return len(name) == 25 and name.startswith(b".rye-") and name.endswith(b".tmp")
+
+
+def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of a file's bytes as 64 hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, mode: int | None = None) -> None:
+    """Put `data` in `place`.
+
+    Args:
+        place: where the file stands or will stand.
+        data: the whole new content.
+        expected: SHA-256 of the content that this replaces; None when no file may stand there.
+        temporary: a name from `temporary_name`; nothing by this name remains, whatever happens short of a crash.
+        mode: permission bits of a new file (default 0666 less the umask); an existing file keeps its own.
+
+    Raises:
+        WorkspaceError: `conflict` when something else stands there now; `no_space`, `read_only` … from the system. The
+            old content is in place.
+        DeadlineError: the call's time is up; nothing was changed.
+    """
+    with deadline().commit():
+        try:
+            ours = _stage(place, data, temporary, mode)
+            if expected is None:
+                _put_new(place, temporary)
+            else:
+                _exchange_checked(place, temporary, expected, ours)
+        except OSError as err:
+            raise system_failure(err, place.shown) from None
+        finally:
+            _discard(place.dir_fd, temporary)
+
+
+def remove(place: Place, expected: str, temporary: bytes) -> None:
+    """Delete the file in `place` if its content is still `expected` (SHA-256); errors as `replace`."""
+    with deadline().commit():
+        try:
+            _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
+            if _digest_at(place.dir_fd, temporary) != expected:
+                _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+                raise conflict(place)
+            _sync_directory(place.dir_fd)
+        except OSError as err:
+            raise system_failure(err, place.shown) from None
+        _discard(place.dir_fd, temporary)
+
+
+def _stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> int:
+    """Write the temporary file, durable and with the target's metadata; return its inode number."""
+    created = 0o666 if place.stat is None else 0o600
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temporary, flags, created, dir_fd=place.dir_fd)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if place.stat is not None:
+            _copy_metadata(place, fd, place.stat)
+        elif mode is not None:
+            os.fchmod(fd, mode)
+        os.fsync(fd)
+        return os.fstat(fd).st_ino
+    finally:
+        os.close(fd)
+
+
+def _copy_metadata(place: Place, fd: int, old: os.stat_result) -> None:
+    """Carry owner, extended attributes (ACLs among them) and mode over; owner and attributes as far as the system lets us."""
+    mode = stat.S_IMODE(old.st_mode)
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(fd, old.st_uid, old.st_gid)
+        except OSError:
+            # A set-id bit must not pass to another owner.
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)
+    if hasattr(os, "listxattr"):
+        _copy_attributes(place, fd)
+    os.fchmod(fd, mode)
+
+
+def _copy_attributes(place: Place, fd: int) -> None:
+    try:
+        source = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)
+    except OSError:
+        return
+    try:
+        for attribute in os.listxattr(source):
+            os.setxattr(fd, attribute, os.getxattr(source, attribute))
+    except OSError:
+        return
+    finally:
+        os.close(source)
+
+
+def _put_new(place: Place, temporary: bytes) -> None:
+    try:
+        _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+    except FileExistsError:
+        raise conflict(place) from None
+    try:
+        _sync_directory(place.dir_fd)
+    except OSError:
+        os.unlink(place.name, dir_fd=place.dir_fd)
+        raise
+
+
+def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int) -> None:
+    try:
+        _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
+    except FileNotFoundError:
+        raise conflict(place) from None
+    except OSError as err:
+        if err.errno not in _UNSUPPORTED:
+            raise
+        _check_then_rename(place, temporary, expected)
+        return
+    try:
+        same = _digest_at(place.dir_fd, temporary) == expected
+        if same:
+            _sync_directory(place.dir_fd)
+    except OSError:
+        _put_back(place, temporary, ours)
+        raise
+    if not same:
+        _put_back(place, temporary, ours)
+        raise conflict(place)
+
+
+def _put_back(place: Place, temporary: bytes, ours: int) -> None:
+    """Exchange again; what then lies under the temporary name must be our own file, or it is kept under a visible name."""
+    try:
+        _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
+    except FileNotFoundError:
+        _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+        return
+    if os.stat(temporary, dir_fd=place.dir_fd, follow_symlinks=False).st_ino != ours:
+        kept = place.name[:200] + b"." + secrets.token_hex(4).encode() + b".rye-conflict"
+        _rename(place.dir_fd, temporary, kept, _NOREPLACE)
+
+
+def _check_then_rename(place: Place, temporary: bytes, expected: str) -> None:
+    if _digest_at(place.dir_fd, place.name) != expected:
+        raise conflict(place)
+    os.rename(temporary, place.name, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
+    _sync_directory(place.dir_fd)
+
+
+def _rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
+    """Call `renameat2` within one directory; without it NOREPLACE is done by a hard link."""
+    call = getattr(_libc, "renameat2", None)
+    if call is not None:
+        if call(dir_fd, source, dir_fd, target, flags) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in _UNSUPPORTED or flags == _EXCHANGE:
+            raise OSError(code, os.strerror(code))
+    elif flags == _EXCHANGE:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+    os.unlink(source, dir_fd=dir_fd)
+
+
+def _digest_at(dir_fd: int, name: bytes) -> str | None:
+    """Return the digest of the regular file under `name`; None when something else is there."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except FileNotFoundError:
+        return None
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE_BYTES:
+            return None
+        return digest_of(read_all(fd, info.st_size, MAX_FILE_BYTES))
+    finally:
+        os.close(fd)
+
+
+def _sync_directory(dir_fd: int) -> None:
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _discard(dir_fd: int, name: bytes) -> None:
+    try:
+        os.unlink(name, dir_fd=dir_fd)
+    except OSError:
+        # Gone already, or the next call's sweep takes it.
+        return
+
+
+def conflict(place: Place) -> WorkspaceError:
+    """Return the refusal of a write whose file was changed by someone else meanwhile."""
+    return WorkspaceError(
+        "conflict", f"{place.shown} was changed by another program while this call ran. Nothing was written.",
+        f'Call read(file_path="{place.shown}") and edit what stands there now.',
+    )  # fmt: skip

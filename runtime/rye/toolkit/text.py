@@ -1,0 +1,162 @@
+r"""Bytes <-> lines, byte-exact.
+
+A text is the bytes of a file after its byte order mark, split at the encoded newline and nowhere else; each line keeps its
+own terminator, the last one may have none. Nothing is translated: the lines joined again are the file. A carriage return
+before the newline belongs to the terminator; form feeds, lone carriage returns, U+0085 and U+2028 are text.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rye.toolkit.encoding import Encoding
+
+STRIDE = 256
+"""A checkpoint stands at least every so many lines."""
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Some lines' numbers (from 0, ascending, the first is 0) and their byte offsets: the way to a line without a scan."""
+
+    lines: array[int]
+    offsets: array[int]
+
+    def around(self, first: int, last: int, end: int) -> tuple[int, int, int]:
+        """Return (line, offset) of the checkpoint at or before `first`, and the offset of one after `last` (or `end`)."""
+        at = bisect_right(self.lines, first) - 1
+        beyond = bisect_right(self.lines, last)
+        return self.lines[at], self.offsets[at], self.offsets[beyond] if beyond < len(self.offsets) else end
+
+    def spliced(self, start: int, stop: int, added: Checkpoints, count: int, grown: int) -> Checkpoints:
+        """Return the checkpoints after lines [start, stop) became `count` lines, the file growing by `grown` bytes.
+
+        `added` are checkpoints of the new lines, absolute. Line `start` itself keeps its checkpoint through `added`.
+        """
+        low, high = bisect_right(self.lines, start - 1), bisect_right(self.lines, stop - 1)
+        shift = count - (stop - start)
+        lines, offsets = self.lines[:low] + added.lines, self.offsets[:low] + added.offsets
+        lines.extend(line + shift for line in self.lines[high:])
+        offsets.extend(offset + grown for offset in self.offsets[high:])
+        return Checkpoints(lines or array("Q", [0]), offsets or array("Q", [added.offsets[0] if added.offsets else 0]))
+
+
+class Text:
+    """The lines of a file, cut out on demand from memory or from an open descriptor."""
+
+    def __init__(
+        self, encoding: Encoding, size: int, count: int, points: Checkpoints, slice_: Callable[[int, int], bytes]
+    ) -> None:
+        """See `parse` and `reopen`."""
+        self.encoding = encoding
+        self.size = size
+        self.count = count
+        self.points = points
+        self.slice = slice_
+
+    def lines(self, start: int = 0, stop: int | None = None) -> list[bytes]:
+        """Return raw lines [start, stop), terminators included."""
+        stop = self.count if stop is None else min(stop, self.count)
+        if start >= stop:
+            return []
+        line, low, high = self.points.around(start, stop - 1, self.size)
+        return split(self.slice(low, high), self.encoding)[start - line : stop - line]
+
+    def offset(self, line: int) -> int:
+        """Return the byte offset of a line's first byte; of the end for `line == count`."""
+        if line >= self.count:
+            return self.size
+        known, low, high = self.points.around(line, line, self.size)
+        if known == line:
+            return low
+        return low + sum(map(len, split(self.slice(low, high), self.encoding)[: line - known]))
+
+
+def parse(data: bytes, encoding: Encoding) -> Text:
+    """Return the text of a file's whole content."""
+    points = Checkpoints(array("Q"), array("Q"))
+    count = 0
+    for chunk_at, lines in chunks(data, encoding):
+        mark(points, lines, count, chunk_at)
+        count += len(lines)
+    if not points.lines:
+        mark(points, [b""], 0, len(encoding.bom))
+    return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
+
+
+def reopen(fd: int, encoding: Encoding, size: int, count: int, points: Checkpoints) -> Text:
+    """Return the text of an open file whose shape is known already; only what is asked for is read."""
+    return Text(encoding, size, count, points, lambda low, high: os.pread(fd, high - low, low))
+
+
+def mark(points: Checkpoints, lines: list[bytes], number: int, offset: int) -> None:
+    """Append checkpoints for `lines`, the first of which is line `number` at `offset`, one every `STRIDE`."""
+    for at in range(0, len(lines), STRIDE):
+        points.lines.append(number + at)
+        points.offsets.append(offset)
+        offset += sum(map(len, lines[at : at + STRIDE]))
+
+
+def chunks(data: bytes, encoding: Encoding) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield (offset, raw lines) over the whole content, about a megabyte at a time, so that memory stays small."""
+    at, end, unit = len(encoding.bom), len(data), len(encoding.newline)
+    while at < end:
+        stop = at + _CHUNK
+        cut = end
+        if stop < end:
+            found = _find(data, encoding.newline, stop, at)
+            cut = end if found < 0 else found + unit
+        yield at, split(data[at:cut], encoding)
+        at = cut
+
+
+def split(data: bytes, encoding: Encoding) -> list[bytes]:
+    """Split bytes that begin at a line into raw lines with their terminators."""
+    newline = encoding.newline
+    if len(newline) == 1:
+        lines = data.split(newline)
+        last = lines.pop()
+        out = [line + newline for line in lines]
+        if last:
+            out.append(last)
+        return out
+    return list(_split_units(data, newline))
+
+
+def _split_units(data: bytes, newline: bytes) -> Iterator[bytes]:
+    at = 0
+    while (found := _find(data, newline, at, 0)) >= 0:
+        yield data[at : found + len(newline)]
+        at = found + len(newline)
+    if at < len(data):
+        yield data[at:]
+
+
+def _find(data: bytes, newline: bytes, at: int, base: int) -> int:
+    """Find the encoded newline at a whole unit's distance from `base`."""
+    found = data.find(newline, at)
+    while found >= 0 and (found - base) % len(newline):
+        found = data.find(newline, found + 1)
+    return found
+
+
+def content_lines(content: str) -> list[str]:
+    r"""Return new content as a sequence of lines without terminators.
+
+    `""` is none, `"\n"` one empty line, `"a"` and `"a\n"` both one line. `"\r\n"` separates like `"\n"`.
+    """
+    lines = content.split("\n")
+    last = lines.pop()
+    out = [line.removesuffix("\r") for line in lines]
+    if last:
+        out.append(last)
+    return out
