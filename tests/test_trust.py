@@ -83,7 +83,7 @@ def test_a_signature_line_in_a_document_means_nothing():
     [
         b"",
         b"\xff",
-        b"[" * 10_000,
+        b"a = " + b"[" * 10_000,
         b"a = 1",
         b"public_key = 1",
         b"# " + b"x" * 20_000,
@@ -179,7 +179,8 @@ def test_a_shared_fingerprint_is_no_trust(monkeypatch):
     only_mine = TrustStore.build([document(MINE)], [], [document(OTHER)])
     assert verify(mine, TOOL, only_mine).key.public == MINE.public
     assert refused(others, only_mine).code == "bad_signature"
-    for order in ((MINE, OTHER), (OTHER, MINE)):
+    third = PrivateKey(b"3" * 32)
+    for order in ((MINE, OTHER), (OTHER, MINE), (third, MINE, OTHER), (third, OTHER, MINE)):
         both = TrustStore.build([document(key) for key in order], [])
         assert verify(mine, TOOL, both).key.public == MINE.public
         assert verify(others, TOOL, both).key.public == OTHER.public

@@ -34,9 +34,7 @@ _SUFFIX = rb"[\w-]+@[\w-]+"
 _GRAMMAR = rb"rye:signed:(%b):([0-9a-f]{64}):([\w-]{86}==):([0-9a-f]{16})(?:\|(%b))?" % (_TIMESTAMP, _SUFFIX)
 _FIELDS = re.compile(_GRAMMAR)
 # Looser than a valid line in what surrounds the fields: no reader, however lax, may find another to believe.
-_ANOTHER_LINE = re.compile(
-    rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR
-)
+_ANOTHER_LINE = re.compile(rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR)
 # What signing replaces: our line however damaged, and two retired forms that were never verifiable.
 _STALE = re.compile(rb"[ \t]*(#|//|<!--)[ \t]*(?:rye:signed:|kiwi-mcp:|[\w-]+:validated:\d{4}-)")
 _DIRECTIVE = re.compile(rb"<directive[\s>]")
@@ -87,9 +85,7 @@ def form_of(item_type: str, suffix: str) -> Form:
     """
     forms = _FORMS.get(item_type, {})
     if suffix not in forms:
-        hint = (
-            f"A {item_type} is one of {' '.join(forms)}." if forms else f"Item types are {', '.join(_FORMS)}."
-        )
+        hint = f"A {item_type} is one of {' '.join(forms)}." if forms else f"Item types are {', '.join(_FORMS)}."
         raise ItemError("unsignable", f"A {suffix!r} file cannot carry a signature as {item_type!r}.", hint)
     return forms[suffix]
 
@@ -323,9 +319,7 @@ def _parse_line(line: bytes, form: Form) -> Signature:
     match = _FIELDS.fullmatch(line[len(form.opening) : len(line) - len(form.closing)]) if framed else None
     if match is None:
         if b"rye:signed:" in line:
-            raise _malformed(
-                "Its signature line is not of the defined form, with nothing before or after it."
-            )
+            raise _malformed("Its signature line is not of the defined form, with nothing before or after it.")
         raise TrustError("unsigned", "It carries no signature.", _SIGN)
     encoded = match[3]
     signature = base64.urlsafe_b64decode(encoded)

@@ -83,9 +83,7 @@ def parse_key_document(data: bytes, role: Role = "project") -> TrustedKey:
     except (ValueError, RecursionError) as error:
         raise _bad_document("it is not TOML in UTF-8") from error
     except TrustError as error:
-        raise (
-            error if error.code == "bad_key_document" else _bad_document(f"its pem: {error.message}")
-        ) from error
+        raise (error if error.code == "bad_key_document" else _bad_document(f"its pem: {error.message}")) from error
     if _text(table, "fingerprint") != public.fingerprint:
         raise _bad_document(f"it names another fingerprint than its key has, {public.fingerprint}")
     owner = _text(table, "owner")
@@ -110,9 +108,7 @@ def render_key_document(key: PublicKey, owner: str, attestation: str = "") -> by
         parse_key_document(document)
     except TrustError as error:
         hint = "Give the owner as one line of printable text, and keep the attestation short."
-        raise UsageError(
-            "bad_key_document", f"No key document can name the owner {owner!r} so.", hint
-        ) from error
+        raise UsageError("bad_key_document", f"No key document can name the owner {owner!r} so.", hint) from error
     return document
 
 
@@ -172,7 +168,7 @@ class TrustStore:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the keys that count, with roles and owners, and the revoked: the ground of a verdict."""
+        """SHA-256 over keys that count, roles, owners and revocations: verdicts last as long as it does."""
         lines = [f"{key.public.digest} {key.role} {key.owner}" for key in self.keys]
         lines += [f"{entry} revoked" for entry in self.revoked]
         return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
@@ -263,9 +259,7 @@ def _untrusted(fingerprint: str, proposed: list[TrustedKey]) -> TrustError:
     if proposed:
         key = proposed[0]
         source = "The project" if key.role == "project" else "An installed bundle"
-        message += (
-            f" {source} brings it (full digest {key.public.digest}); it counts for nothing until you add it."
-        )
+        message += f" {source} brings it (full digest {key.public.digest}); it counts for nothing until you add it."
         details |= {"key_digest": key.public.digest, "proposed_by": key.role}
     hint = (
         f"If you know whose it is, add its key document to {_TRUSTED_KEYS}, or try it once with "

@@ -2,9 +2,9 @@
 
     PYTHONPATH=runtime python tests/bench/alignment.py --repo PATH [--repo PATH ...] [--pairs 2000] [--json]
 
-For every file modified along the first-parent history (newest first) it compares the pairs (old line, new line) that git
-leaves unchanged with those of `rye.toolkit.align`, in three ways: without sliding hunks, with sliding but without
-indentation, and in full. Lines are split at the newline byte.
+For every file modified along the first-parent history (newest first) it compares the pairs (old line, new
+line) that git leaves unchanged with those of `rye.toolkit.align`, in three ways: without sliding hunks, with
+sliding but without indentation, and in full. Lines are split at the newline byte.
 """
 
 from __future__ import annotations
@@ -98,9 +98,7 @@ class Blobs:
     """Reads blobs through one `git cat-file --batch`."""
 
     def __init__(self, repo: str) -> None:
-        self.cat = subprocess.Popen(
-            ["git", "-C", repo, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self.cat = subprocess.Popen(["git", "-C", repo, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def lines(self, blob: bytes) -> list[bytes]:
         """Return the lines of a blob without their newline."""
@@ -191,7 +189,11 @@ def summary(outcomes: list[Outcome], spent: Counter[str]) -> dict[str, object]:
         "identical_files": {way: sum(not o.missed[way] for o in outcomes) for way in WAYS},
         "seconds": {way: round(spent[way], 2) for way in WAYS},
         "kinds": {
-            kind: {"pairs": len(some), "unchanged_lines": sum(o.unchanged for o in some), **{w: share(some, w) for w in WAYS}}
+            kind: {
+                "pairs": len(some),
+                "unchanged_lines": sum(o.unchanged for o in some),
+                **{w: share(some, w) for w in WAYS},
+            }
             for kind, some in sorted(by_kind.items(), key=lambda item: -len(item[1]))[:10]
         },
         "worst": [{"path": o.path, "unchanged": o.unchanged, "missed": o.missed["in full"]} for o in worst],
@@ -212,7 +214,7 @@ def show(result: dict) -> None:
         row = (result[name][way] for name in ("same_percent", "missed_lines", "identical_files", "seconds"))
         print("{:<22}{:>11.4f}%{:>8}{:>13}{:>9}".format(way, *row))
     for kind, some in result["kinds"].items():
-        print(f"  {kind:<10} {some['pairs']:>5} changes {some['unchanged_lines']:>8} lines {some['in full']:>9.4f}%")
+        print(f"  {kind:<10}{some['pairs']:>6} changes{some['unchanged_lines']:>9} lines{some['in full']:>10.4f}%")
     for row in result["worst"]:
         if row["missed"]:
             print(f"  worst: {row['missed']} of {row['unchanged']} in {row['path']}")

@@ -56,7 +56,8 @@ def views(before: bytes, after: bytes) -> tuple[LineView, LineView]:
 def view(data: bytes, codec: str) -> LineView:
     """Split decoded text at line feeds; bytes that do not decode become lone surrogates."""
     mark = mark_of(data, codec)
-    text = data[len(mark) :].decode(codec, "surrogatepass" if codec.startswith("utf-16") else "surrogateescape")
+    unpaired = "surrogatepass" if codec.startswith("utf-16") else "surrogateescape"
+    text = data[len(mark) :].decode(codec, unpaired)
     parts = text.split("\n")
     lines = [Line(part[:-1], "\r\n") if part.endswith("\r") else Line(part, "\n") for part in parts[:-1]]
     if parts[-1]:

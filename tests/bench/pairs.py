@@ -6,19 +6,18 @@ import itertools
 import json
 import random
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from outcome import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # A symbolic link or a submodule has no lines.
 _FILE_MODES = {"100644", "100755"}
-_LOG = (
-    "log", "--all", "--no-merges", "--raw", "-z", "--no-renames", "--diff-filter=M", "--no-abbrev", "--format=%H",
-)  # fmt: skip
+_SHOWN = ("--raw", "-z", "--no-renames", "--diff-filter=M", "--no-abbrev", "--format=%H")
+_LOG = ("log", "--all", "--no-merges", *_SHOWN)
 
 
 class Change(NamedTuple):
@@ -75,7 +74,7 @@ def _pair(repo: Path, change: Change, blobs: _Blobs) -> Pair | None:
     before, after = blobs.read(change.old), blobs.read(change.new)
     if before is None or after is None or not (is_text(before) and is_text(after)):
         return None
-    return Pair(f"{repo.name}@{change.commit[:12]}", change.path, before, after)
+    return Pair(f"{'/'.join(repo.parts[-2:])}@{change.commit[:12]}", change.path, before, after)
 
 
 def _changes(repo: Path) -> Iterator[Change]:

@@ -13,13 +13,13 @@ def replacements(before: str, after: str) -> list[tuple[str, str]]:
         after: The text as it shall be.
 
     Returns:
-        Replacements whose old text is there exactly once at the moment it is looked for; the whole text as one
-        replacement when nothing smaller will do.
+        Replacements whose old text is there exactly once at the moment it is looked for; the whole text as
+        one replacement when nothing smaller will do.
     """
     old, new = _lines(before), _lines(after)
     blocks = hunks(old, new)
     while blocks:
-        edits = [("".join(old[b.old_start : b.old_end]), "".join(new[b.new_start : b.new_end])) for b in blocks]
+        edits = [_strings(block, old, new) for block in blocks]
         clash = _first_clash(before, after, edits)
         if clash is None:
             return edits
@@ -35,6 +35,10 @@ def _lines(text: str) -> list[str]:
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
+
+
+def _strings(block: Hunk, old: list[str], new: list[str]) -> tuple[str, str]:
+    return "".join(old[block.old_start : block.old_end]), "".join(new[block.new_start : block.new_end])
 
 
 def _first_clash(before: str, after: str, edits: list[tuple[str, str]]) -> int | None:
@@ -76,6 +80,7 @@ def _merged(blocks: list[Hunk]) -> list[Hunk]:
     for block in blocks:
         if merged and block.old_start <= merged[-1].old_end:
             first = merged.pop()
-            block = Hunk(first.old_start, block.old_end, first.new_start, block.new_end)
-        merged.append(block)
+            merged.append(Hunk(first.old_start, block.old_end, first.new_start, block.new_end))
+        else:
+            merged.append(block)
     return merged

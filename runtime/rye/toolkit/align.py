@@ -1,26 +1,29 @@
-"""Which lines of two versions are the same line: an alignment of bounded work, with hunks where git puts them.
+"""Which lines of two versions are the same line: bounded work, and hunks where git puts them.
 
-Three steps, each on flags ("this line is changed") for either version, from which the blocks are read at the end:
+Three steps, each on flags ("this line is changed") for either version, from which the blocks are read last:
 
-1. Anchors: lines that occur once in both versions, in the longest order common to both (patience diff), grown over
-   the equal lines around them, and again in each gap.
-2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, runs of
-   4 and 16 lines that occur once serve as anchors, and without those the search is cut where it came furthest.
-3. A hunk among equal lines can stand at several places. It is slid to where `git diff` puts it, which is where a
-   person would: beside a hunk of the other version, else where indentation and blank lines say that a unit begins.
+1. Anchors: lines that occur once in both versions, in the longest order common to both (patience diff), grown
+   over the equal lines around them, and again in each gap.
+2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, runs
+   of 4 and 16 lines that occur once serve as anchors, and without those the search is cut where it came
+   furthest.
+3. A hunk among equal lines can stand at several places. It is slid to where `git diff` puts it, which is
+   where a person would: beside a hunk of the other version, else where indentation and blank lines say that a
+   unit begins.
 
-Every step draws on one budget, so that no input takes more than a few steps a line beyond a constant. When it is
-spent, what is left counts as changed, which is never wrong, only less kind.
+Every step draws on one budget, so that no input takes more than a few steps a line beyond a constant. When it
+is spent, what is left counts as changed, which is never wrong, only less kind.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Sequence
 
     Box = tuple[int, int, int, int]
     """A part of both versions: old start, old end, new start, new end (ends exclusive)."""
@@ -28,13 +31,13 @@ if TYPE_CHECKING:
     """An old and a new line that are taken for the same."""
 
 _WHOLE_LINES = 40_000
-"""Up to this size (lines of both versions) the common head and tail take part in the growing of anchors, as in git."""
+"""Up to this size (lines of both versions) anchors grow into the common head and tail too, as in git."""
 
 _MAX_COST = 256
 """A shortest edit script is looked for up to this many changes from either end."""
 
-_STEPS, _STEPS_PER_LINE = 1_500_000, 6
-"""The budget: a step is one line looked at."""
+_STEPS, _STEPS_PER_LINE = 2_000_000, 3
+"""The budget of one alignment; a step is one line compared, and finding anchors takes two a line."""
 
 _SCAN = 100
 """How far around a frequent line strangers are counted, and how far a hunk is slid (lines)."""
@@ -62,8 +65,9 @@ def align(
     Args:
         old: one token a line (a digest, or the text); any size.
         new: the same for the other version.
-        indent: the indentation of a new line by its index (see `indentation`), None for a blank one. With it, hunks
-            that could stand at several places stand where git's indent heuristic puts them; without, at the lowest.
+        indent: the indentation of a new line by its index (see `indentation`), None for a blank one. With it,
+            hunks that could stand at several places stand where git's indent heuristic puts them; without, at
+            the lowest.
 
     Returns:
         Blocks strictly increasing on both sides; no two of them touch on both sides.
@@ -72,7 +76,7 @@ def align(
 
 
 def indentation(line: bytes) -> int | None:
-    """Return the width of a line's leading blanks (a tab goes to the next multiple of 8, at most 200), None if blank."""
+    """Return the width of a line's leading blanks (tab stops every 8, at most 200), None if it is blank."""
     width = 0
     for byte in line:
         if byte == 0x20:
@@ -87,7 +91,10 @@ def indentation(line: bytes) -> int | None:
 
 
 def _align(
-    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None] | None, budget: _Budget
+    old: Sequence[Hashable],
+    new: Sequence[Hashable],
+    indent: Callable[[int], int | None] | None,
+    budget: _Budget,
 ) -> list[tuple[int, int, int]]:
     gone, came = _changed(old, new, budget)
     if indent is not None:
@@ -129,9 +136,8 @@ def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: _Budget) 
     a = [ids.setdefault(token, len(ids)) for token in old[head : len(old) - tail]]
     b = [ids.setdefault(token, len(ids)) for token in new[head : len(new) - tail]]
     # What stands in the common ends too is not unique, whatever it is between them.
-    outside = {ids[token] for token in frozenset(ids).intersection(old[:head], )} if head else set()
-    if tail:
-        outside |= {ids[token] for token in frozenset(ids).intersection(old[len(old) - tail :])}
+    ends = chain(islice(old, head), islice(old, len(old) - tail, None)) if head or tail else ()
+    outside = {ids[token] for token in frozenset(ids).intersection(ends)}
     gap = _Gap(a, b, budget)
     gap.match(outside)
     return (
@@ -158,82 +164,78 @@ def _common_run(room: int, same: Callable[[int, int], bool]) -> int:
     return at
 
 
-def _unique_pairs(a: Sequence[int], b: Sequence[int], start: Pair, barred: Collection[int]) -> Iterable[Pair]:
-    """Give the pairs of tokens that occur once in `a` and once in `b`, in the order of `a`, counted from `start`."""
+def _unique_pairs(a: Sequence[int], b: Sequence[int], start: Pair, barred: Collection[int]) -> list[Pair]:
+    """Return where tokens stand that occur once in `a` and once in `b`, counted from `start`."""
     in_a, in_b = Counter(a), Counter(b)
     at_b = dict(zip(b, range(start[1], start[1] + len(b)), strict=True))
     once = in_b.get
     return [
-        (i, at_b[token])
-        for i, token in enumerate(a, start[0])
-        if in_a[token] == 1 and once(token) == 1 and token not in barred
+        (i, at_b[token]) for i, token in enumerate(a, start[0]) if in_a[token] == 1 and once(token) == 1 and token not in barred
     ]
 
 
-def _longest_chain(pairs: Iterable[Pair]) -> list[Pair]:
+def _longest_chain(pairs: Sequence[Pair]) -> list[Pair]:
     """Return a longest subsequence of `pairs` (increasing in the first) that increases in the second too."""
     tops: list[int] = []
-    links: list[tuple[Pair, int]] = []
-    top_links: list[int] = []
-    for pair in pairs:
-        pile = len(tops) if not tops or pair[1] > tops[-1] else bisect_left(tops, pair[1])
-        links.append((pair, top_links[pile - 1] if pile else -1))
-        if pile == len(tops):
-            tops.append(pair[1])
-            top_links.append(len(links) - 1)
-        else:
-            tops[pile] = pair[1]
-            top_links[pile] = len(links) - 1
-    chain = []
-    at = top_links[-1] if top_links else -1
+    top_at: list[int] = []
+    before: list[int] = []
+    for at, (_, j) in enumerate(pairs):
+        pile = len(tops) if not tops or j > tops[-1] else bisect_left(tops, j)
+        before.append(top_at[pile - 1] if pile else -1)
+        tops[pile : pile + 1] = [j]
+        top_at[pile : pile + 1] = [at]
+    longest = []
+    at = top_at[-1] if top_at else -1
     while at >= 0:
-        pair, at = links[at]
-        chain.append(pair)
-    chain.reverse()
-    return chain
+        longest.append(pairs[at])
+        at = before[at]
+    longest.reverse()
+    return longest
 
 
 def _grams(a: Sequence[int], b: Sequence[int], doublings: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Return for every line the run of `2 ** doublings` lines that begins there, as an id common to both versions."""
+    """Return for every line the run of `2 ** doublings` lines that begins there, as one id."""
     for power in range(doublings):
         ids: dict[Pair, int] = {}
         reach = 1 << power
-        a, b = (
-            [ids.setdefault(pair, len(ids)) for pair in zip(side, side[reach:], strict=False)] for side in (a, b)
-        )
+        a, b = ([ids.setdefault(pair, len(ids)) for pair in zip(side, side[reach:], strict=False)] for side in (a, b))
     return a, b
 
 
-class _Gap:
+class _Stretches:
     """Two stretches of interned lines, and the flags of those that found no counterpart."""
 
     def __init__(self, a: list[int], b: list[int], budget: _Budget) -> None:
         self.a, self.b, self.budget = a, b, budget
         self.gone, self.came = bytearray(len(a)), bytearray(len(b))
 
-    def match(self, outside: Collection[int]) -> None:
-        """Match by unique lines, gap within gap, and by the shortest script where there are none."""
-        boxes = [(0, len(self.a), 0, len(self.b))]
-        while boxes:
-            box = boxes.pop()
-            if not self._open(box, _size(box)):
-                continue
-            i0, i1, j0, j1 = box
-            chain = _longest_chain(_unique_pairs(self.a[i0:i1], self.b[j0:j1], (i0, j0), outside))
-            outside = ()
-            if chain:
-                boxes.extend(_between(self.a, self.b, box, chain))
-            else:
-                self._match_repeated(box)
-
     def _open(self, box: Box, steps: int) -> bool:
-        """Return whether there is something to match in the box, and steps left for it; if not, it is replaced."""
+        """Return whether there are lines to match, and steps left for it; if not, all of it is changed."""
         i0, i1, j0, j1 = box
         if i0 < i1 and j0 < j1 and self.budget.take(steps):
             return True
         self.gone[i0:i1] = b"\1" * (i1 - i0)
         self.came[j0:j1] = b"\1" * (j1 - j0)
         return False
+
+
+class _Gap(_Stretches):
+    """Stretches matched by unique lines, and by the shortest script where there are none."""
+
+    def match(self, outside: Collection[int]) -> None:
+        """Match gap within gap; tokens in `outside` do not count as unique at first."""
+        boxes = [(0, len(self.a), 0, len(self.b))]
+        while boxes:
+            box = boxes.pop()
+            if not self._open(box, 2 * _size(box)):
+                continue
+            i0, i1, j0, j1 = box
+            anchors = _longest_chain(_unique_pairs(self.a[i0:i1], self.b[j0:j1], (i0, j0), outside))
+            outside = ()
+            if anchors:
+                boxes.extend(_between(self.a, self.b, box, anchors))
+            else:
+                self._match_repeated(box)
 
     def _match_repeated(self, box: Box) -> None:
         """Match lines of which none is unique, or none in common."""
@@ -268,11 +270,11 @@ def _trim(a: Sequence[int], b: Sequence[int], box: Box) -> Box:
     return i0, i1, j0, j1
 
 
-def _between(a: Sequence[int], b: Sequence[int], box: Box, chain: list[Pair]) -> list[Box]:
+def _between(a: Sequence[int], b: Sequence[int], box: Box, anchors: list[Pair]) -> list[Box]:
     """Grow every anchor over equal lines, upwards first, and return what is left between them."""
     i, i1, j, j1 = box
     gaps = []
-    for next_i, next_j in [*chain, (i1, j1)]:
+    for next_i, next_j in [*anchors, (i1, j1)]:
         top_i, top_j = next_i, next_j
         if next_i < i1:
             while top_i > i and top_j > j and a[top_i - 1] == b[top_j - 1]:
@@ -288,7 +290,7 @@ def _between(a: Sequence[int], b: Sequence[int], box: Box, chain: list[Pair]) ->
 
 
 def _telling(lines: Sequence[int], start: int, end: int, elsewhere: Counter[int], size: int) -> list[int]:
-    """Return the positions worth matching: neither strangers to the other version nor frequent lines among strangers.
+    """Return the positions worth matching: no strangers to the other version, no frequent lines among such.
 
     A brace amid fifty new lines would only be paired with some brace far away.
     """
@@ -302,7 +304,7 @@ def _telling(lines: Sequence[int], start: int, end: int, elsewhere: Counter[int]
 
 
 def _among_strangers(rank: bytearray, at: int) -> bool:
-    """Return whether lines found nowhere (rank 0) surround a frequent one (rank 2) on both sides, in great majority."""
+    """Return whether lines found nowhere (rank 0) surround a frequent one (rank 2), in great majority."""
     above = rank[max(0, at - _SCAN) : at]
     above = above[above.rfind(1) + 1 :]
     below = rank[at + 1 : at + 1 + _SCAN]
@@ -315,23 +317,23 @@ def _among_strangers(rank: bytearray, at: int) -> bool:
 # ---- shortest edit script
 
 
-class _Script(_Gap):
+class _Script(_Stretches):
     """The shortest edit script between two stretches, as far as the budget goes."""
 
-    def match(self, outside: Collection[int] = ()) -> None:
+    def match(self) -> None:
         """Divide at the middle of a shortest path, and again in both parts, the smaller first."""
         boxes = [(0, len(self.a), 0, len(self.b))]
         barren = len(self.a) + len(self.b) + 1
         while boxes:
             box = i0, i1, j0, j1 = _trim(self.a, self.b, boxes.pop())
-            if not self._open(box, 1):
+            if not self._open(box, 10):
                 continue
             i, j, surely = _middle(self.a, self.b, box, self.budget)
             parts = [(i0, i, j0, j), (i, i1, j, j1)]
             size = _size(box)
             if not surely and size < barren:
-                if chain := self._rare(box):
-                    parts = _between(self.a, self.b, box, chain)
+                if anchors := self._rare(box):
+                    parts = _between(self.a, self.b, box, anchors)
                 else:
                     barren = size // 2
             boxes.extend(sorted(parts, key=_size, reverse=True))
@@ -343,21 +345,22 @@ class _Script(_Gap):
             if not self.budget.take(_size(box)):
                 break
             a, b = _grams(self.a[i0:i1], self.b[j0:j1], doublings)
-            if chain := _longest_chain(_unique_pairs(a, b, (i0, j0), ())):
-                return chain
+            if anchors := _longest_chain(_unique_pairs(a, b, (i0, j0), ())):
+                return anchors
         return []
 
 
 def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: _Budget) -> tuple[int, int, bool]:
     """Return a point that a shortest path through the box passes, and whether it surely is one.
 
-    Walks from both corners at once, a change further each round, and keeps for every diagonal `i - j` the furthest
-    `i` reached; where the two walks meet, half of the script is behind. On ties a deletion comes before an insertion
-    when walking down. After too many rounds, the point that came furthest is returned.
+    Walks from both corners at once, a change further each round, and keeps for every diagonal `i - j` the
+    furthest `i` reached; where the two walks meet, half of the script is behind. On ties a deletion comes
+    before an insertion when walking down. After too many rounds, the point that came furthest is returned.
     """
     i0, i1, j0, j1 = box
     low, high, first, last = i0 - j1, i1 - j0, i0 - j0, i1 - j1
-    limit = max(8, min(_MAX_COST, budget.left // (2 * _size(box))))
+    # No script is longer than the box, and each round walks two changes of it.
+    limit = min(max(8, min(_MAX_COST, budget.left // (6 * _size(box)))), _size(box) // 2 + 1)
     down, up = [-1] * (2 * limit + 5), [i1 + j1 + 2] * (2 * limit + 5)
     at_down, at_up = limit + 2 - first, limit + 2 - last
     down[first + at_down], up[last + at_up] = i0, i1
@@ -375,7 +378,7 @@ def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: _Budget) -> tu
             while i < i1 and j < j1 and a[i] == b[j]:
                 i += 1
                 j += 1
-            steps += i - start + 1
+            steps += i - start + 3
             down[k + at_down] = i
             if odd and up_min <= k <= up_max and up[k + at_up] <= i:
                 return i, j, True
@@ -388,29 +391,26 @@ def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: _Budget) -> tu
             while i > i0 and j > j0 and a[i - 1] == b[j - 1]:
                 i -= 1
                 j -= 1
-            steps += start - i + 1
+            steps += start - i + 3
             up[k + at_up] = i
             if not odd and down_min <= k <= down_max and i <= down[k + at_down]:
                 return i, j, True
         if not budget.take(steps):
             break
-    furthest_down = max(
-        (min(down[k + at_down], i1, j1 + k) * 2 - k, min(down[k + at_down], i1, j1 + k), k)
-        for k in range(down_max, down_min - 1, -2)
-    )
-    furthest_up = min(
-        (max(up[k + at_up], i0, j0 + k) * 2 - k, max(up[k + at_up], i0, j0 + k), k)
-        for k in range(up_max, up_min - 1, -2)
-    )
-    _, i, k = furthest_down if i1 + j1 - furthest_up[0] < furthest_down[0] - i0 - j0 else furthest_up
-    return i, i - k, False
+    reached_down = (min(down[k + at_down], i1, j1 + k) for k in range(down_max, down_min - 1, -2))
+    behind, i, j = max((2 * i - k, i, i - k) for i, k in zip(reached_down, range(down_max, down_min - 1, -2), strict=True))
+    reached_up = (max(up[k + at_up], i0, j0 + k) for k in range(up_max, up_min - 1, -2))
+    ahead, up_i, up_j = min((2 * i - k, i, i - k) for i, k in zip(reached_up, range(up_max, up_min - 1, -2), strict=True))
+    if i1 + j1 - ahead < behind - i0 - j0:
+        return i, j, False
+    return up_i, up_j, False
 
 
 # ---- sliding
 
 
 class _Run:
-    """A run of changed lines of one version, empty ones included; between two neighbours stands one unchanged line."""
+    """A run of changed lines of one version, maybe empty; one unchanged line stands between neighbours."""
 
     __slots__ = ("end", "flags", "start")
 
@@ -471,9 +471,7 @@ class _Hunk(_Run):
         return True
 
 
-def _settle(
-    lines: Sequence[Hashable], flags: bytearray, other: bytearray, splits: _Splits | None, budget: _Budget
-) -> None:
+def _settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, splits: _Splits | None, budget: _Budget) -> None:
     """Slide every hunk of one version to its place."""
     hunk = _Hunk(lines, flags, _Run(other))
     while budget.left > 0:
@@ -528,9 +526,9 @@ class _Split(NamedTuple):
         return self.indent if self.indent >= 0 else self.indent_below
 
     def penalty(self) -> int:
-        """Return how unlikely a unit begins or ends here; the weights are those that git found by hand-rated diffs."""
-        blank = self.blank_above + (1 + self.blank_below if self.indent < 0 else 0)
+        """Return how unlikely a unit begins or ends here, by git's weights, found in hand-rated diffs."""
         blank_after = 1 + self.blank_below if self.indent < 0 else 0
+        blank = self.blank_above + blank_after
         cost = 6 * blank_after - 30 * blank
         if self.indent_above < 0 and not self.blank_above:
             cost += 1
@@ -575,7 +573,7 @@ class _Splits:
         return _Split(-1 if indent is None else indent, *above, *below, at >= self.size)
 
     def _look(self, indexes: range) -> tuple[int, int]:
-        """Return how many blank lines come first (20 end the search, at depth 0), and the indentation after them."""
+        """Return how many blank lines come first (20 end the search, at depth 0), then the indentation."""
         for blank, index in enumerate(indexes[:20]):
             indent = self.indent(index)
             if indent is not None:

@@ -164,12 +164,19 @@ def _stable(file: OpenFile) -> bytes:
         if index_store.stamp_of(os.fstat(file.fd)) == before:
             return data
     raise WorkspaceError(
-        "conflict", f"{file.shown} is being written by another program right now.", "Try again when it is done."
+        "conflict",
+        f"{file.shown} is being written by another program right now.",
+        "Try again when it is done.",
     )
 
 
 def _anew(
-    ws: Workspace, file: OpenFile, data: bytes, content_hash: str, declared: str | None, stored: index_store.Stored | None
+    ws: Workspace,
+    file: OpenFile,
+    data: bytes,
+    content_hash: str,
+    declared: str | None,
+    stored: index_store.Stored | None,
 ) -> Document:
     """Index a content that was not known: as the successor of the known one, or as the first."""
     code = _encoding(data, declared, stored)

@@ -87,7 +87,16 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
                 return None
             _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
             return _stored(fd, record, path, dense=dense)
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, struct.error, OverflowError, RecursionError):
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            IndexError,
+            struct.error,
+            OverflowError,
+            RecursionError,
+        ):
             return None
 
 
@@ -167,14 +176,23 @@ def _load_dense(fd: int, name: str, total: int, *, dense: bool) -> tuple[Checkpo
     try:
         magic, version, width, lines, points = _HEAD.unpack(os.pread(binary, _HEAD.size, 0))
         size = os.fstat(binary).st_size
-        if (magic, version, width, lines) != (_MAGIC, _FORMAT, 8, total) or size != _HEAD.size + 16 * points + 8 * lines:
+        if (magic, version, width, lines) != (
+            _MAGIC,
+            _FORMAT,
+            8,
+            total,
+        ) or size != _HEAD.size + 16 * points + 8 * lines:
             return None
         table = array("Q", os.pread(binary, 16 * points, _HEAD.size))
         digests = os.pread(binary, 8 * lines, _HEAD.size + 16 * points) if dense else b""
     finally:
         os.close(binary)
     checkpoints = Checkpoints(table[:points], table[points:])
-    if not points or checkpoints.lines[0] or any(a >= b for a, b in zip(checkpoints.lines, checkpoints.lines[1:], strict=False)):
+    if (
+        not points
+        or checkpoints.lines[0]
+        or any(a >= b for a, b in zip(checkpoints.lines, checkpoints.lines[1:], strict=False))
+    ):
         return None
     if dense and zlib.crc32(digests, zlib.crc32(table.tobytes())) != int(name.split(".")[1], 16):
         return None

@@ -52,7 +52,10 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change of one file. `before` or `after` is None where the file did not exist. `encoding` is a codec name."""
+    """One change of one file. `before` or `after` is None where the file did not exist. `encoding` is a codec name.
+
+    A `whole` entry replaces, creates or deletes the file: its one splice holds the content before and after, split at LF bytes.
+    """
 
     id: str
     time: float
@@ -64,6 +67,7 @@ class Entry:
     splices: list[Recorded]
     undoes: str | None = None
     temporary: str = ""
+    whole: bool = False
 
 
 def new_entry(tool: str, path: str, before: str | None, after: str | None, encoding: str, splices: list[Recorded]) -> Entry:
@@ -132,6 +136,7 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
 def _emptied(entry: Entry) -> Entry:
     from dataclasses import replace as changed
 
+    # What is too large to keep is still listed.
     return changed(entry, splices=[])
 
 
@@ -188,7 +193,9 @@ def find(ws: Workspace, entry_id: str) -> Entry:
         if entry is not None:
             return entry
     raise EditError(
-        "unknown_entry", f"There is no change {entry_id!r} in this project's journal.", "Call undo(list=true) to see them."
+        "unknown_entry",
+        f"There is no change {entry_id!r} in this project's journal.",
+        "Call undo(list=true) to see them.",
     )
 
 

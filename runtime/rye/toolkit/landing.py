@@ -141,10 +141,13 @@ def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Re
         new_at = splice.start + shift
         out.append(
             Recorded(
-                splice.start, before.text.lines(splice.start, splice.stop), list(splice.lines),
+                splice.start,
+                before.text.lines(splice.start, splice.stop),
+                list(splice.lines),
                 [_id(before.index, at) for at in range(splice.start, splice.stop)],
                 [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
-                _id(after.index, new_at - 1), _id(after.index, new_at + len(splice.lines)),
+                _id(after.index, new_at - 1),
+                _id(after.index, new_at + len(splice.lines)),
             )  # fmt: skip
         )
         shift += len(splice.lines) - (splice.stop - splice.start)

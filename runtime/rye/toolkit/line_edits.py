@@ -54,7 +54,11 @@ class _Problems:
 
 
 def splices_for(
-    document: Document, changes: Sequence[dict[str, Any]], *, newline: Newline = "keep", on_stale: str = "refuse"
+    document: Document,
+    changes: Sequence[dict[str, Any]],
+    *,
+    newline: Newline = "keep",
+    on_stale: str = "refuse",
 ) -> list[Splice]:
     """Return the raw splices that a list of changes by ID means on the present text.
 
@@ -78,7 +82,11 @@ def splices_for(
     if document.before is not None and on_stale != "rebase":
         raise _stale(document, changes)
     positions = document.index.positions()
-    plans = [plan for number, change in enumerate(changes, 1) if (plan := _plan(document, positions, number, change, newline, problems))]
+    plans = [
+        plan
+        for number, change in enumerate(changes, 1)
+        if (plan := _plan(document, positions, number, change, newline, problems))
+    ]
     plans.sort(key=lambda plan: (plan.start, plan.stop, plan.number))
     for plan in plans:
         _check_seen(document, plan, problems)
@@ -100,7 +108,12 @@ def _joined(splices: list[Splice]) -> list[Splice]:
 
 
 def _plan(
-    document: Document, positions: dict[str, int], number: int, change: dict[str, Any], newline: Newline, problems: _Problems
+    document: Document,
+    positions: dict[str, int],
+    number: int,
+    change: dict[str, Any],
+    newline: Newline,
+    problems: _Problems,
 ) -> _Plan | None:
     form = {key for key in change if key.endswith("_id")}
     if form not in _FORMS:
@@ -130,7 +143,10 @@ def _plan(
             return None
         return _Plan(number, spot["start_line_id"], spot["end_line_id"] + 1, bodies, own)
     if not bodies:
-        problems.add("malformed_change", f'Change {number} inserts nothing: new_content is "" (one empty line is "\\n").')
+        problems.add(
+            "malformed_change",
+            f'Change {number} inserts nothing: new_content is "" (one empty line is "\\n").',
+        )
         return None
     at = spot["after_line_id"] + 1 if "after_line_id" in spot else spot["before_line_id"]
     return _Plan(number, at, at, bodies, own)
@@ -227,7 +243,9 @@ def _check_overlaps(plans: list[_Plan], problems: _Problems) -> None:
     for plan in plans:
         if plan.start < reach:
             problems.add(
-                "overlapping_changes", f"Changes {min(holder, plan.number)} and {max(holder, plan.number)} overlap.", plan.start
+                "overlapping_changes",
+                f"Changes {min(holder, plan.number)} and {max(holder, plan.number)} overlap.",
+                plan.start,
             )
         if plan.stop > reach:
             reach, holder = plan.stop, plan.number
@@ -269,9 +287,17 @@ def _refusal(document: Document, problems: _Problems) -> EditError:
         close = sorted({name for names in problems.details["nearest"].values() for name in names})
         now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}."
     kind = problems.codes[0]
-    hint = "Correct the changes and send all of them again." if shown else f'Call read(file_path="{document.path}") and use the IDs it shows.'
+    hint = (
+        "Correct the changes and send all of them again."
+        if shown
+        else f'Call read(file_path="{document.path}") and use the IDs it shows.'
+    )
     return EditError(
-        kind, f"Nothing was written to {document.path}:\n{listed}{now}\n", hint, problems=problems.said, **problems.details
+        kind,
+        f"Nothing was written to {document.path}:\n{listed}{now}\n",
+        hint,
+        problems=problems.said,
+        **problems.details,
     )
 
 

@@ -66,7 +66,7 @@ class Index:
         content_hash: SHA-256 of the file's bytes, 64 hex.
         digests: `width` bytes of SHA-256 for each line's text, concatenated.
         width: 32 where every line has an ID, else 8.
-        marks: position (from 0) -> Mark.
+        marks: position (from 0) -> Mark, ascending.
         ages: the revision that last changed each line's text or brought it here.
         revision: counts the states seen; 0 is the first.
         counter: the last number used for an ID of `"{epoch}.{counter}:{text}"`.
@@ -145,6 +145,7 @@ def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> bool:
             made = _first_id(index, at, text, taken) if index.revision == 0 else _later_id(index, text, taken)
             taken.add(made)
             index.marks[at] = Mark(made, loose_digest(text))
+        index.marks = dict(sorted(index.marks.items()))
     return bool(missing)
 
 
@@ -244,7 +245,12 @@ class _Carry:
     """One step from a state to the next: who is who, and what is recorded of it."""
 
     def __init__(
-        self, old: Index, digests: bytes, blocks: list[tuple[int, int, int]], texts: Callable[[int], bytes], content_hash: str
+        self,
+        old: Index,
+        digests: bytes,
+        blocks: list[tuple[int, int, int]],
+        texts: Callable[[int], bytes],
+        content_hash: str,
     ) -> None:
         self.old, self.digests, self.blocks, self.texts = old, digests, blocks, texts
         self.revision = old.revision + 1
@@ -275,6 +281,7 @@ class _Carry:
                 continue
             marks[at] = Mark(name, loose_digest(self.texts(at)), near=self.revision)
             index.dead.pop(name, None)
+        index.marks = dict(sorted(marks.items()))
         self._bury(index, gaps)
         return index
 
@@ -299,7 +306,10 @@ class _Carry:
 
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Follow lines that stand elsewhere and whose text is unique before and after, and their neighbours with them."""
-        by_old, by_new = {self.old.digest(at): at for at in left_old}, {self._new_digest(at): at for at in left_new}
+        by_old, by_new = (
+            {self.old.digest(at): at for at in left_old},
+            {self._new_digest(at): at for at in left_new},
+        )
         shared = by_old.keys() & by_new.keys()
         if not shared:
             return
@@ -363,7 +373,7 @@ class _Carry:
             mark = self.old.marks[old_at]
             loose = self.loose_of_new.get(new_at, mark.loose)
             marks[new_at] = replace(mark, near=self.revision, loose=loose)
-        return dict(sorted(marks.items())) if self.found else marks
+        return marks
 
     def _ages(self) -> Runs:
         runs: list[tuple[int, int]] = []

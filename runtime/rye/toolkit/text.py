@@ -54,7 +54,12 @@ class Text:
     """The lines of a file, cut out on demand from memory or from an open descriptor."""
 
     def __init__(
-        self, encoding: Encoding, size: int, count: int, points: Checkpoints, slice_: Callable[[int, int], bytes]
+        self,
+        encoding: Encoding,
+        size: int,
+        count: int,
+        points: Checkpoints,
+        slice_: Callable[[int, int], bytes],
     ) -> None:
         """See `parse` and `reopen`."""
         self.encoding = encoding

@@ -134,7 +134,9 @@ class Workspace:
         if os.path.realpath(self.root).startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
             self.close()
             raise WorkspaceError(
-                "bad_project", f"{root} lies in a kernel file system.", "Give project_path a directory on a disk."
+                "bad_project",
+                f"{root} lies in a kernel file system.",
+                "Give project_path a directory on a disk.",
             )
 
     def __enter__(self) -> Workspace:

@@ -33,7 +33,8 @@ class FilesystemServer:
             return Attempt(False, str(error))
         cost = {"read": text_bytes(shown), "read_plain": text_bytes(shown)}
         edits = replacements(shown, pair.after.decode("utf-8", "replace"))
-        # The caller sees that text was lost or is none: it has no words for it. Bytes lost elsewhere it ignores.
+        # Where the caller sees that text was lost it has no words for the change; of bytes lost elsewhere it
+        # knows nothing.
         if not edits or any(mark in old + new for old, new in edits for mark in (_LOST, "\0")):
             return Attempt(False, "the change is not visible as text", sayable=False, **cost)
         arguments = {"path": path, "edits": [{"oldText": old, "newText": new} for old, new in edits]}

@@ -42,7 +42,7 @@ def sayable(before: LineView, after: LineView, arguments: dict[str, Any]) -> boo
 
 
 def declared_encoding(before: bytes, codec: str, arguments: dict[str, Any]) -> dict[str, str]:
-    """Name the encoding only where it is needed: new text that is not ASCII in a file whose bytes do not tell it."""
+    """Name the encoding only where it is needed: for new text beyond ASCII in a file that is not UTF-8."""
     if codec != "latin-1" or all(change["new_content"].isascii() for change in arguments.get("changes", ())):
         return {}
     return {"encoding": codec} if before.isascii() or not is_utf8(before) else {}
@@ -89,7 +89,7 @@ def _newline(run: list[Line], *, plain: bool) -> dict[str, str]:
 
 
 def _content(run: list[Line]) -> str:
-    """Write lines as a model would; a carriage return that belongs to the text must not look like a terminator."""
+    """Write lines as a model would; a carriage return of the text must not look like a terminator."""
     text = "".join(line.text + ("\r\n" if line.text.endswith("\r") else "\n") for line in run)
     bare = run and run[-1].text and not run[-1].text.endswith("\r")
     return text[:-1] if bare else text

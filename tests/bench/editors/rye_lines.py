@@ -37,27 +37,25 @@ class RyeLines:
         # What to say of the encoding hangs on the new text alone, so it is known before any ID is.
         draft = edit_arguments(before, after, ["?"] * len(before.lines))
         encoding = declared_encoding(pair.before, before.codec, draft)
-        can_say = sayable(before, after, draft)
-        cost = {"sayable": can_say}
+        cost: dict[str, Any] = {"sayable": sayable(before, after, draft)}
         try:
-            cost["read_plain"] = sum(text_bytes(page) for page in self._pages(path, encoding, line_ids="none"))
+            plain = self._pages(path, encoding, line_ids="none")
+            cost["read_plain"] = sum(map(text_bytes, plain))
             pages = list(self._pages(path, encoding))
-            cost["read"] = sum(text_bytes(page) for page in pages)
+            cost["read"] = sum(map(text_bytes, pages))
             ids = [found[1] for page in pages for line in page.split("\n") if (found := _LINE.match(line))]
-            return self._edit(path, encoding, edit_arguments(before, after, _counted(ids, len(before.lines))), cost)
+            change = edit_arguments(before, after, _counted(ids, len(before.lines)))
+            if not change:
+                return Attempt(False, "no line and no end of file differs in the view", **cost)
+            arguments = {"file_path": path, **change, **encoding}
+            cost["wrote"] = json_bytes(arguments)
+            self._call(_EDIT, arguments)
         except _Refused as refusal:
             return Attempt(False, str(refusal), **cost)
+        return Attempt(True, **cost)
 
     def close(self) -> None:
         """Nothing is running."""
-
-    def _edit(self, path: str, encoding: dict[str, str], change: dict[str, Any], cost: dict[str, Any]) -> Attempt:
-        if not change:
-            return Attempt(False, "no line and no end of file differs in the view", **cost)
-        arguments = {"file_path": path, **change, **encoding}
-        cost["wrote"] = json_bytes(arguments)
-        self._call(_EDIT, arguments)
-        return Attempt(True, **cost)
 
     def _pages(self, path: str, encoding: dict[str, str], **options: Any) -> Iterator[str]:
         offset = 1

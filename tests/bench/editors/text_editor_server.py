@@ -43,7 +43,8 @@ class TextEditorServer:
         except ToolFailed as error:
             return self._answer(False, str(error))
         verdict = reply[str(target)]
-        return self._answer(verdict["result"] == "ok", str(verdict.get("reason")), wrote=json_bytes(arguments))
+        accepted = verdict["result"] == "ok"
+        return self._answer(accepted, str(verdict.get("reason")), wrote=json_bytes(arguments))
 
     def close(self) -> None:
         """End the server."""

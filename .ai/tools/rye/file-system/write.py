@@ -1,0 +1,44 @@
+# rye:signed:2026-11-21T04:43:42Z:06ecf5a6a928911d00ad142e9ec427f181c1296eb7bf3bc2b987013bec518af2:PO03nCdwO5J8YlrPPbZ2ExYZNffjtiTl_zTPDzQkpa0j6uHlMMTDJHTW10yYafK_WAS7fLgtFYKCFofQhHWQBA==:b63173adc9f5699f
+"""Create a text file, or replace the whole content of one.
+
+Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
+encoding says otherwise; no newline is added or translated).
+Does not: append, merge, or write outside the project, through links out of it, or into .git, .ai/trusted_keys, .ai/keys
+and .ai/cache.
+Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
+IDs of the file become unknown (read it again before edit_lines); recorded for undo.
+Returns: output (a creation message, or the unified diff), file_path, bytes_written, created, entry_id. A diff over 50 KB is
+cut at a line boundary with a [tool_result: …] line. expected_sha256 refuses unless the present content has that digest.
+Prefer edit_lines for changing a part of an existing file: it sends and risks only those lines.
+"""
+
+from rye.toolkit import editing
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/file-system"
+__tool_description__ = "Create or overwrite a file"
+__item_id__ = "rye/file-system/write"
+__requires_rye__ = ">=0.1"
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "file_path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
+        "content": {"type": "string", "description": "The whole content"},
+        "expected_sha256": {
+            "type": "string",
+            "pattern": "^(sha256:)?[0-9a-fA-F]{64}$",
+            "description": "Write only if the file's present content has this SHA-256",
+        },
+        "encoding": {"type": "string", "default": "utf-8", "description": "Codec name for the content"},
+    },
+    "required": ["file_path", "content"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Write the file."""
+    return editing.write(project_path, **params)

@@ -1,0 +1,135 @@
+"""`rye execute`: run a tool and print what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rye.cli.verbs import EXIT_NO, EXIT_OK, EXIT_TRUST, EXIT_USAGE, Verb, print_json
+from rye.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+_EPILOG = """\
+A value is typed by the tool's schema: limit=20 is a number, changes='[{"line_id": "a1b2c3", "new_content": "x"}]' a list.
+
+examples:
+  rye execute rye/file-system/read file_path=README.md limit=20
+  rye execute rye/file-system/edit_lines file_path=a.py changes='[{"line_id": "a1b2c3", "new_content": "x = 1"}]'
+  echo '{"file_path": "a.py", "content": "x = 1\\n"}' | rye execute rye/file-system/write --params -
+"""
+
+# What the corridor answers when the call itself, or the signature, is at fault.
+_USAGE_CODES = frozenset(
+    {"invalid_parameters", "item_not_found", "bad_item_id", "unknown_type", "bad_call", "project_not_found", "reserved_id"}
+)
+
+
+def _build(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "rye execute ITEM_ID [name=value …] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
+    parser.epilog = _EPILOG
+    parser.add_argument("item_id", help="the tool's id, such as rye/file-system/read (see `rye tools`)")
+    parser.add_argument("values", nargs="*", metavar="name=value", help="a parameter; overrides the same name in --params")
+    parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters as a JSON object, a file of it, or standard input")
+    parser.add_argument("--project", metavar="DIR", help="the project root (default: the nearest folder above with .ai or .git)")
+    parser.add_argument("--dry-run", action="store_true", help="verify, validate and confine, but do not run")
+    parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from rye import api
+    from rye.toolkit.workspace import find_root
+
+    project = args.project or find_root(os.getcwd())
+    parameters = _parameters(args, project)
+    real = _keep_stdout_for_the_answer()
+    response = api.execute(args.item_id, parameters, project_path=project, dry_run=args.dry_run)
+    _give_stdout_back(real)
+    if args.json:
+        print_json(response)
+    else:
+        _print(response)
+    return _exit_code(response)
+
+
+def _keep_stdout_for_the_answer() -> int:
+    """Point descriptor 1 at standard error while the tool runs, so that nothing it starts writes into the answer."""
+    sys.stdout.flush()
+    real = os.dup(1)
+    os.dup2(2, 1)
+    return real
+
+
+def _give_stdout_back(real: int) -> None:
+    sys.stdout.flush()
+    os.dup2(real, 1)
+    os.close(real)
+
+
+def _parameters(args: argparse.Namespace, project: str) -> dict[str, Any]:
+    given = _json_parameters(args.params) if args.params is not None else {}
+    words: dict[str, str] = {}
+    for word in args.values:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError("bad_word", f"Not name=value: {word!r}.", "Write file_path=README.md.")
+        words[name] = value
+    if words:
+        from rye import executor, schema
+
+        given.update(schema.from_words(executor.schema_of(args.item_id, project), words))
+    return given
+
+
+def _json_parameters(source: str) -> dict[str, Any]:
+    try:
+        if source == "-":
+            text = sys.stdin.read()
+        elif source.startswith("@"):
+            with open(source[1:], encoding="utf-8") as file:
+                text = file.read()
+        else:
+            text = source
+        found = json.loads(text)
+    except OSError as err:
+        raise UsageError("bad_params", f"{source[1:]}: {err.strerror}.", "Give --params @file with a readable file.") from None
+    except (ValueError, RecursionError) as err:
+        raise UsageError("bad_params", f"--params is not JSON: {err}.", 'Give an object such as \'{"file_path": "a.py"}\'.') from None
+    if not isinstance(found, dict):
+        raise UsageError("bad_params", "--params is not a JSON object.", 'Give an object such as \'{"file_path": "a.py"}\'.')
+    return found
+
+
+def _print(response: dict[str, Any]) -> None:
+    for warning in response.get("warnings", ()):
+        print(f"rye: warning: {warning}", file=sys.stderr)
+    if response["status"] == "error":
+        print(f"rye: {response['error']}", file=sys.stderr)
+    elif response["status"] == "validation_passed":
+        print(f"{response['item_id']}: verified, parameters valid, not run.")
+    else:
+        _write(str(response["data"].get("output", "")))
+
+
+def _write(text: str) -> None:
+    """Write a tool's text in the terminal's encoding; what that cannot hold is escaped, never an error."""
+    data = (text if text.endswith("\n") or not text else text + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def _exit_code(response: dict[str, Any]) -> int:
+    if response["status"] != "error":
+        return EXIT_OK
+    if response["data"] is not None:
+        return EXIT_NO
+    from rye.trust import VERDICTS
+
+    code = response.get("code")
+    return EXIT_TRUST if code in VERDICTS else EXIT_USAGE if code in _USAGE_CODES else EXIT_NO
+
+
+VERBS = {"execute": Verb("Run a tool: verified, its parameters validated, its paths confined to the project.", _build, _run)}

@@ -1,0 +1,190 @@
+"""`Verified` bytes to `Tool` or `Knowledge`: metadata by literals and YAML, never by import; the misplaced are refused.
+
+A Python tool's metadata are its module-level assignments of literals. A YAML tool's are its keys. A knowledge entry's stand in
+a fenced `yaml` block at its beginning, or between `---` lines that the signature covers.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import ItemError, TrustError
+
+if TYPE_CHECKING:
+    from rye.trust import Verified
+
+_FENCE = re.compile(r"\s*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT = re.compile(r"\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A verified tool's metadata.
+
+    Attributes:
+        id: item id.
+        verified: its bytes and signer.
+        suffix: of its file, `.py` or another.
+        version, tool_type, category, description: as declared.
+        executor_id: the item that runs it; None for a primitive.
+        docstring: what a model reads.
+        schema: CONFIG_SCHEMA.
+        metadata: every literal of the file by name (Python), or every key (YAML).
+    """
+
+    id: str
+    verified: Verified
+    suffix: str
+    version: str
+    tool_type: str
+    category: str
+    description: str
+    executor_id: str | None
+    docstring: str
+    schema: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """A verified knowledge entry: header fields and the text below them."""
+
+    id: str
+    verified: Verified
+    header: dict[str, Any]
+    body: str
+
+
+_NAMES = {
+    "version": "__version__", "tool_type": "__tool_type__", "executor_id": "__executor_id__", "category": "__category__",
+    "description": "__tool_description__",
+}  # fmt: skip
+
+
+def read_tool(verified: Verified, item_id: str, suffix: str) -> Tool:
+    """Return the tool that verified bytes are.
+
+    Raises:
+        ItemError: `malformed_item`, naming what is missing or wrong.
+        TrustError: `misplaced`, when the signed category or id is not that of where it stands.
+    """
+    if suffix == ".py":
+        found, docstring = _python_literals(verified.body)
+        metadata: dict[str, Any] = {name: found.get(dunder) for name, dunder in _NAMES.items()}
+        schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
+        bound = found.get("__item_id__")
+    elif suffix in (".yaml", ".yml"):
+        found = _yaml_mapping(verified.body.decode())
+        metadata, docstring = {name: found.get(name) for name in _NAMES}, str(found.get("description", ""))
+        schema = found.get("config_schema", {"type": "object", "properties": {}})
+        bound = found.get("item_id")
+    else:
+        return Tool(item_id, verified, suffix, "", suffix[1:], item_id.rpartition("/")[0], "", None, "", {}, {})
+    _place(item_id, metadata["category"], bound)
+    wrong = [name for name in ("version", "tool_type", "description") if not isinstance(metadata[name], str)]
+    if metadata["executor_id"] is not None and not isinstance(metadata["executor_id"], str):
+        wrong.append("executor_id")
+    if not wrong and not _VERSION.fullmatch(str(metadata["version"])):
+        wrong.append("version (X.Y.Z)")
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        wrong.append("CONFIG_SCHEMA (an object schema)")
+    if wrong:
+        raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
+    return Tool(
+        item_id, verified, suffix, metadata["version"], metadata["tool_type"], metadata["category"],
+        metadata["description"], metadata["executor_id"], docstring, schema, found,
+    )  # fmt: skip
+
+
+def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
+    """Return the knowledge entry that verified bytes are. Errors as `read_tool`."""
+    text = verified.body.decode("utf-8", "replace")
+    if suffix in (".yaml", ".yml"):
+        header, body = _yaml_mapping(text), ""
+    else:
+        match = _FENCE.match(text) or _FRONT.match(text)
+        if match is None:
+            raise _malformed(item_id, "no YAML header in a ```yaml block at its beginning")
+        header, body = _yaml_mapping(match[1]), text[match.end() :]
+    name = header.get("id", header.get("name"))
+    _place(item_id, header.get("category", item_id.rpartition("/")[0]), None)
+    if name not in (item_id, item_id.rpartition("/")[2]):
+        raise _misplaced(item_id, f"its id is {name!r}")
+    return Knowledge(item_id, verified, header, body)
+
+
+def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -> str:
+    """Read an item only to see that it stands where its signed text says; return its version, if it has one."""
+    if item_type == "tool":
+        return read_tool(verified, item_id, suffix).version
+    if item_type == "knowledge":
+        return str(read_knowledge(verified, item_id, suffix).header.get("version", ""))
+    return ""
+
+
+def _place(item_id: str, category: object, bound: object) -> None:
+    if category != item_id.rpartition("/")[0]:
+        raise _misplaced(item_id, f"its category is {category!r}")
+    if bound is not None and bound != item_id:
+        raise _misplaced(item_id, f"it is bound to the id {bound!r}")
+
+
+def _misplaced(item_id: str, why: str) -> TrustError:
+    return TrustError(
+        "misplaced", f"The file at {item_id} is not the item that was signed: {why}.",
+        "Put the right file there, or correct the text and sign it again.",
+    )  # fmt: skip
+
+
+def _malformed(item_id: str, why: str) -> ItemError:
+    return ItemError("malformed_item", f"{item_id} is not a well-formed item: {why}.", "Correct it and sign it again.")
+
+
+def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
+    try:
+        tree = ast.parse(body.decode())
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+        raise ItemError("malformed_item", f"The tool is not valid Python: {err}.", "Correct it and sign it again.") from None
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None:
+            try:
+                found[target.id] = ast.literal_eval(node.value)
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return found, ast.get_docstring(tree) or ""
+
+
+def _yaml_mapping(text: str) -> dict[str, Any]:
+    """Read YAML that is one mapping; repeated keys, aliases and tags are refused, so that it reads the same everywhere."""
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        for token in yaml.scan(text, loader):
+            if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
+                raise ItemError("malformed_item", "The YAML has anchors, aliases or tags.", "Write the values out.")
+        _refuse_repeats(yaml.compose(text, loader))
+        content = yaml.load(text, loader)  # noqa: S506 - a safe loader, whichever of the two
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        first = str(err).splitlines()[0] if str(err) else type(err).__name__
+        raise ItemError("malformed_item", f"The YAML cannot be read: {first}.", "Correct it and sign it again.") from None
+    if not isinstance(content, dict):
+        raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
+    return content
+
+
+def _refuse_repeats(node: Any) -> None:  # noqa: ANN401 - a node of the YAML library
+    if node is None or not hasattr(node, "value") or isinstance(node.value, str):
+        return
+    keys = [pair[0].value for pair in node.value if isinstance(pair, tuple)]
+    if len(keys) != len({str(key) for key in keys}):
+        raise ItemError("malformed_item", "The YAML repeats a key.", "Keep one of them.")
+    for child in node.value:
+        for part in child if isinstance(child, tuple) else (child,):
+            _refuse_repeats(part)

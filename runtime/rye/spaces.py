@@ -1,0 +1,285 @@
+"""Ids <-> paths: the project's, the user's and the system's items, and the key documents beside them.
+
+An item's id is its path below `.ai/<type folder>/` without extension. The first space that has it wins: project, user,
+system. Ids under `rye/` are reserved: only the system space serves them. Files are opened beneath the space's folder and
+read once, as bytes; nothing here knows what they mean.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rye import state
+from rye.errors import ItemError, TrustError
+from rye.toolkit import beneath
+from rye.toolkit.suggest import nearest
+from rye.trust import TrustStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".toml")
+TYPES: Final = {
+    "tool": ("tools", _TOOLS),
+    "knowledge": ("knowledge", (".md", ".yaml", ".yml")),
+    "directive": ("directives", (".md",)),
+}
+"""Item type -> (folder below `.ai`, extensions in the order in which they are tried)."""
+
+RESERVED = "rye/"
+MAX_ITEM_BYTES = 1 << 20
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_MAX_KEYS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """One place that serves items: `name` is project, user or system; `folder` its `.ai`."""
+
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An item's bytes as they were read, once; nothing about them is known to be true yet."""
+
+    item_type: str
+    item_id: str
+    suffix: str
+    space: str
+    path: Path
+    raw: bytes
+    shadowed: tuple[str, ...] = ()
+
+
+def system_folder() -> Path:
+    """Return the system bundle's `.ai`: inside the installed package, or in the checkout of an editable install."""
+    package = Path(__file__).resolve().parent
+    inside = package / ".ai"
+    # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
+    return inside if inside.is_dir() else package.parents[1] / ".ai"
+
+
+def spaces(project_path: str | Path) -> tuple[Space, ...]:
+    """Return the spaces of a project, in the order in which they are asked; a folder counts once, as the most trusted."""
+    system = system_folder()
+    found = [
+        Space("project", Path(project_path) / ".ai"),
+        Space("user", state.user_ai()),
+        Space("system", system),
+    ]
+    out: list[Space] = []
+    for at, space in enumerate(found):
+        if not any(_same(space.folder, other.folder) for other in found[at + 1 :]):
+            out.append(space)
+    return tuple(out)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        a, b = one.stat(), other.stat()
+    except OSError:
+        return False
+    return (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+
+
+def check_id(item_id: str) -> None:
+    """Raise ItemError `bad_item_id` unless the text can be an id."""
+    if len(item_id) > 255 or not _ID.fullmatch(item_id):
+        raise ItemError(
+            "bad_item_id", f"Not an item id: {item_id[:80]!r}.",
+            "An id is a path of letters, digits, _ . - such as rye/file-system/read, without extension.",
+        )  # fmt: skip
+
+
+def type_folder(item_type: str) -> tuple[str, tuple[str, ...]]:
+    """Return the folder and extensions of an item type; ItemError `unknown_type` otherwise."""
+    if item_type not in TYPES:
+        raise ItemError("unknown_type", f"Unknown item type: {item_type}.", f"Use one of {', '.join(TYPES)}.")
+    return TYPES[item_type]
+
+
+def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
+    """Return the item of the first space that has it.
+
+    Raises:
+        ItemError: `item_not_found`, with the nearest ids; `bad_item_id`, `unknown_type`, `item_unreadable`.
+    """
+    folder, suffixes = type_folder(item_type)
+    check_id(item_id)
+    shadowed: list[str] = []
+    for space in among:
+        found = _read_first(space, f"{folder}/{item_id}", suffixes)
+        if found is None:
+            continue
+        suffix, raw = found
+        path = space.folder / folder / f"{item_id}{suffix}"
+        if item_id.startswith(RESERVED) and space.name != "system":
+            shadowed.append(str(path))
+            continue
+        return Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
+    raise _not_found(item_type, item_id, among, shadowed)
+
+
+def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: list[str]) -> ItemError:
+    if shadowed:
+        return ItemError(
+            "reserved_id", f"{item_id} is reserved for the system bundle, which has no such item; {shadowed[0]} does not serve it.",
+            "Move it to an id that does not begin with rye/.",
+        )  # fmt: skip
+    close = nearest(item_id, (known for known, _, _ in listed(item_type, among)))
+    hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye tools` to list what there is."
+    return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
+
+
+def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
+    parts = os.fsencode(stem).split(b"/")
+    try:
+        root = os.open(space.folder, beneath.DIRECTORY)
+    except OSError:
+        return None
+    try:
+        try:
+            parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
+        except OSError:
+            return None
+        try:
+            for suffix in suffixes:
+                raw = _read(parent, (parts[-1] + suffix.encode(),))
+                if raw is not None:
+                    return suffix, raw
+        finally:
+            os.close(parent)
+    finally:
+        os.close(root)
+    return None
+
+
+def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> bytes | None:
+    """Read a regular file beneath a folder; None where there is none. One too large is an error, not an absence."""
+    try:
+        fd, _ = beneath.open_beneath(dir_fd, parts, _READ)
+    except OSError:
+        return None
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            return None
+        data = b""
+        while len(data) <= limit and (chunk := os.read(fd, limit + 1 - len(data))):
+            data += chunk
+        if len(data) > limit:
+            raise ItemError(
+                "item_unreadable",
+                f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes.",
+                "Items are small text files.",
+            )
+        return data
+    finally:
+        os.close(fd)
+
+
+def listed(item_type: str, among: Sequence[Space]) -> Iterator[tuple[str, str, Path]]:
+    """Yield (id, space, path) of every item that is served, sorted by id; shadowed and hidden ones are left out.
+
+    A name with a leading underscore is hidden.
+    """
+    folder, suffixes = type_folder(item_type)
+    found: dict[str, tuple[str, Path]] = {}
+    for space in among:
+        for item_id, path in sorted(_walk(space.folder / folder, suffixes)):
+            if item_id.startswith(RESERVED) and space.name != "system":
+                continue
+            found.setdefault(item_id, (space.name, path))
+    for item_id in sorted(found):
+        yield item_id, *found[item_id]
+
+
+def _walk(top: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    """Yield (id, path) below a type folder; of files that share a stem only the one tried first."""
+    best: dict[str, tuple[int, Path]] = {}
+    for here, folders, files in os.walk(top):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in files:
+            stem, suffix = os.path.splitext(name)
+            if suffix not in suffixes or name.startswith((".", "_")):
+                continue
+            path = Path(here, name)
+            item_id = (path.parent / stem).relative_to(top).as_posix()
+            if _ID.fullmatch(item_id):
+                best[item_id] = min(best.get(item_id, (99, path)), (suffixes.index(suffix), path))
+    for item_id, (_, path) in best.items():
+        yield item_id, path
+
+
+def locate(path: Path) -> tuple[str, str] | None:
+    """Return (item type, id) of a file by where it stands below an `.ai` folder; None outside of any."""
+    parts = path.absolute().parts
+    for at in range(len(parts) - 1, 0, -1):
+        if parts[at - 1] != ".ai":
+            continue
+        for item_type, (folder, suffixes) in TYPES.items():
+            below = Path(*parts[at + 1 :]) if len(parts) > at + 1 else None
+            if parts[at] == folder and below is not None and below.suffix in suffixes:
+                return item_type, below.with_suffix("").as_posix()
+        return None
+    return None
+
+
+_stores: dict[str, TrustStore] = {}
+
+
+def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> TrustStore:
+    """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once."""
+    documents = {space.name: _key_documents(space) for space in among}
+    seal = sha256()
+    for name in ("user", "system", "project"):
+        for document in (name.encode(), *documents.get(name, ())):
+            seal.update(sha256(document).digest())
+    for document in explicit:
+        seal.update(sha256(document).digest())
+    known = _stores.get(seal.hexdigest())
+    if known is None:
+        if len(_stores) > 64:
+            _stores.clear()
+        known = _stores[seal.hexdigest()] = TrustStore.build(
+            documents.get("user", ()), documents.get("system", ()), documents.get("project", ()), explicit
+        )
+    return known
+
+
+def _key_documents(space: Space) -> list[bytes]:
+    try:
+        fd = os.open(space.folder / "trusted_keys", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        names = sorted(name for name in os.listdir(fd) if name.endswith(".toml"))[:_MAX_KEYS]
+        found = (_document(fd, name) for name in names)
+        return [document for document in found if document is not None]
+    finally:
+        os.close(fd)
+
+
+def _document(fd: int, name: str) -> bytes | None:
+    try:
+        return _read(fd, (os.fsencode(name),), 64 * 1024)
+    except ItemError:
+        return None
+
+
+def refuse_alien_key(item_id: str, role: str) -> None:
+    """Raise TrustError `untrusted_key` when a reserved id is signed by another key than the system bundle's."""
+    if item_id.startswith(RESERVED) and role != "system":
+        raise TrustError(
+            "untrusted_key", f"{item_id} is reserved for the system bundle's key, and another trusted key signed it.",
+            "Move it to an id that does not begin with rye/, then sign it again.",
+        )  # fmt: skip

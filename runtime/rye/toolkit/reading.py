@@ -1,0 +1,158 @@
+"""What `read` does: a window of a file with line IDs, or what changed in it since a version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import UsageError
+from rye.toolkit import document as documents
+from rye.toolkit.output import MAX_LINE_CHARS, MAX_OUTPUT_BYTES, envelope, ok
+from rye.toolkit.visible import reveal
+from rye.toolkit.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rye.toolkit.document import Document, Row
+
+_BATCH = 500
+
+
+def read(
+    project_path: str, file_path: str, offset: int = 1, limit: int = 2_000, line_ids: str = "all",
+    changes_since: str | None = None, encoding: str | None = None, *, show_whitespace: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the result of `rye/file-system/read`; see its CONFIG_SCHEMA for the parameters.
+
+    Raises:
+        WorkspaceError, UsageError: see `document.view`; `bad_offset` for a window past the end.
+    """
+    with Workspace(project_path) as ws, documents.view(ws, file_path, encoding) as document:
+        window = _Window(document, ids=line_ids == "all", whitespace=show_whitespace)
+        if changes_since is not None:
+            since = document.index.revision_of(changes_since)
+            if since is not None:
+                return _changes(document, window, changes_since, since, file_path)
+        result = _window(document, window, file_path, offset, limit)
+        if changes_since is not None:
+            result["output"] = (
+                f"[changes_since: version {changes_since} is not among the last 20 of this file; here is the window instead.]\n"
+                + result["output"]
+            )
+            result["changes_known"] = False
+        return result
+
+
+class _Window:
+    """Collects shown lines up to the output's size, and records which were shown."""
+
+    def __init__(self, document: Document, *, ids: bool, whitespace: bool, room: int = MAX_OUTPUT_BYTES) -> None:
+        self.document, self.ids, self.whitespace = document, ids, whitespace
+        self.room = room
+        self.lines: list[str] = []
+        self.full = False
+
+    def add(self, start: int, stop: int) -> int:
+        """Show lines [start, stop) as far as they fit; return where it stopped."""
+        at = start
+        while at < stop and not self.full:
+            for row in self.document.rows(at, min(at + _BATCH, stop), ids=self.ids):
+                text = self._line(row)
+                size = len(text.encode("utf-8", "replace")) + 1
+                if size > self.room and self.lines:
+                    self.full = True
+                    break
+                self.room -= size
+                self.lines.append(text)
+                at += 1
+        if self.ids and at > start:
+            self.document.shown(start, at)
+        return at
+
+    def _line(self, row: Row) -> str:
+        text = row.text
+        if len(text) > MAX_LINE_CHARS:
+            text = f"{text[:MAX_LINE_CHARS]}… [line shortened: {MAX_LINE_CHARS:,} of {len(row.text):,} characters shown]"
+        if self.whitespace:
+            text = reveal(
+                text,
+                self.document.text.encoding.terminator(self._raw(row)) == self.document.text.encoding.crlf,
+            )
+        return f"[LID:{row.id}] {text}" if self.ids else text
+
+    def _raw(self, row: Row) -> bytes:
+        return self.document.text.lines(row.number - 1, row.number)[0]
+
+
+def _facts(document: Document) -> dict[str, Any]:
+    return {
+        "total_lines": document.text.count, "version": document.index.version, "encoding": document.text.encoding.label,
+        "file_path": document.path,
+    }  # fmt: skip
+
+
+def _window(document: Document, window: _Window, file_path: str, offset: int, limit: int) -> dict[str, Any]:
+    total = document.text.count
+    start = offset - 1 if offset > 0 else max(0, total + offset)
+    if start >= total and (total or offset > 1):
+        raise UsageError(
+            "bad_offset", f"offset {offset} is past the end: {document.path} has {total} line(s).",
+            f"Use an offset from 1 to {max(total, 1)}, or a negative one to count from the end.",
+        )  # fmt: skip
+    stop = window.add(start, min(start + limit, total))
+    shown = stop - start
+    truncated = stop < total
+    lines = list(window.lines)
+    if truncated:
+        call = f'read(file_path="{file_path}", offset={stop + 1})'
+        lines.append(envelope(shown, total, "lines", call, total - stop))
+    if not total:
+        lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
+    fields = {"next_offset": stop + 1} if truncated else {}
+    return ok(
+        "\n".join(lines),
+        line_count=shown,
+        offset=start + 1,
+        truncated=truncated,
+        **fields,
+        **_facts(document),
+    )
+
+
+def _changes(document: Document, window: _Window, version: str, since: int, file_path: str) -> dict[str, Any]:
+    """Show the lines that are new or changed since a revision, and which IDs are gone."""
+    index = document.index
+    ranges = index.ages.since(since)
+    gone = {name: fate for name, fate in index.dead.items() if fate is not None and fate.revision > since}
+    count = sum(stop - start for start, stop in ranges)
+    shown = 0
+    cut_at = None
+    lines: list[str] = []
+    for start, stop in ranges:
+        before = len(window.lines)
+        reached = window.add(start, stop)
+        shown += reached - start
+        if reached > start:
+            lines += [f"@ line {start + 1}", *window.lines[before:]]
+        if reached < stop:
+            cut_at = reached
+            break
+    if gone:
+        lines.append(_gone(gone.items()))
+    if not count and not gone:
+        lines.append(f"[no changes since version {version}]")
+    fields: dict[str, Any] = {}
+    if cut_at is not None:
+        call = f'read(file_path="{file_path}", offset={cut_at + 1})'
+        lines.append(envelope(shown, count, "changed lines", call))
+        fields["next_offset"] = cut_at + 1
+    return ok(
+        "\n".join(lines), line_count=shown, changed_lines=count, deleted_ids=list(gone)[:200], changes_known=True,
+        truncated=cut_at is not None, offset=(ranges[0][0] + 1 if ranges else 1), **fields, **_facts(document),
+    )  # fmt: skip
+
+
+def _gone(fates: Iterable[tuple[str, Any]]) -> str:
+    named = [f"{name} ({fate.how}, was line {fate.line})" for name, fate in fates]
+    more = f" and {len(named) - 50} more" if len(named) > 50 else ""
+    return f"[gone: {', '.join(named[:50])}{more}]"

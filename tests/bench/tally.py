@@ -1,0 +1,90 @@
+"""Counts of what the editors came to, and the tables that show them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from outcome import VERDICTS
+
+if TYPE_CHECKING:
+    from outcome import Attempt, Pair
+
+
+@dataclass
+class Tally:
+    """What one editor came to over all pairs."""
+
+    name: str
+    unavailable: str = ""
+    verdicts: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    reasons: Counter[str] = field(default_factory=Counter)
+    failures: list[dict[str, str]] = field(default_factory=list)
+    wrote: int = 0
+    read: int = 0
+    read_plain: int = 0
+    seconds: float = 0.0
+
+    def add(self, pair: Pair, attempt: Attempt, verdict: str) -> None:
+        """Count one attempt."""
+        self.verdicts[verdict] += 1
+        self.kinds[pair.kind][verdict] += 1
+        self.wrote += attempt.wrote
+        self.read += attempt.read
+        self.read_plain += attempt.read_plain
+        if verdict != "exact":
+            self.reasons[f"{verdict}: {attempt.reason[:80]}"] += 1
+            about = {"verdict": verdict, "kind": pair.kind, "pair": pair.name, "path": pair.path}
+            self.failures.append({**about, "reason": attempt.reason})
+
+    def summary(self) -> dict[str, Any]:
+        """Return plain data for `--json`."""
+        if self.unavailable:
+            return {"editor": self.name, "unavailable": self.unavailable}
+        return {
+            "editor": self.name,
+            "pairs": self.verdicts.total(),
+            **{verdict: self.verdicts[verdict] for verdict in VERDICTS},
+            "bytes_written": self.wrote,
+            "bytes_read": self.read,
+            "bytes_read_without_addresses": self.read_plain,
+            "seconds": round(self.seconds, 1),
+            "kinds": {kind: dict(counts) for kind, counts in sorted(self.kinds.items())},
+            "reasons": dict(self.reasons.most_common(20)),
+            "failures": self.failures,
+        }
+
+
+def table(tallies: list[Tally]) -> str:
+    """Return one row an editor; shares are of the pairs that it can express."""
+    sizes = ["bytes written", "bytes read", "IDs off"]
+    return _aligned([["editor", "pairs", *VERDICTS, *sizes], *(_row(tally) for tally in tallies)])
+
+
+def _row(tally: Tally) -> list[str]:
+    if tally.unavailable:
+        return [tally.name, tally.unavailable]
+    said = tally.verdicts.total() - tally.verdicts["unexpressible"]
+    shares = [f"{100 * tally.verdicts[verdict] / max(1, said):.2f}%" for verdict in VERDICTS[:3]]
+    sizes = [f"{size:,}" for size in (tally.wrote, tally.read, tally.read_plain)]
+    return [tally.name, str(tally.verdicts.total()), *shares, str(tally.verdicts["unexpressible"]), *sizes]
+
+
+def kind_tables(tallies: list[Tally]) -> list[tuple[str, str]]:
+    """Return a titled table of counts by kind of pair, when there is more than one kind."""
+    run = [tally for tally in tallies if not tally.unavailable]
+    kinds = sorted({kind for tally in run for kind in tally.kinds})
+    if len(kinds) < 2:
+        return []
+    rows = [["kind", *(tally.name for tally in run)]]
+    rows += [[kind, *("/".join(str(t.kinds[kind][v]) for v in VERDICTS) for t in run)] for kind in kinds]
+    return [("by kind, " + "/".join(VERDICTS), _aligned(rows))]
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    full = [row for row in rows if len(row) == len(rows[0])]
+    widths = [max(len(row[column]) for row in full) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
