@@ -20,8 +20,8 @@ def tools(category: str | None = None, *, project_path: str | Path = ".") -> lis
         project_path: the project root.
 
     Returns:
-        For a valid tool `{"item_id", "verdict": "valid", "space", "category", "version", "tool_type", "description", "docstring",
-        "parameters", "digest", "signer", "owner"}`; for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an
+        For a valid tool `{"item_id", "verdict": "valid", "space", "category", "version", "tool_type", "description",
+        "docstring", "parameters", "digest", "signer", "owner"}`; for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an
         unverified file is shown.
     """
     among = spaces.spaces(project_path)

@@ -13,8 +13,9 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
+from hashlib import sha256
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rye import items, schema, spaces, trust
 from rye.errors import DeadlineError, ItemError, RyeError, UsageError
@@ -124,7 +125,11 @@ def _settle(response: dict[str, Any], data: dict[str, Any], printed: str) -> Non
         response["printed"] = {"printed": printed}
 
 
-_ready: dict[tuple[str, str, str], _Ready] = {}
+_Fingerprint = tuple[str, str, str]
+_T = TypeVar("_T")
+_REMEMBERED = 512
+_ready: dict[_Fingerprint, _Ready] = {}
+_runtimes: dict[_Fingerprint, Tool] = {}
 
 
 def _admit(candidate: Candidate, among: Sequence[Space]) -> _Ready:
@@ -136,15 +141,23 @@ def _admit(candidate: Candidate, among: Sequence[Space]) -> _Ready:
             "Execute a tool.",
         )
     store = spaces.trust_store(among)
-    from hashlib import sha256
-
-    known_as = (sha256(candidate.raw).hexdigest(), candidate.item_id + candidate.suffix, store.digest)
+    known_as = _fingerprint(candidate, store)
     known = _ready.get(known_as)
     if known is None:
-        if len(_ready) > 512:
-            _ready.clear()
-        known = _ready[known_as] = _prepare(candidate, store)
+        known = _remember(_ready, known_as, _prepare(candidate, store))
     return known
+
+
+def _fingerprint(candidate: Candidate, store: trust.TrustStore) -> _Fingerprint:
+    """Name what a verdict depends on: the bytes, where they stand, and which keys count."""
+    return sha256(candidate.raw).hexdigest(), candidate.item_id + candidate.suffix, store.digest
+
+
+def _remember(known: dict[_Fingerprint, _T], key: _Fingerprint, value: _T) -> _T:
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known[key] = value
+    return value
 
 
 def _prepare(candidate: Candidate, store: trust.TrustStore) -> _Ready:
@@ -153,7 +166,7 @@ def _prepare(candidate: Candidate, store: trust.TrustStore) -> _Ready:
     tool = items.read_tool(verified, candidate.item_id, candidate.suffix)
     if candidate.suffix != ".py" or tool.executor_id != FUNCTION_RUNTIME:
         raise ItemError(
-            "runtime_missing", f"{tool.id} needs the runtime {tool.executor_id or tool.tool_type}, which is not here to run it.",
+            "runtime_missing", f"{tool.id} needs the runtime {tool.executor_id or tool.tool_type}, which is not here.",
             f"Only tools of {FUNCTION_RUNTIME} run in this version.",
         )  # fmt: skip
     _check_requirement(tool)
@@ -183,16 +196,17 @@ def _runtime(tool: Tool, among: Sequence[Space], chain: list[dict[str, Any]], ca
     """Verify the runtime item and return what it declares; both links go into the chain."""
     chain.append(_link(candidate, tool.tool_type, tool.executor_id, tool.verified.digest))
     found = spaces.find("tool", FUNCTION_RUNTIME, [space for space in among if space.name == "system"])
-    verified = trust.verify(found.raw, form_of("tool", found.suffix), spaces.trust_store(among))
-    spaces.refuse_alien_key(found.item_id, verified.key.role)
-    runtime = _runtimes.get(verified.file_digest)
-    if runtime is None:
-        runtime = _runtimes[verified.file_digest] = items.read_tool(verified, found.item_id, found.suffix)
-    chain.append(_link(found, runtime.tool_type, runtime.executor_id, verified.digest))
+    store = spaces.trust_store(among)
+    known_as = _fingerprint(found, store)
+    runtime = _runtimes.get(known_as) or _remember(_runtimes, known_as, _read_runtime(found, store))
+    chain.append(_link(found, runtime.tool_type, runtime.executor_id, runtime.verified.digest))
     return runtime.metadata
 
 
-_runtimes: dict[str, Tool] = {}
+def _read_runtime(found: Candidate, store: trust.TrustStore) -> Tool:
+    verified = trust.verify(found.raw, form_of("tool", found.suffix), store)
+    spaces.refuse_alien_key(found.item_id, verified.key.role)
+    return items.read_tool(verified, found.item_id, found.suffix)
 
 
 def _link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: str) -> dict[str, Any]:
@@ -227,24 +241,23 @@ def _invoke(ready: _Ready, parameters: dict[str, Any], root: str, seconds: float
     """Run the tool in a thread of its own until it ends or its time is up; return its result and what it printed."""
     limit = output.Deadline(seconds)
     outcome: list[dict[str, Any]] = []
+    done = threading.Event()
+
+    def work() -> None:
+        outcome.append(_result(ready, parameters, root))
+        done.set()
+
     with _Printed() as printed, output.within(limit):
         context = contextvars.copy_context()
-        worker = threading.Thread(
-            target=lambda: outcome.append(context.run(_result, ready, parameters, root)),
-            name=ready.tool.id,
-            daemon=True,
-        )
+        threading.Thread(target=context.run, args=(work,), name=ready.tool.id, daemon=True).start()
         try:
-            worker.start()
-            worker.join(seconds)
+            # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
+            if not done.wait(seconds):
+                limit.expire()
+                done.wait(0.05)
         except BaseException:
             limit.expire()
             raise
-        if not outcome:
-            limit.expire()
-        # A commit that had begun in time is over now, and its tool may have finished with it.
-        if not outcome:
-            worker.join(0.05)
         return outcome[0] if outcome else _failure(DeadlineError(seconds)), printed.text()
 
 
@@ -252,7 +265,7 @@ def _result(ready: _Ready, parameters: dict[str, Any], root: str) -> dict[str, A
     try:
         data = _call(ready, parameters, root)
         if not isinstance(data, dict):
-            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")  # noqa: TRY004 - one kind of crash
+            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
         json.dumps(data, allow_nan=False)
     except RyeError as err:
         return _failure(err)

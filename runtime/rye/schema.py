@@ -45,7 +45,7 @@ class Checker:
         """
         if not isinstance(parameters, dict) or not all(isinstance(key, str) for key in parameters):
             raise UsageError(
-                "invalid_parameters", f"Parameters must be an object with named values, not {type(parameters).__name__}.",
+                "invalid_parameters", f"Parameters must be an object of named values, not {type(parameters).__name__}.",
                 f"Wanted: {self.wanted()}.",
             )  # fmt: skip
         filled: dict[str, Any] = with_defaults(self.schema, parameters)
@@ -53,8 +53,8 @@ class Checker:
         if problems:
             given = ", ".join(f"{key}={_short(value)}" for key, value in parameters.items()) or "nothing"
             raise UsageError(
-                "invalid_parameters", f"Invalid parameters: {'; '.join(problems)}. Given: {given}.", f"Wanted: {self.wanted()}.",
-                problems=problems,
+                "invalid_parameters", f"Invalid parameters: {'; '.join(problems)}. Given: {given}.",
+                f"Wanted: {self.wanted()}.", problems=problems,
             )  # fmt: skip
         return filled
 

@@ -132,7 +132,7 @@ def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
 def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: list[str]) -> ItemError:
     if shadowed:
         return ItemError(
-            "reserved_id", f"{item_id} is reserved for the system bundle, which has no such item; {shadowed[0]} does not serve it.",
+            "reserved_id", f"{item_id} is reserved for the system bundle, which lacks it; {shadowed[0]} does not serve it.",
             "Move it to an id that does not begin with rye/.",
         )  # fmt: skip
     close = nearest(item_id, (known for known, _, _ in listed(item_type, among)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hunks import Hunk, hunks
 
 
@@ -13,65 +15,58 @@ def replacements(before: str, after: str) -> list[tuple[str, str]]:
         after: The text as it shall be.
 
     Returns:
-        Replacements whose old text is there exactly once at the moment it is looked for; the whole text as
-        one replacement when nothing smaller will do.
+        Replacements whose old text is there exactly once at the moment it is looked for.
     """
-    old, new = _lines(before), _lines(after)
-    blocks = hunks(old, new)
-    while blocks:
-        edits = [_strings(block, old, new) for block in blocks]
-        clash = _first_clash(before, after, edits)
-        if clash is None:
-            return edits
-        wider = _merged(_widened(blocks, clash, len(old)))
-        if wider == blocks:
-            break
-        blocks = wider
-    return [(before, after)] if before != after else []
+    if not before:
+        return [(before, after)] if after else []
+    old, new = _Lines(before), _Lines(after)
+    blocks = hunks(old.lines, new.lines)
+    while clashes := [at for at, block in enumerate(blocks) if not _unique(block, old, new)]:
+        blocks = _merged(_widened(blocks, set(clashes), len(old.lines)))
+    return [
+        (old.between(block.old_start, block.old_end), new.between(block.new_start, block.new_end))
+        for block in blocks
+    ]
 
 
-def _lines(text: str) -> list[str]:
-    """Split at line feeds only, each line with its own."""
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
+class _Lines:
+    """A text split at line feeds only, with the offset of each line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        parts = text.split("\n")
+        self.lines = [part + "\n" for part in parts[:-1]] + [part for part in parts[-1:] if part]
+        self._offsets = [0, *itertools.accumulate(map(len, self.lines))]
+
+    def between(self, start: int, end: int) -> str:
+        """Return lines `start:end` as one text."""
+        return self.text[self._offsets[start] : self._offsets[end]]
 
 
-def _strings(block: Hunk, old: list[str], new: list[str]) -> tuple[str, str]:
-    return "".join(old[block.old_start : block.old_end]), "".join(new[block.new_start : block.new_end])
+def _unique(block: Hunk, old: _Lines, new: _Lines) -> bool:
+    """Look for the old text once all blocks before it have been replaced."""
+    wanted = old.between(block.old_start, block.old_end)
+    rest = old.between(block.old_start, len(old.lines))
+    text = new.between(0, block.new_start) + rest
+    first = text.find(wanted)
+    return bool(wanted) and first == len(text) - len(rest) and text.find(wanted, first + 1) < 0
 
 
-def _first_clash(before: str, after: str, edits: list[tuple[str, str]]) -> int | None:
-    """Play the edits; return the first whose old text is not there exactly once, None when all is well."""
-    text = before
-    for number, (old, new) in enumerate(edits):
-        at = text.find(old)
-        if not old or at < 0 or text.find(old, at + 1) >= 0:
-            return number
-        text = text[:at] + new + text[at + len(old) :]
-    return None if text == after else 0
+def _widened(blocks: list[Hunk], clashes: set[int], total: int) -> list[Hunk]:
+    """Take more context into the blocks that clash, up to their neighbours.
 
-
-def _widened(blocks: list[Hunk], at: int, old_count: int) -> list[Hunk]:
-    """Take more context into one block; the steps grow, or a file of twins would take forever."""
-    block = blocks[at]
-    floor = block.old_start - (blocks[at - 1].old_end if at else 0)
-    last = at + 1 == len(blocks)
-    ceiling = (old_count if last else blocks[at + 1].old_start) - block.old_end
-    step = max(1, (block.old_end - block.old_start) // 4)
-    up, down = min(step, floor), min(step, ceiling)
-    wider = Hunk(block.old_start - up, block.old_end + down, block.new_start - up, block.new_end + down)
-    if not up and not down:
-        # Nothing but changed lines around: join the neighbours, or give up.
-        return _joined(blocks, at)
-    return [*blocks[:at], wider, *blocks[at + 1 :]]
-
-
-def _joined(blocks: list[Hunk], at: int) -> list[Hunk]:
-    low, high = max(0, at - 1), min(len(blocks), at + 2)
-    first, last = blocks[low], blocks[high - 1]
-    joined = Hunk(first.old_start, last.old_end, first.new_start, last.new_end)
-    return [*blocks[:low], joined, *blocks[high:]]
+    The steps grow, or a file of twins would take forever.
+    """
+    wider = []
+    for at, block in enumerate(blocks):
+        step = max(1, (block.old_end - block.old_start) // 4) if at in clashes else 0
+        floor = blocks[at - 1].old_end if at else 0
+        ceiling = blocks[at + 1].old_start if at + 1 < len(blocks) else total
+        up, down = min(step, block.old_start - floor), min(step, ceiling - block.old_end)
+        wider.append(
+            Hunk(block.old_start - up, block.old_end + down, block.new_start - up, block.new_end + down)
+        )
+    return wider
 
 
 def _merged(blocks: list[Hunk]) -> list[Hunk]:

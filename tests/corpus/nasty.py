@@ -1,6 +1,6 @@
 """Deliberately nasty variants of real changes: the same change in the clothes that break editors.
 
-Each transposition is a function of a line's or file's own bytes, applied to both sides alike, so that unchanged
+Each transposition is a function of a line or of a file alone and is applied to both sides, so that unchanged
 lines stay unchanged and the change stays the real one.
 """
 

@@ -49,7 +49,7 @@ def pypi_releases(cache: Path) -> Iterator[tuple[str, list[Path] | str]]:
 
 
 def debian_releases(cache: Path) -> Iterator[tuple[str, list[Path] | str]]:
-    """Yield each Debian source with its versions in the order of the suites, or the reason why there are none."""
+    """Yield each Debian source with its version in every suite, or the reason why there are none."""
     try:
         apt = _PrivateApt(cache / "apt")
     except Unfetched as reason:

@@ -32,9 +32,9 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.usage = "rye execute ITEM_ID [name=value …] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
     parser.epilog = _EPILOG
     parser.add_argument("item_id", help="the tool's id, such as rye/file-system/read (see `rye tools`)")
-    parser.add_argument("values", nargs="*", metavar="name=value", help="a parameter; overrides the same name in --params")
-    parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters as a JSON object, a file of it, or standard input")
-    parser.add_argument("--project", metavar="DIR", help="the project root (default: the nearest folder above with .ai or .git)")
+    parser.add_argument("values", nargs="*", metavar="name=value", help="a parameter; wins over --params")
+    parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
+    parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
     parser.add_argument("--dry-run", action="store_true", help="verify, validate and confine, but do not run")
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
 
@@ -97,9 +97,9 @@ def _json_parameters(source: str) -> dict[str, Any]:
     except OSError as err:
         raise UsageError("bad_params", f"{source[1:]}: {err.strerror}.", "Give --params @file with a readable file.") from None
     except (ValueError, RecursionError) as err:
-        raise UsageError("bad_params", f"--params is not JSON: {err}.", 'Give an object such as \'{"file_path": "a.py"}\'.') from None
+        raise UsageError("bad_params", f"--params is not JSON: {err}.", 'Give one such as \'{"file_path": "a.py"}\'.') from None
     if not isinstance(found, dict):
-        raise UsageError("bad_params", "--params is not a JSON object.", 'Give an object such as \'{"file_path": "a.py"}\'.')
+        raise UsageError("bad_params", "--params is no JSON object.", 'Give an object such as \'{"file_path": "a.py"}\'.')
     return found
 
 

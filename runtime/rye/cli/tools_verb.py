@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 
 def _build(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "example:\n  rye tools --category rye/file-system --json\n\nA tool that is not valid shows its id and verdict only."
+    parser.epilog = (
+        "example:\n  rye tools --category rye/file-system --json\n\nA tool that is not valid shows its id and verdict only."
+    )
     parser.add_argument("--category", metavar="C", help="only tools in this category or below, such as rye/file-system")
-    parser.add_argument("--project", metavar="DIR", help="the project root (default: the nearest folder above with .ai or .git)")
+    parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
     parser.add_argument("--json", action="store_true", help="print a list with schemas, docstrings, digests and signers")
 
 

@@ -146,13 +146,9 @@ def _write(ws: Workspace, place: Place, data: bytes, code: Encoding, expected: s
     old = _standing(ws, place)
     before = None if old is None else sha256(old).hexdigest()
     if expected is not None and expected.removeprefix("sha256:").lower() != before:
-        raise EditError(
-            "wrong_digest",
-            f"{place.shown} " + ("does not exist" if before is None else f"has the SHA-256 {before}") + ", not the one expected. "
-            "Nothing was written.",
-            f'Call read(file_path="{place.shown}") to see what stands there.' if before else "Leave expected_sha256 out to create it.",
-            sha256=before,
-        )  # fmt: skip
+        found = "does not exist" if before is None else f"has the SHA-256 {before}, not the one expected"
+        hint = f'Call read(file_path="{place.shown}") to see it.' if before else "Leave expected_sha256 out to create it."
+        raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)
     entry = whole_entry(ws, _WRITE, place, old, data)
     warnings = journal.land(ws, place, data, entry)
     index_whole(ws, place, data, code.name)

@@ -8,6 +8,7 @@ the entry, and remove the temporary file it names. What a shell command changes 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -257,10 +258,8 @@ def _settle(ws: Workspace, path: Path, entry: Entry) -> None:
             return
         landed = _landed(ws, entry, temporary)
         with ws.place(entry.path) as place:
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=place.dir_fd)
-            except FileNotFoundError:
-                pass
         if landed:
             _finish(path)
         else:

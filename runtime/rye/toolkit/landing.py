@@ -148,7 +148,7 @@ def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Re
                 [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
                 _id(after.index, new_at - 1),
                 _id(after.index, new_at + len(splice.lines)),
-            )  # fmt: skip
+            )
         )
         shift += len(splice.lines) - (splice.stop - splice.start)
     return out

@@ -120,7 +120,8 @@ def _plan(
         named = " and ".join(sorted(form)) or "no line ID"
         problems.add(
             "malformed_change",
-            f"Change {number} names {named}; it needs line_id, or start_line_id with end_line_id, or after_line_id, or before_line_id.",
+            f"Change {number} names {named}; it needs line_id, or start_line_id with end_line_id, or after_line_id, "
+            "or before_line_id.",
         )
         return None
     found = {key: _locate(document, positions, number, key, change[key], problems) for key in sorted(form)}

@@ -25,7 +25,7 @@ _UNDO = "rye/file-system/undo"
 
 
 def undo(
-    project_path: str, entry_id: str | None = None, limit: int = 20, offset: int = 1, *, list: bool = False,  # noqa: A002
+    project_path: str, entry_id: str | None = None, limit: int = 20, offset: int = 1, *, list: bool = False,
     dry_run: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the result of `rye/file-system/undo`; see its CONFIG_SCHEMA for the parameters.

@@ -8,7 +8,7 @@ import unicodedata
 _TRAILING = re.compile(r"[ \t]+$")
 
 
-def reveal(text: str, crlf: bool = False) -> str:  # noqa: FBT001, FBT002 - one plain fact about the line
+def reveal(text: str, crlf: bool = False) -> str:
     """Return a line with tabs as `→`, trailing blanks as `·`, CR as `␍`, and odd spaces and format characters as `<U+00A0>`."""
     body = _TRAILING.sub(lambda match: match[0].replace(" ", "·"), text)
     return "".join(map(_char, body)) + ("␍" if crlf else "")
