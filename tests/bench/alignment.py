@@ -136,7 +136,7 @@ def partners(blocks: Blocks, old_size: int) -> list[int]:
 
 def unslid(old: list[bytes], new: list[bytes], indent: Callable[[int], int | None]) -> Blocks:
     """Align without the slide pass."""
-    budget = align._Budget(10_000_000 + len(old) + len(new))
+    budget = align.Budget(10_000_000 + len(old) + len(new))
     return align._blocks(*align._changed(old, new, budget))
 
 

@@ -49,7 +49,7 @@ def lcs(old, new):
 def steps_taken(old, new):
     """Align under the ordinary budget; return the blocks, what it allowed and what was spent."""
     allowed = module._STEPS + module._STEPS_PER_LINE * (len(old) + len(new))
-    budget = module._Budget(allowed)
+    budget = module.Budget(allowed)
     blocks = module._align(old, new, lambda j: j % 3 or None, budget)
     return blocks, allowed, allowed - budget.left
 
@@ -62,7 +62,7 @@ def test_blocks_are_valid(old, new):
 
 @given(TWINS, TWINS, st.integers(0, 400))
 def test_blocks_are_valid_however_small_the_budget(old, new, steps):
-    assert valid(old, new, module._align(old, new, lambda j: ord(new[j]) - 97 or None, module._Budget(steps)))
+    assert valid(old, new, module._align(old, new, lambda j: ord(new[j]) - 97 or None, module.Budget(steps)))
 
 
 @given(TWINS, TWINS)
@@ -206,7 +206,7 @@ def test_lines_are_paired_as_git_pairs_them(tmp_path):
         old = code(rng, 60)
         new = edited(rng, old)
         expected = set(git_blocks(tmp_path, old, new))
-        unslid = module._blocks(*module._changed(old, new, module._Budget(10**6)))
+        unslid = module._blocks(*module._changed(old, new, module.Budget(10**6)))
         for blocks, slid in ((texts_aligned(old, new), True), (unslid, False)):
             pairs = {(i + n, j + n) for i, j, length in blocks for n in range(length)}
             alike += slid and len(expected & pairs)
@@ -249,7 +249,7 @@ def test_no_input_takes_more_steps_than_allowed(name):
 def test_the_step_counter_counts():
     """Control: without a bound, noise takes many times what is allowed, and the counter sees it."""
     old, new = ADVERSARIES["noise of 50"]
-    unbounded = module._Budget(10**12)
+    unbounded = module.Budget(10**12)
     module._align(old[:6000], new[:6000], None, unbounded)
     _, allowed, spent = steps_taken(old, new)
     assert spent > allowed / 2

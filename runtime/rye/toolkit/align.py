@@ -17,44 +17,24 @@ is spent, what is left counts as changed, which is never wrong, only less kind.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from rye.toolkit.align_script import Box, Budget, Script, Stretches, between, longest_chain, size, trim, unique_pairs
+from rye.toolkit.align_slide import Splits, end_of, old_indent, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Sequence
 
-    Box = tuple[int, int, int, int]
-    """A part of both versions: old start, old end, new start, new end (ends exclusive)."""
-    Pair = tuple[int, int]
-    """An old and a new line that are taken for the same."""
-
 _WHOLE_LINES = 40_000
 """Up to this size (lines of both versions) anchors grow into the common head and tail too, as in git."""
-
-_MAX_COST = 256
-"""A shortest edit script is looked for up to this many changes from either end."""
 
 _STEPS, _STEPS_PER_LINE = 2_000_000, 3
 """The budget of one alignment; a step is one line compared, and finding anchors takes two a line."""
 
 _SCAN = 100
-"""How far around a frequent line strangers are counted, and how far a hunk is slid (lines)."""
-
-
-class _Budget:
-    """The steps that one alignment may still take."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def take(self, steps: int) -> bool:
-        """Spend `steps`; return whether they were there."""
-        self.left -= steps
-        return self.left >= 0
+"""How far around a frequent line strangers are counted (lines)."""
 
 
 def align(
@@ -72,7 +52,7 @@ def align(
     Returns:
         Blocks strictly increasing on both sides; no two of them touch on both sides.
     """
-    return _align(old, new, indent, _Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))))
+    return _align(old, new, indent, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))))
 
 
 def indentation(line: bytes) -> int | None:
@@ -94,14 +74,14 @@ def _align(
     old: Sequence[Hashable],
     new: Sequence[Hashable],
     indent: Callable[[int], int | None] | None,
-    budget: _Budget,
+    budget: Budget,
 ) -> list[tuple[int, int, int]]:
     gone, came = _changed(old, new, budget)
     if indent is not None:
-        _settle(old, gone, came, _Splits(len(old), _old_indent(old, new, indent)), budget)
+        settle(old, gone, came, Splits(len(old), old_indent(old, new, indent)), budget)
     else:
-        _settle(old, gone, came, None, budget)
-    _settle(new, came, gone, _Splits(len(new), indent) if indent else None, budget)
+        settle(old, gone, came, None, budget)
+    settle(new, came, gone, Splits(len(new), indent) if indent else None, budget)
     return _blocks(gone, came)
 
 
@@ -111,23 +91,14 @@ def _blocks(gone: bytearray, came: bytearray) -> list[tuple[int, int, int]]:
     i = gone.find(0)
     j = came.find(0)
     while i >= 0 and j >= 0:
-        run = min(_end(gone, 1, i) - i, _end(came, 1, j) - j)
+        run = min(end_of(gone, 1, i) - i, end_of(came, 1, j) - j)
         blocks.append((i, j, run))
         i = gone.find(0, i + run)
         j = came.find(0, j + run)
     return blocks
 
 
-def _end(flags: bytearray, value: int, start: int) -> int:
-    """Return where `value` comes next, or the length."""
-    found = flags.find(value, start)
-    return len(flags) if found < 0 else found
-
-
-# ---- anchors
-
-
-def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: _Budget) -> tuple[bytearray, bytearray]:
+def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -> tuple[bytearray, bytearray]:
     """Flag the lines of both versions that have no counterpart in the other."""
     head = tail = 0
     if len(old) + len(new) > _WHOLE_LINES:
@@ -164,62 +135,7 @@ def _common_run(room: int, same: Callable[[int, int], bool]) -> int:
     return at
 
 
-def _unique_pairs(a: Sequence[int], b: Sequence[int], start: Pair, barred: Collection[int]) -> list[Pair]:
-    """Return where tokens stand that occur once in `a` and once in `b`, counted from `start`."""
-    in_a, in_b = Counter(a), Counter(b)
-    at_b = dict(zip(b, range(start[1], start[1] + len(b)), strict=True))
-    once = in_b.get
-    return [
-        (i, at_b[token]) for i, token in enumerate(a, start[0]) if in_a[token] == 1 and once(token) == 1 and token not in barred
-    ]
-
-
-def _longest_chain(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return a longest subsequence of `pairs` (increasing in the first) that increases in the second too."""
-    tops: list[int] = []
-    top_at: list[int] = []
-    before: list[int] = []
-    for at, (_, j) in enumerate(pairs):
-        pile = len(tops) if not tops or j > tops[-1] else bisect_left(tops, j)
-        before.append(top_at[pile - 1] if pile else -1)
-        tops[pile : pile + 1] = [j]
-        top_at[pile : pile + 1] = [at]
-    longest = []
-    at = top_at[-1] if top_at else -1
-    while at >= 0:
-        longest.append(pairs[at])
-        at = before[at]
-    longest.reverse()
-    return longest
-
-
-def _grams(a: Sequence[int], b: Sequence[int], doublings: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Return for every line the run of `2 ** doublings` lines that begins there, as one id."""
-    for power in range(doublings):
-        ids: dict[Pair, int] = {}
-        reach = 1 << power
-        a, b = ([ids.setdefault(pair, len(ids)) for pair in zip(side, side[reach:], strict=False)] for side in (a, b))
-    return a, b
-
-
-class _Stretches:
-    """Two stretches of interned lines, and the flags of those that found no counterpart."""
-
-    def __init__(self, a: list[int], b: list[int], budget: _Budget) -> None:
-        self.a, self.b, self.budget = a, b, budget
-        self.gone, self.came = bytearray(len(a)), bytearray(len(b))
-
-    def _open(self, box: Box, steps: int) -> bool:
-        """Return whether there are lines to match, and steps left for it; if not, all of it is changed."""
-        i0, i1, j0, j1 = box
-        if i0 < i1 and j0 < j1 and self.budget.take(steps):
-            return True
-        self.gone[i0:i1] = b"\1" * (i1 - i0)
-        self.came[j0:j1] = b"\1" * (j1 - j0)
-        return False
-
-
-class _Gap(_Stretches):
+class _Gap(Stretches):
     """Stretches matched by unique lines, and by the shortest script where there are none."""
 
     def match(self, outside: Collection[int]) -> None:
@@ -227,23 +143,23 @@ class _Gap(_Stretches):
         boxes = [(0, len(self.a), 0, len(self.b))]
         while boxes:
             box = boxes.pop()
-            if not self._open(box, 2 * _size(box)):
+            if not self._open(box, 2 * size(box)):
                 continue
             i0, i1, j0, j1 = box
-            anchors = _longest_chain(_unique_pairs(self.a[i0:i1], self.b[j0:j1], (i0, j0), outside))
+            anchors = longest_chain(unique_pairs(self.a[i0:i1], self.b[j0:j1], (i0, j0), outside))
             outside = ()
             if anchors:
-                boxes.extend(_between(self.a, self.b, box, anchors))
+                boxes.extend(between(self.a, self.b, box, anchors))
             else:
                 self._match_repeated(box)
 
     def _match_repeated(self, box: Box) -> None:
         """Match lines of which none is unique, or none in common."""
-        i0, i1, j0, j1 = _trim(self.a, self.b, box)
+        i0, i1, j0, j1 = trim(self.a, self.b, box)
         in_a, in_b = Counter(self.a[box[0] : box[1]]), Counter(self.b[box[2] : box[3]])
         rows = _telling(self.a, i0, i1, in_b, box[1] - box[0])
         cols = _telling(self.b, j0, j1, in_a, box[3] - box[2])
-        core = _Script([self.a[i] for i in rows], [self.b[j] for j in cols], self.budget)
+        core = Script([self.a[i] for i in rows], [self.b[j] for j in cols], self.budget)
         core.match()
         self.gone[i0:i1] = b"\1" * (i1 - i0)
         self.came[j0:j1] = b"\1" * (j1 - j0)
@@ -251,42 +167,6 @@ class _Gap(_Stretches):
             self.gone[i] = changed
         for j, changed in zip(cols, core.came, strict=True):
             self.came[j] = changed
-
-
-def _size(box: Box) -> int:
-    """Return how many lines a box holds."""
-    return box[1] - box[0] + box[3] - box[2]
-
-
-def _trim(a: Sequence[int], b: Sequence[int], box: Box) -> Box:
-    """Take the common head, then the common tail off a box."""
-    i0, i1, j0, j1 = box
-    while i0 < i1 and j0 < j1 and a[i0] == b[j0]:
-        i0 += 1
-        j0 += 1
-    while i0 < i1 and j0 < j1 and a[i1 - 1] == b[j1 - 1]:
-        i1 -= 1
-        j1 -= 1
-    return i0, i1, j0, j1
-
-
-def _between(a: Sequence[int], b: Sequence[int], box: Box, anchors: list[Pair]) -> list[Box]:
-    """Grow every anchor over equal lines, upwards first, and return what is left between them."""
-    i, i1, j, j1 = box
-    gaps = []
-    for next_i, next_j in [*anchors, (i1, j1)]:
-        top_i, top_j = next_i, next_j
-        if next_i < i1:
-            while top_i > i and top_j > j and a[top_i - 1] == b[top_j - 1]:
-                top_i -= 1
-                top_j -= 1
-        while i < top_i and j < top_j and a[i] == b[j]:
-            i += 1
-            j += 1
-        if i < top_i or j < top_j:
-            gaps.append((i, top_i, j, top_j))
-        i, j = next_i + 1, next_j + 1
-    return gaps
 
 
 def _telling(lines: Sequence[int], start: int, end: int, elsewhere: Counter[int], size: int) -> list[int]:
@@ -308,295 +188,7 @@ def _among_strangers(rank: bytearray, at: int) -> bool:
     above = rank[max(0, at - _SCAN) : at]
     above = above[above.rfind(1) + 1 :]
     below = rank[at + 1 : at + 1 + _SCAN]
-    below = below[: _end(below, 1, 0)]
+    below = below[: end_of(below, 1, 0)]
     strangers = above.count(0), below.count(0)
     frequent = above.count(2) + below.count(2) + 2
     return all(strangers) and 3 * frequent < sum(strangers)
-
-
-# ---- shortest edit script
-
-
-class _Script(_Stretches):
-    """The shortest edit script between two stretches, as far as the budget goes."""
-
-    def match(self) -> None:
-        """Divide at the middle of a shortest path, and again in both parts, the smaller first."""
-        boxes = [(0, len(self.a), 0, len(self.b))]
-        barren = len(self.a) + len(self.b) + 1
-        while boxes:
-            box = i0, i1, j0, j1 = _trim(self.a, self.b, boxes.pop())
-            if not self._open(box, 10):
-                continue
-            i, j, surely = _middle(self.a, self.b, box, self.budget)
-            parts = [(i0, i, j0, j), (i, i1, j, j1)]
-            size = _size(box)
-            if not surely and size < barren:
-                if anchors := self._rare(box):
-                    parts = _between(self.a, self.b, box, anchors)
-                else:
-                    barren = size // 2
-            boxes.extend(sorted(parts, key=_size, reverse=True))
-
-    def _rare(self, box: Box) -> list[Pair]:
-        """Return anchors from runs of 1, 4, or 16 lines that occur once on both sides of the box."""
-        i0, i1, j0, j1 = box
-        for doublings in (0, 2, 4):
-            if not self.budget.take(_size(box)):
-                break
-            a, b = _grams(self.a[i0:i1], self.b[j0:j1], doublings)
-            if anchors := _longest_chain(_unique_pairs(a, b, (i0, j0), ())):
-                return anchors
-        return []
-
-
-def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: _Budget) -> tuple[int, int, bool]:
-    """Return a point that a shortest path through the box passes, and whether it surely is one.
-
-    Walks from both corners at once, a change further each round, and keeps for every diagonal `i - j` the
-    furthest `i` reached; where the two walks meet, half of the script is behind. On ties a deletion comes
-    before an insertion when walking down. After too many rounds, the point that came furthest is returned.
-    """
-    i0, i1, j0, j1 = box
-    low, high, first, last = i0 - j1, i1 - j0, i0 - j0, i1 - j1
-    # No script is longer than the box, and each round walks two changes of it.
-    limit = min(max(8, min(_MAX_COST, budget.left // (6 * _size(box)))), _size(box) // 2 + 1)
-    down, up = [-1] * (2 * limit + 5), [i1 + j1 + 2] * (2 * limit + 5)
-    at_down, at_up = limit + 2 - first, limit + 2 - last
-    down[first + at_down], up[last + at_up] = i0, i1
-    down_min = down_max = first
-    up_min = up_max = last
-    odd = (first - last) % 2 == 1
-    for _ in range(limit):
-        steps = 0
-        down_min += -1 if down_min > low else 1
-        down_max += 1 if down_max < high else -1
-        for k in range(down_max, down_min - 1, -2):
-            left, right = down[k - 1 + at_down], down[k + 1 + at_down]
-            i = start = left + 1 if left >= right else right
-            j = i - k
-            while i < i1 and j < j1 and a[i] == b[j]:
-                i += 1
-                j += 1
-            steps += i - start + 3
-            down[k + at_down] = i
-            if odd and up_min <= k <= up_max and up[k + at_up] <= i:
-                return i, j, True
-        up_min += -1 if up_min > low else 1
-        up_max += 1 if up_max < high else -1
-        for k in range(up_max, up_min - 1, -2):
-            left, right = up[k - 1 + at_up], up[k + 1 + at_up]
-            i = start = left if left < right else right - 1
-            j = i - k
-            while i > i0 and j > j0 and a[i - 1] == b[j - 1]:
-                i -= 1
-                j -= 1
-            steps += start - i + 3
-            up[k + at_up] = i
-            if not odd and down_min <= k <= down_max and i <= down[k + at_down]:
-                return i, j, True
-        if not budget.take(steps):
-            break
-    reached_down = (min(down[k + at_down], i1, j1 + k) for k in range(down_max, down_min - 1, -2))
-    behind, i, j = max((2 * i - k, i, i - k) for i, k in zip(reached_down, range(down_max, down_min - 1, -2), strict=True))
-    reached_up = (max(up[k + at_up], i0, j0 + k) for k in range(up_max, up_min - 1, -2))
-    ahead, up_i, up_j = min((2 * i - k, i, i - k) for i, k in zip(reached_up, range(up_max, up_min - 1, -2), strict=True))
-    if i1 + j1 - ahead < behind - i0 - j0:
-        return i, j, False
-    return up_i, up_j, False
-
-
-# ---- sliding
-
-
-class _Run:
-    """A run of changed lines of one version, maybe empty; one unchanged line stands between neighbours."""
-
-    __slots__ = ("end", "flags", "start")
-
-    def __init__(self, flags: bytearray) -> None:
-        self.flags = flags
-        self.start = 0
-        self.end = _end(flags, 0, 0)
-
-    def previous(self) -> None:
-        """Go to the run above the unchanged line that stands above."""
-        self.end = self.start - 1
-        self.start = self.flags.rfind(0, 0, self.end) + 1
-
-    def next(self) -> None:
-        """Go to the run below the unchanged line that stands below."""
-        self.start = self.end + 1
-        self.end = _end(self.flags, 0, self.start)
-
-    def skip(self, unchanged: int) -> None:
-        """Go down over that many unchanged lines."""
-        at = self.end
-        while unchanged:
-            stretch = min(unchanged, _end(self.flags, 1, at) - at)
-            unchanged -= stretch
-            at += stretch
-            self.start, self.end = at, _end(self.flags, 0, at)
-            at = self.end
-
-
-class _Hunk(_Run):
-    """A run that slides over equal lines, and swallows the runs it comes to touch."""
-
-    __slots__ = ("beside", "lines")
-
-    def __init__(self, lines: Sequence[Hashable], flags: bytearray, beside: _Run) -> None:
-        super().__init__(flags)
-        self.lines = lines
-        self.beside = beside
-
-    def up(self) -> bool:
-        """Slide one line up, if the lines allow it."""
-        if not self.start or self.lines[self.start - 1] != self.lines[self.end - 1]:
-            return False
-        self.flags[self.start - 1], self.flags[self.end - 1] = 1, 0
-        self.end -= 1
-        self.start = self.flags.rfind(0, 0, self.start) + 1
-        self.beside.previous()
-        return True
-
-    def down(self) -> bool:
-        """Slide one line down, if the lines allow it."""
-        if self.end == len(self.lines) or self.lines[self.start] != self.lines[self.end]:
-            return False
-        self.flags[self.start], self.flags[self.end] = 0, 1
-        self.start += 1
-        self.end = _end(self.flags, 0, self.end)
-        self.beside.next()
-        return True
-
-
-def _settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, splits: _Splits | None, budget: _Budget) -> None:
-    """Slide every hunk of one version to its place."""
-    hunk = _Hunk(lines, flags, _Run(other))
-    while budget.left > 0:
-        if hunk.start < hunk.end:
-            _place(hunk, splits, budget)
-        following = flags.find(1, hunk.end)
-        if following < 0:
-            return
-        hunk.beside.skip(following - hunk.end)
-        hunk.start, hunk.end = following, _end(flags, 0, following)
-
-
-def _place(hunk: _Hunk, splits: _Splits | None, budget: _Budget) -> None:
-    """Slide a hunk as far down as it goes, then back up to the best place on its way."""
-    size, highest, beside = 0, 0, -1
-    while size != hunk.end - hunk.start:
-        size, beside = hunk.end - hunk.start, -1
-        while budget.take(1) and hunk.up():
-            pass
-        highest = hunk.end
-        while True:
-            if hunk.beside.start < hunk.beside.end:
-                beside = hunk.end
-            if not (budget.take(1) and hunk.down()):
-                break
-    if beside >= 0:
-        best = beside
-    elif splits is not None and highest < hunk.end:
-        best = splits.best(max(highest, hunk.end - size - 1, hunk.end - _SCAN), hunk.end, size)
-    else:
-        return
-    while hunk.end > best and hunk.up():
-        pass
-
-
-class _Split(NamedTuple):
-    """What a reader sees between two lines; indentation -1 means that there is no such line."""
-
-    indent: int
-    """Of the line below, or -1 if it is blank."""
-    blank_above: int
-    indent_above: int
-    """Of the nearest line above that is not blank."""
-    blank_below: int
-    """Blank lines after the line below."""
-    indent_below: int
-    """Of the nearest line after it that is not blank."""
-    at_end: bool
-
-    def depth(self) -> int:
-        """Return the indentation of what begins here."""
-        return self.indent if self.indent >= 0 else self.indent_below
-
-    def penalty(self) -> int:
-        """Return how unlikely a unit begins or ends here, by git's weights, found in hand-rated diffs."""
-        blank_after = 1 + self.blank_below if self.indent < 0 else 0
-        blank = self.blank_above + blank_after
-        cost = 6 * blank_after - 30 * blank
-        if self.indent_above < 0 and not self.blank_above:
-            cost += 1
-        if self.at_end:
-            cost += 21
-        depth, above = self.depth(), self.indent_above
-        if depth < 0 or above < 0 or depth == above:
-            return cost
-        if depth > above:
-            return cost + (10 if blank else -4)
-        if self.indent_below > depth:
-            return cost + (17 if blank else 24)
-        return cost + (17 if blank else 23)
-
-
-class _Splits:
-    """Chooses among the places of a hunk by what begins and ends there."""
-
-    def __init__(self, size: int, indent: Callable[[int], int | None]) -> None:
-        self.size = size
-        self.indent = indent
-
-    def best(self, highest: int, lowest: int, hunk_size: int) -> int:
-        """Return the best end for a hunk of `hunk_size` lines; among equals the lowest."""
-        best, best_splits = lowest, self._pair(lowest, hunk_size)
-        for end in range(lowest - 1, highest - 1, -1):
-            splits = self._pair(end, hunk_size)
-            if _compare(splits, best_splits) < 0:
-                best, best_splits = end, splits
-        return best
-
-    def _pair(self, end: int, hunk_size: int) -> tuple[int, int]:
-        """Return depth and penalty, each summed over the two splits of a hunk that ends at `end`."""
-        splits = self._at(end), self._at(end - hunk_size)
-        return sum(split.depth() for split in splits), sum(split.penalty() for split in splits)
-
-    def _at(self, at: int) -> _Split:
-        """Look at the place above line `at`."""
-        indent = self.indent(at) if at < self.size else None
-        above = self._look(range(at - 1, -1, -1))
-        below = self._look(range(at + 1, self.size))
-        return _Split(-1 if indent is None else indent, *above, *below, at >= self.size)
-
-    def _look(self, indexes: range) -> tuple[int, int]:
-        """Return how many blank lines come first (20 end the search, at depth 0), then the indentation."""
-        for blank, index in enumerate(indexes[:20]):
-            indent = self.indent(index)
-            if indent is not None:
-                return blank, indent
-        return (20, 0) if len(indexes) >= 20 else (len(indexes), -1)
-
-
-def _compare(left: tuple[int, int], right: tuple[int, int]) -> int:
-    """Return below, at or above zero as `left` is a better, equal or worse place than `right`."""
-    deeper = (left[0] > right[0]) - (left[0] < right[0])
-    return 60 * deeper + left[1] - right[1]
-
-
-def _old_indent(
-    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None]
-) -> Callable[[int], int | None]:
-    """Return the indentation of old lines, known from equal new lines only; of others it is taken to be 0."""
-    places: dict[Hashable, int] = {}
-
-    def old_indent(index: int) -> int | None:
-        if not places:
-            places.update(zip(new, range(len(new)), strict=True))
-        place = places.get(old[index])
-        return 0 if place is None else indent(place)
-
-    return old_indent

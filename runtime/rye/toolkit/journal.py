@@ -257,9 +257,8 @@ def _settle(ws: Workspace, path: Path, entry: Entry) -> None:
             path.unlink(missing_ok=True)
             return
         landed = _landed(ws, entry, temporary)
-        with ws.place(entry.path) as place:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=place.dir_fd)
+        with ws.place(entry.path) as place, contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=place.dir_fd)
         if landed:
             _finish(path)
         else:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rye.errors import EditError
+from rye.toolkit import carry, index_store, journal, lines
 from rye.toolkit import document as documents
-from rye.toolkit import index_store, journal, lines
 from rye.toolkit.edits import Splice, refine, render, unified_diff
 from rye.toolkit.journal import Recorded
 from rye.toolkit.replace import digest_of
@@ -78,7 +78,7 @@ def land(
     new = render(text, exact)
     diff = unified_diff(document.path, text, exact)
     changes = _changes(document, exact, revive)
-    index = lines.splice(_whole(document.index), changes, digest_of(new))
+    index = carry.splice(_whole(document.index), changes, digest_of(new))
     after = _text(text, exact, new)
     documents.fit(index, after)
     _name_added(index, after, exact)
@@ -100,14 +100,14 @@ def _whole(index: Index) -> Index:
     return replace(index, dead=dict(index.dead), versions=list(index.versions))
 
 
-def _changes(document: Document, exact: list[Splice], revive: Sequence[Sequence[str | None]]) -> list[lines.Change]:
+def _changes(document: Document, exact: list[Splice], revive: Sequence[Sequence[str | None]]) -> list[carry.Change]:
     """Return the splices as changes of text; a change of terminators alone is none."""
     code = document.text.encoding
     if revive:
         pairs = zip(exact, revive, strict=True)
-        return [lines.Change(s.start, s.stop, [code.key(x) for x in s.lines], ids) for s, ids in pairs]
+        return [carry.Change(s.start, s.stop, [code.key(x) for x in s.lines], ids) for s, ids in pairs]
     finer = refine(document.text, exact, key=code.key)
-    return [lines.Change(s.start, s.stop, [code.key(x) for x in s.lines]) for s in finer]
+    return [carry.Change(s.start, s.stop, [code.key(x) for x in s.lines]) for s in finer]
 
 
 def _text(text: Text, exact: list[Splice], new: bytes) -> Text:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.toolkit.output import deadline
-from rye.toolkit.workspace import MAX_FILE_BYTES, read_all, system_failure
+from rye.toolkit.refusals import system_failure
+from rye.toolkit.workspace import MAX_FILE_BYTES, read_all
 
 if TYPE_CHECKING:
     from rye.toolkit.workspace import Place
