@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rye import spaces
 from rye.errors import UsageError
 from rye.executor import Call, run
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+
+    from rye.targets import Target
 
 
 def execute(
@@ -40,3 +44,116 @@ def execute(
         )
     call = Call(item_type, item_id, {} if parameters is None else parameters, os.fspath(project_path), dry_run)
     return run(call)
+
+
+def verify(
+    targets: str | Path | Sequence[str | Path] = (),
+    *,
+    project_path: str | Path = ".",
+    space: str | None = None,
+    trust: Sequence[str | Path] = (),
+    everything: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the verdict on each file; see `verify_iter`."""
+    return list(verify_iter(targets, project_path=project_path, space=space, trust=trust, everything=everything))
+
+
+def verify_iter(
+    targets: str | Path | Sequence[str | Path] = (),
+    *,
+    project_path: str | Path = ".",
+    space: str | None = None,
+    trust: Sequence[str | Path] = (),
+    everything: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Give the verdicts one by one; what is wrong with the call itself is raised at once.
+
+    Args:
+        targets: item ids; files, folders and globs, from the current directory.
+        project_path: the project root, whose spaces serve ids and whose trusted keys count.
+        space: `project`, `user` or `system`: ids and `everything` come from this one only.
+        trust: key documents that count for this call.
+        everything: every item of the spaces, in place of targets.
+
+    Returns:
+        Rows as `rye.attest.verify` yields them.
+
+    Raises:
+        ItemError: a target names nothing.
+        UsageError: `bad_targets`, `bad_space`, `bad_key_document`, and those of `rye.targets.resolve`.
+    """
+    from rye import attest, keyring
+
+    among = spaces.spaces(project_path)
+    store = spaces.trust_store(among, keyring.named_documents(trust))
+    return attest.verify(_targets(targets, _only(among, space), everything), store)
+
+
+def sign(
+    targets: str | Path | Sequence[str | Path] = (),
+    *,
+    project_path: str | Path = ".",
+    key: str | Path | None = None,
+    everything: bool = False,
+    space: str | None = None,
+) -> list[dict[str, Any]]:
+    """Sign files in place and return what became of each; see `sign_iter`."""
+    return list(sign_iter(targets, project_path=project_path, key=key, everything=everything, space=space))
+
+
+def sign_iter(
+    targets: str | Path | Sequence[str | Path] = (),
+    *,
+    project_path: str | Path = ".",
+    key: str | Path | None = None,
+    everything: bool = False,
+    space: str | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Sign the files one by one as the rows are taken; what is wrong with the call itself is raised at once.
+
+    Args:
+        targets: as for `verify_iter`.
+        project_path: as for `verify_iter`.
+        key: a private key file; else that of RYE_SIGNING_KEY, else `${USER_SPACE:-~}/.ai/keys/private_key.pem`.
+        everything: every item of the project's own `.ai`, or of `space`. Not of all spaces: what a user has from others
+            would silently become their own.
+        space: as for `verify_iter`.
+
+    Returns:
+        Rows as `rye.attest.sign` yields them.
+
+    Raises:
+        RyeError: `key_not_found`, `key_unreadable`, and those of `verify_iter`.
+        TrustError: `bad_key`.
+    """
+    from rye import attest, keyring
+
+    among = _only(spaces.spaces(project_path), space)
+    private = keyring.signing_key(key)
+    if everything and space is None:
+        among = [one for one in among if one.folder.exists() and one.folder.samefile(Path(project_path) / ".ai")]
+    return attest.sign(_targets(targets, among, everything), private)
+
+
+def _targets(
+    given: str | Path | Sequence[str | Path], among: Sequence[spaces.Space], everything: bool  # noqa: FBT001 - passed on
+) -> list[Target]:
+    from rye import targets
+
+    texts = [os.fspath(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]
+    if bool(texts) == everything:
+        raise UsageError(
+            "bad_targets", "Give targets, or ask for every item; not both, not neither.",
+            "Name item ids, files, folders or globs, or give --all.",
+        )  # fmt: skip
+    return targets.every(among) if everything else targets.resolve(texts, among)
+
+
+def _only(among: Sequence[spaces.Space], name: str | None) -> list[spaces.Space]:
+    known = [space.name for space in among]
+    if name is None or name in known:
+        return [space for space in among if name in (None, space.name)]
+    if name in ("project", "user", "system"):
+        stands = known[0] if name == "project" else "system"
+        raise UsageError("bad_space", f"The {name} space is the {stands} space here.", f"Use {stands}.")
+    raise UsageError("bad_space", f"There is no space {name!r}.", "Spaces are project, user and system.")

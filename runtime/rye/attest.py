@@ -6,6 +6,7 @@ lets through only what a reader with that key would accept.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -13,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye import items, signing, spaces, state, trust
-from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye import items, signing, spaces, trust
+from rye.errors import ItemError, RyeError, TrustError
 from rye.toolkit import beneath, names, replace, workspace
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rye.trust import TrustStore, Verified
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_LARGEST_DOCUMENT = 64 * 1024
 
 
 def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any]]:
@@ -132,7 +132,8 @@ def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str)
 
 def _refuse_installed(path: Path) -> None:
     system = spaces.system_folder()
-    if path.is_relative_to(system) and system.parent == Path(spaces.__file__).resolve().parent:
+    inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(system))
+    if inside and system.parent == Path(spaces.__file__).resolve().parent:
         raise ItemError(
             "installed_bundle", "It belongs to the installed system bundle, which is never changed in place.",
             "Sign it in a checkout of the bundle, or copy it to your project under another id.",
@@ -173,7 +174,7 @@ def _place(target: Target) -> Iterator[tuple[workspace.Place, bytes]]:
         fd = os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)
         with os.fdopen(fd, "rb", buffering=0):
             raw, info = _content(fd, target.text), os.fstat(fd)
-        yield workspace.Place(parent, (os.fsencode(target.path),)[:0] + (parts[-1],), info), raw
+        yield workspace.Place(parent, parts[-1:], info), raw
     except OSError as err:
         raise _unreadable(err, target.text) from None
     finally:
@@ -186,6 +187,14 @@ def _anchor(target: Target) -> tuple[bytes, beneath.Parts]:
     parts = os.fsencode(target.path).split(b"/")
     at = len(parts) - parts[::-1].index(b".ai") if target.item_id is not None else len(parts) - 1
     return b"/".join(parts[:at]) or b"/", tuple(parts[at:])
+
+
+def _unreadable(err: OSError, shown: str) -> RyeError:
+    if err.errno == errno.EXDEV:
+        return ItemError("path_outside", f"{shown} is a link that leads out of its folder.", "Name the file that it points to.")
+    if err.errno == errno.ELOOP:
+        return ItemError("is_link", f"{shown} is a symbolic link.", "Name the file that it points to.")
+    return workspace.system_failure(err, shown)
 
 
 def _content(fd: int, shown: str) -> bytes:
