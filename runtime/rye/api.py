@@ -131,13 +131,12 @@ def sign_iter(
     among = _only(spaces.spaces(project_path), space)
     private = keyring.signing_key(key)
     if everything and space is None:
-        among = [one for one in among if one.folder.exists() and one.folder.samefile(Path(project_path) / ".ai")]
+        own = Path(project_path) / ".ai"
+        among = [one for one in among if own.exists() and one.folder.exists() and one.folder.samefile(own)]
     return attest.sign(_targets(targets, among, everything), private)
 
 
-def _targets(
-    given: str | Path | Sequence[str | Path], among: Sequence[spaces.Space], everything: bool  # noqa: FBT001 - passed on
-) -> list[Target]:
+def _targets(given: str | Path | Sequence[str | Path], among: Sequence[spaces.Space], everything: bool) -> list[Target]:
     from rye import targets
 
     texts = [os.fspath(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]

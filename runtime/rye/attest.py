@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import items, signing, spaces, trust
 from rye.errors import ItemError, RyeError, TrustError
-from rye.toolkit import beneath, names, replace, workspace
+from rye.toolkit import beneath, names, refusals, replace, workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -194,15 +194,16 @@ def _unreadable(err: OSError, shown: str) -> RyeError:
         return ItemError("path_outside", f"{shown} is a link that leads out of its folder.", "Name the file that it points to.")
     if err.errno == errno.ELOOP:
         return ItemError("is_link", f"{shown} is a symbolic link.", "Name the file that it points to.")
-    return workspace.system_failure(err, shown)
+    return refusals.system_failure(err, shown)
 
 
 def _content(fd: int, shown: str) -> bytes:
     info = os.fstat(fd)
     if not stat.S_ISREG(info.st_mode):
-        raise workspace.wrong_kind(info.st_mode, shown)
+        raise refusals.wrong_kind(info.st_mode, shown)
     # One byte more than allowed, for a file that grows meanwhile.
     raw = b"" if info.st_size > spaces.MAX_ITEM_BYTES else workspace.read_all(fd, info.st_size, spaces.MAX_ITEM_BYTES)
     if max(len(raw), info.st_size) > spaces.MAX_ITEM_BYTES:
-        raise ItemError("item_unreadable", f"{shown} is larger than {spaces.MAX_ITEM_BYTES:,} bytes.", "Items are small text files.")
+        message = f"{shown} is larger than {spaces.MAX_ITEM_BYTES:,} bytes."
+        raise ItemError("item_unreadable", message, "Items are small text files.")
     return raw

@@ -78,7 +78,7 @@ def read_tool(verified: Verified, item_id: str, suffix: str) -> Tool:
         schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
         bound = found.get("__item_id__")
     elif suffix in (".yaml", ".yml"):
-        found = _yaml_mapping(verified.body.decode())
+        found = yaml_mapping(verified.body.decode())
         metadata, docstring = {name: found.get(name) for name in _NAMES}, str(found.get("description", ""))
         schema = found.get("config_schema", {"type": "object", "properties": {}})
         bound = found.get("item_id")
@@ -104,12 +104,12 @@ def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
     """Return the knowledge entry that verified bytes are. Errors as `read_tool`."""
     text = verified.body.decode("utf-8", "replace")
     if suffix in (".yaml", ".yml"):
-        header, body = _yaml_mapping(text), ""
+        header, body = yaml_mapping(text), ""
     else:
         match = _FENCE.match(text) or _FRONT.match(text)
         if match is None:
             raise _malformed(item_id, "no YAML header in a ```yaml block at its beginning")
-        header, body = _yaml_mapping(match[1]), text[match.end() :]
+        header, body = yaml_mapping(match[1]), text[match.end() :]
     name = header.get("id", header.get("name"))
     _place(item_id, header.get("category", item_id.rpartition("/")[0]), None)
     if name not in (item_id, item_id.rpartition("/")[2]):
@@ -160,7 +160,7 @@ def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
     return found, ast.get_docstring(tree) or ""
 
 
-def _yaml_mapping(text: str) -> dict[str, Any]:
+def yaml_mapping(text: str) -> dict[str, Any]:
     """Read YAML that is one mapping; repeated keys, aliases and tags are refused, so that it reads the same everywhere."""
     import yaml
 

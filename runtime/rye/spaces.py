@@ -12,17 +12,18 @@ import re
 import stat
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rye import state
+from rye import decisions, state
 from rye.errors import ItemError, TrustError
 from rye.toolkit import beneath
 from rye.toolkit.suggest import nearest
 from rye.trust import TrustStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".toml")
 TYPES: Final = {
@@ -35,16 +36,22 @@ TYPES: Final = {
 RESERVED = "rye/"
 MAX_ITEM_BYTES = 1 << 20
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_PACKAGE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_DEEPEST = 32
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _MAX_KEYS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One place that serves items: `name` is project, user or system; `folder` its `.ai`."""
+    """One place that serves items: `name` is project, user, system or `bundle:<id>`; `folder` its `.ai`.
+
+    `shadows` are the reserved ids that the user lets it serve.
+    """
 
     name: str
     folder: Path
+    shadows: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +75,29 @@ def system_folder() -> Path:
     return inside if inside.is_dir() else package.parents[1] / ".ai"
 
 
+def installed_bundles() -> tuple[Space, ...]:
+    """Return the `.ai` folders of other installed packages that name themselves in the entry point group `rye.bundles`.
+
+    An entry `name = "package"` says that the package folder holds `.ai`. The entry is read as text; nothing is imported.
+    """
+    from importlib.metadata import entry_points
+
+    out: list[Space] = []
+    for entry in sorted(entry_points(group="rye.bundles"), key=lambda found: found.name):
+        package = entry.value.partition(":")[0].strip()
+        if entry.dist is None or not _PACKAGE.fullmatch(package) or not _ID.fullmatch(entry.name):
+            continue
+        folder = Path(str(entry.dist.locate_file(package.replace(".", "/")))) / ".ai"
+        if folder.is_dir() and not _same(folder, system_folder()):
+            out.append(Space(f"bundle:{entry.name}", folder))
+    return tuple(out)
+
+
 def spaces(project_path: str | Path) -> tuple[Space, ...]:
     """Return the spaces of a project, in the order in which they are asked; a folder counts once, as the most trusted."""
     system = system_folder()
     found = [
-        Space("project", Path(project_path) / ".ai"),
+        _project(project_path),
         Space("user", state.user_ai()),
         Space("system", system),
     ]
@@ -81,6 +106,14 @@ def spaces(project_path: str | Path) -> tuple[Space, ...]:
         if not any(_same(space.folder, other.folder) for other in found[at + 1 :]):
             out.append(space)
     return tuple(out)
+
+
+def _project(project_path: str | Path) -> Space:
+    folder = Path(project_path) / ".ai"
+    decided = decisions.load()
+    if not decided.shadows:
+        return Space("project", folder)
+    return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -116,17 +149,27 @@ def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
     folder, suffixes = type_folder(item_type)
     check_id(item_id)
     shadowed: list[str] = []
-    for space in among:
+    for space in chain(among, _lazily(installed_bundles)):
         found = _read_first(space, f"{folder}/{item_id}", suffixes)
         if found is None:
             continue
         suffix, raw = found
         path = space.folder / folder / f"{item_id}{suffix}"
-        if item_id.startswith(RESERVED) and space.name != "system":
+        if not serves(space, item_id):
             shadowed.append(str(path))
             continue
         return Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
     raise _not_found(item_type, item_id, among, shadowed)
+
+
+def serves(space: Space, item_id: str) -> bool:
+    """Tell whether a space may serve an id: a reserved one only the system, or a space that the user lets shadow it."""
+    return not item_id.startswith(RESERVED) or space.name == "system" or item_id in space.shadows
+
+
+def _lazily(more: Callable[[], Sequence[Space]]) -> Iterator[Space]:
+    """Ask for further spaces only when the first ones had nothing: it means reading what is installed."""
+    yield from more()
 
 
 def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: list[str]) -> ItemError:
@@ -138,6 +181,24 @@ def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: l
     close = nearest(item_id, (known for known, _, _ in listed(item_type, among)))
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye tools` to list what there is."
     return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
+
+
+def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
+    """Return (id, path) of the items that stand in one space, sorted, hidden ones left out."""
+    folder, suffixes = type_folder(item_type)
+    return sorted(_walk(space.folder / folder, suffixes))
+
+
+def read_file(space: Space, path: str) -> bytes | None:
+    """Return a file of a space by its path below the space's `.ai`; None where there is none."""
+    try:
+        root = os.open(space.folder, beneath.DIRECTORY)
+    except OSError:
+        return None
+    try:
+        return _read(root, os.fsencode(path).split(b"/"))
+    finally:
+        os.close(root)
 
 
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
@@ -192,11 +253,10 @@ def listed(item_type: str, among: Sequence[Space]) -> Iterator[tuple[str, str, P
 
     A name with a leading underscore is hidden.
     """
-    folder, suffixes = type_folder(item_type)
     found: dict[str, tuple[str, Path]] = {}
-    for space in among:
-        for item_id, path in sorted(_walk(space.folder / folder, suffixes)):
-            if item_id.startswith(RESERVED) and space.name != "system":
+    for space in (*among, *installed_bundles()):
+        for item_id, path in items_in(space, item_type):
+            if not serves(space, item_id):
                 continue
             found.setdefault(item_id, (space.name, path))
     for item_id in sorted(found):
@@ -207,7 +267,9 @@ def _walk(top: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Yield (id, path) below a type folder; of files that share a stem only the one tried first."""
     best: dict[str, tuple[int, Path]] = {}
     for here, folders, files in os.walk(top):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        # A bottomless tree in a project must not end the walk's recursion.
+        deep = here.count("/") - str(top).count("/") >= _DEEPEST
+        folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "_")))
         for name in files:
             stem, suffix = os.path.splitext(name)
             if suffix not in suffixes or name.startswith((".", "_")):
@@ -240,7 +302,10 @@ _stores: dict[str, TrustStore] = {}
 def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> TrustStore:
     """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once."""
     documents = {space.name: _key_documents(space) for space in among}
-    seal = sha256()
+    decided = decisions.load()
+    root = next((space.folder.parent for space in among if space.name == "project"), None)
+    approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
+    seal = sha256("\n".join([*sorted(approved), "", *sorted(decided.revoked_keys)]).encode())
     for name in ("user", "system", "project"):
         for document in (name.encode(), *documents.get(name, ())):
             seal.update(sha256(document).digest())
@@ -251,8 +316,9 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> Trust
         if len(_stores) > 64:
             _stores.clear()
         known = _stores[seal.hexdigest()] = TrustStore.build(
-            documents.get("user", ()), documents.get("system", ()), documents.get("project", ()), explicit
-        )
+            documents.get("user", ()), documents.get("system", ()), documents.get("project", ()), explicit,
+            decided.revoked_keys, approved,
+        )  # fmt: skip
     return known
 
 
@@ -276,9 +342,9 @@ def _document(fd: int, name: str) -> bytes | None:
         return None
 
 
-def refuse_alien_key(item_id: str, role: str) -> None:
-    """Raise TrustError `untrusted_key` when a reserved id is signed by another key than the system bundle's."""
-    if item_id.startswith(RESERVED) and role != "system":
+def refuse_alien_key(item_id: str, role: str, space: str = "system") -> None:
+    """Raise TrustError `untrusted_key` when the system serves a reserved id signed by another key than its own."""
+    if item_id.startswith(RESERVED) and role != "system" and space == "system":
         raise TrustError(
             "untrusted_key", f"{item_id} is reserved for the system bundle's key, and another trusted key signed it.",
             "Move it to an id that does not begin with rye/, then sign it again.",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from rye import spaces
 from rye.errors import ItemError, RyeError, UsageError
-from rye.signing import form_of
-from rye.toolkit import names, workspace
+from rye.signing import form_of, split
+from rye.toolkit import names, refusals
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _TYPE_FOLDERS = frozenset(folder for folder, _ in spaces.TYPES.values())
 _MAGIC = re.compile(r"[*?\[]")
-_DIRECTIVE = re.compile(rb"<directive[\s>]")
+_SPAN = re.compile(rb"<directive[\s>].*</directive>", re.DOTALL)
+_HEADER = re.compile(rb"(?:<!--[^\n]*\n)?\s*(?:```ya?ml|---)[ \t\r]*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,20 @@ class Target:
     problem: RyeError | None = None
 
     def type_for(self, raw: bytes) -> str:
-        """Return the item type of a file with this content: Markdown outside any `.ai` is a directive if it holds one."""
-        return self.item_type or ("directive" if _DIRECTIVE.search(raw) else "knowledge")
+        """Return the item type of a file with this content, which decides for Markdown outside any `.ai`.
+
+        A directive there is a text around a `<directive …>…</directive>`. What begins with a YAML header, or was signed as
+        a whole, is a knowledge entry that shows one.
+        """
+        if self.item_type is not None:
+            return self.item_type
+        if not _SPAN.search(raw) or _HEADER.match(raw):
+            return "knowledge"
+        try:
+            split(raw, form_of("knowledge", ".md"))
+        except RyeError:
+            return "directive"
+        return "knowledge"
 
 
 def resolve(texts: Sequence[str], among: Sequence[Space]) -> list[Target]:
@@ -166,7 +179,7 @@ def _below(top: str) -> Iterator[Target]:
 
 
 def _walk(top: str) -> Iterator[tuple[str, RyeError | None]]:
-    """Yield the files below a folder, and with the reason the folders that were not looked into but must not pass in silence."""
+    """Yield the files below a folder, and what was not looked into with the reason, so that it does not pass in silence."""
     waiting = [top]
     while waiting:
         here = waiting.pop()
@@ -176,7 +189,7 @@ def _walk(top: str) -> Iterator[tuple[str, RyeError | None]]:
                 kinds = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError as err:
             if here != top or not isinstance(err, FileNotFoundError):
-                yield here, workspace.system_failure(err, _shown(here))
+                yield here, refusals.system_failure(err, _shown(here))
             continue
         in_ai = os.path.basename(here) == ".ai"
         for name, is_folder in kinds:

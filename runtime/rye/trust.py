@@ -20,7 +20,7 @@ from rye.errors import TrustError, UsageError
 from rye.signing import Form, PublicKey, Signature, Signed, check, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 VERDICTS: Final = (
     "valid",
@@ -37,8 +37,8 @@ VERDICTS: Final = (
 SYSTEM_KEY_DIGEST: Final = "ef544e2052b291c02bd0f42b8cfb868683b5caaad9f5db5b3f677f393f66052d"
 """Full digest of the system bundle's key: a bundle cannot be swapped together with its key document."""
 
-Role = Literal["system", "user", "explicit", "bundle", "project"]
-_COUNTING: Final = ("system", "user", "explicit")
+Role = Literal["system", "user", "explicit", "approved", "bundle", "project", "unsigned"]
+_COUNTING: Final = ("system", "user", "explicit", "approved")
 
 _DOCUMENT_LIMIT = 16 * 1024
 _TRUSTED_KEYS = "${USER_SPACE:-~}/.ai/trusted_keys"
@@ -54,7 +54,9 @@ class TrustedKey:
         owner: the name given to it by whoever keeps the document; printable, one line.
         attestation: free text of the document; nothing is derived from it.
         role: where the document stands. `system`, `user` and `explicit` (named on the command line) count;
-            `bundle` (an installed bundle that is not the system's) and `project` do not.
+            `approved` (a project's, which the user approved for that project root) counts there;
+            `bundle` (an installed bundle that is not the system's) and `project` do not. `unsigned` stands for the
+            absence of a key in what `unsafe_unsigned` makes.
     """
 
     public: PublicKey
@@ -136,6 +138,7 @@ class TrustStore:
         proposed_documents: Iterable[bytes] = (),
         explicit_documents: Iterable[bytes] = (),
         revoked: frozenset[str] = frozenset(),
+        approved: frozenset[str] = frozenset(),
     ) -> TrustStore:
         """Read the documents of each place; one that cannot be read is left out and reported.
 
@@ -145,6 +148,7 @@ class TrustStore:
             proposed_documents: from the project.
             explicit_documents: named by the user for this call.
             revoked: full key digests.
+            approved: full digests of those of the project's keys that the user approved for it.
         """
         problems: list[str] = []
         found: list[TrustedKey] = []
@@ -158,7 +162,7 @@ class TrustStore:
         for role, documents in places:
             for number, document in enumerate(documents, 1):
                 try:
-                    found.append(_demoted(parse_key_document(document, role)))
+                    found.append(_placed(parse_key_document(document, role), approved))
                 except TrustError as error:
                     problems.append(f"The {role} key document {number} is ignored. {error.message}")
         keys = {key.public: key for key in reversed(found) if key.role in _COUNTING}
@@ -205,24 +209,44 @@ class Verified:
         raise TypeError("a Verified is made anew by rye.trust.verify, never stored")
 
 
-def verify(raw: bytes, form: Form, store: TrustStore) -> Verified:
+def verify(raw: bytes, form: Form, store: TrustStore, known: Container[str] = ()) -> Verified:
     """Return the item as `Verified`.
 
     Args:
         raw: the file, read once; run, parse and show what is returned, never the file again.
         form: see `rye.signing.form_of`.
         store: the keys that count.
+        known: SHA-256 of files (raw bytes) whose signature was found good under this very state of the store; for these
+            the signature alone is not checked again.
 
     Raises:
         TrustError: its `code` is the verdict, one of `VERDICTS`; its hint is the next thing to do.
     """
     signed = split(raw, form)
-    key = _signing_key(signed, store)
     file_digest = hashlib.sha256(raw).hexdigest()
+    key = _signing_key(signed, store, known=file_digest in known)
     return Verified(raw, signed.body, signed.digest, file_digest, key, signed.signature, _MINT)
 
 
-def _signing_key(signed: Signed, store: TrustStore) -> TrustedKey:
+def unsafe_unsigned(raw: bytes, form: Form) -> Verified:
+    """Return a file that bears no signature as if verified, signed by nobody: for a person who builds it and says so.
+
+    Raises:
+        TrustError: the verdict of a file that bears a signature line, good or bad: it has another way.
+    """
+    try:
+        split(raw, form)
+    except TrustError as error:
+        if error.code != "unsigned":
+            raise
+    else:
+        raise TrustError("malformed", "It bears a signature line.", "Run it as it is, or remove the line.")
+    digest = hashlib.sha256(raw).hexdigest()
+    nobody = TrustedKey(PublicKey(bytes(32)), "nobody", role="unsigned")
+    return Verified(raw, raw, digest, digest, nobody, Signature("", digest, b"", ""), _MINT)
+
+
+def _signing_key(signed: Signed, store: TrustStore, *, known: bool) -> TrustedKey:
     """Return the key that made the signature, of all that count and have its fingerprint."""
     fingerprint = signed.signature.fingerprint
     named = [key for key in store.keys + store.proposed if key.public.fingerprint == fingerprint]
@@ -232,6 +256,8 @@ def _signing_key(signed: Signed, store: TrustStore) -> TrustedKey:
     counting = [key for key in live if key.role in _COUNTING]
     if not counting:
         raise _untrusted(fingerprint, live)
+    if known and len(counting) == 1:
+        return counting[0]
     for key in counting[:-1]:
         try:
             check(key.public, signed)
@@ -259,19 +285,20 @@ def _untrusted(fingerprint: str, proposed: list[TrustedKey]) -> TrustError:
     if proposed:
         key = proposed[0]
         source = "The project" if key.role == "project" else "An installed bundle"
-        message += f" {source} brings it (full digest {key.public.digest}); it counts for nothing until you add it."
+        message += f" {source} brings it (full digest {key.public.digest}); it counts for nothing until you approve it."
         details |= {"key_digest": key.public.digest, "proposed_by": key.role}
     hint = (
-        f"If you know whose it is, add its key document to {_TRUSTED_KEYS}, or try it once with "
-        "`rye verify --trust KEY.toml`. If the item is your own, run `rye sign`."
+        "If you know whose it is, run `rye trust approve` in this project for a key that the project brings, or "
+        f"`rye trust add KEY.toml` (kept in {_TRUSTED_KEYS}). If the item is your own, run `rye sign`."
     )
     return TrustError("untrusted_key", message, hint, **details)
 
 
-def _demoted(key: TrustedKey) -> TrustedKey:
-    """Take the system's role from a bundle's key that is not the system's."""
-    foreign = key.role == "system" and key.public.digest != SYSTEM_KEY_DIGEST
-    return replace(key, role="bundle") if foreign else key
+def _placed(key: TrustedKey, approved: frozenset[str]) -> TrustedKey:
+    """Take the system's role from a bundle's key that is not the system's; give an approved project key its own."""
+    if key.role == "system" and key.public.digest != SYSTEM_KEY_DIGEST:
+        return replace(key, role="bundle")
+    return replace(key, role="approved") if key.role == "project" and key.public.digest in approved else key
 
 
 def _text(table: Any, name: str) -> str:  # noqa: ANN401 - whatever TOML holds

@@ -48,14 +48,14 @@ class LineView(NamedTuple):
 
 
 def views(before: bytes, after: bytes) -> tuple[LineView, LineView]:
-    """See both sides of a change in the encoding of the first."""
+    """See both sides of a change in the encoding of the first; a mark that only the second has is text."""
     codec = codec_of(before, after)
-    return view(before, codec), view(after, codec)
+    mark = mark_of(before, codec)
+    return view(before, codec, mark), view(after, codec, mark if after.startswith(mark) else b"")
 
 
-def view(data: bytes, codec: str) -> LineView:
+def view(data: bytes, codec: str, mark: bytes) -> LineView:
     """Split decoded text at line feeds; bytes that do not decode become lone surrogates."""
-    mark = mark_of(data, codec)
     unpaired = "surrogatepass" if codec.startswith("utf-16") else "surrogateescape"
     text = data[len(mark) :].decode(codec, unpaired)
     parts = text.split("\n")

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
+# The point of a variant is its kind, not its size.
+_LARGEST = 300_000
+
+
 class Variant(NamedTuple):
     """One change: the name of its transposition and both sides."""
 
@@ -54,7 +58,7 @@ def _is_plain(data: bytes) -> bool:
         data.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    return bool(data) and b"\r" not in data and not data.startswith(codecs.BOM_UTF8)
+    return 0 < len(data) < _LARGEST and b"\r" not in data and not data.startswith(codecs.BOM_UTF8)
 
 
 def _both(of_file: Callable[[bytes], bytes]) -> Transposition:
@@ -150,6 +154,7 @@ KINDS: dict[str, Transposition] = {
     "bom": _both(lambda data: codecs.BOM_UTF8 + data),
     "bom and crlf": _both(lambda data: codecs.BOM_UTF8 + data.replace(b"\n", b"\r\n")),
     "bom added": lambda before, after: (before, codecs.BOM_UTF8 + after),
+    "bom removed": lambda before, after: (codecs.BOM_UTF8 + before, after),
     "latin-1": _latin_1,
     "latin-1 far from the change": _latin_1_far,
     "undecodable bytes": _each_line(_undecodable_line),

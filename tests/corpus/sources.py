@@ -30,7 +30,7 @@ PYPI = {
     "Werkzeug": ("2.0.3", "2.2.3", "2.3.7"),
     "xlrd": ("1.2.0", "2.0.1"),
 }
-DEBIAN = ("adduser", "base-passwd", "debianutils", "ed", "init-system-helpers", "less", "mawk")
+DEBIAN = ("bc", "debconf", "hello", "init-system-helpers", "less", "mawk", "nano", "rsync")
 DEBIAN_SUITES = ("bookworm", "trixie")
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 

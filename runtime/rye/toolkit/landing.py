@@ -68,7 +68,7 @@ def land(
         EditError: `no_change` when the splices change nothing.
         WorkspaceError, DeadlineError: nothing was written.
     """
-    text, data = document.text, document.data
+    text = document.text
     exact = list(splices) if revive else refine(text, splices)
     if not any(text.lines(s.start, s.stop) != s.lines for s in exact):
         raise EditError(
@@ -86,7 +86,8 @@ def land(
     if dry_run:
         return Landed(outcome, exact, diff, None, [])
     recorded = _recorded(document, outcome, exact)
-    entry = journal.new_entry(tool, document.path, digest_of(data or b""), index.content_hash, text.encoding.name, recorded)
+    before = document.index.content_hash
+    entry = journal.new_entry(tool, document.path, before, index.content_hash, text.encoding.name, recorded)
     entry = replace(entry, undoes=undoes)
     with document.ws.place(document.path) as place:
         warnings = journal.land(document.ws, place, new, entry)

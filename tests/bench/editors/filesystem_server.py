@@ -6,10 +6,9 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+from editors.stdio_client import StdioServer, ToolFailed
 from outcome import Attempt, Pair, Unavailable, json_bytes, text_bytes
 from widening import replacements
-
-from editors.stdio_client import StdioServer, ToolFailed
 
 if TYPE_CHECKING:
     from pathlib import Path

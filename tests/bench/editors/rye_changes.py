@@ -29,13 +29,14 @@ def edit_arguments(before: LineView, after: LineView, ids: Sequence[str]) -> dic
     plain = _one_style(before, [line for hunk in found for line in new[hunk.new_start : hunk.new_end]])
     changes = [change for hunk in found for change in _changes(hunk, new, ids, plain=plain)]
     final = _final_newline(before, after, found)
-    if not changes and not final:
-        return {}
-    return {"changes": changes, **final}
+    if final and not changes:
+        # The call wants at least one change: the last line becomes itself.
+        changes = [{"line_id": ids[-1], "new_content": _content(new[-1:])}]
+    return {"changes": changes, **final} if changes else {}
 
 
 def sayable(before: LineView, after: LineView, arguments: dict[str, Any]) -> bool:
-    """Tell whether the call's words can carry the change at all."""
+    """Tell whether the call's words can carry the change at all; nothing in them takes a mark away."""
     texts = [change["new_content"] for change in arguments.get("changes", ())]
     carried = not any("\0" in text or _escaped(text) for text in texts)
     return bool(arguments) and carried and before.mark == after.mark

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from editors.rye_changes import declared_encoding, edit_arguments, sayable
 from line_view import views
 from outcome import Attempt, Pair, Unavailable, json_bytes, text_bytes
-
-from editors.rye_changes import declared_encoding, edit_arguments, sayable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +37,8 @@ class RyeLines:
         draft = edit_arguments(before, after, ["?"] * len(before.lines))
         encoding = declared_encoding(pair.before, before.codec, draft)
         cost: dict[str, Any] = {"sayable": sayable(before, after, draft)}
+        if not draft or before.mark != after.mark:
+            return Attempt(False, "no line and no end of file differs in the view", **cost)
         try:
             plain = self._pages(path, encoding, line_ids="none")
             cost["read_plain"] = sum(map(text_bytes, plain))
@@ -45,8 +46,6 @@ class RyeLines:
             cost["read"] = sum(map(text_bytes, pages))
             ids = [found[1] for page in pages for line in page.split("\n") if (found := _LINE.match(line))]
             change = edit_arguments(before, after, _counted(ids, len(before.lines)))
-            if not change:
-                return Attempt(False, "no line and no end of file differs in the view", **cost)
             arguments = {"file_path": path, **change, **encoding}
             cost["wrote"] = json_bytes(arguments)
             self._call(_EDIT, arguments)

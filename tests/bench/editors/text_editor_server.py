@@ -7,10 +7,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from editors.stdio_client import StdioServer, ToolFailed
 from hunks import Hunk, hunks
 from outcome import Attempt, Pair, Unavailable, json_bytes, text_bytes
-
-from editors.stdio_client import StdioServer, ToolFailed
 
 if TYPE_CHECKING:
     from pathlib import Path

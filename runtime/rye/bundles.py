@@ -1,0 +1,121 @@
+"""Bundle manifests: the signed list of what a bundle holds.
+
+`.ai/bundles/<id>/manifest.yaml`, signed like a YAML tool, maps every item of the bundle to the SHA-256 of its raw file::
+
+    bundle: {id: rye, version: 0.1.0, type: system, description: …, created_at: …}
+    items:
+      tool:
+        rye/file-system/read: 9f86d081…
+
+Against it even bytes that an item's own signature leaves out (timestamp, suffix, shebang, text around a directive) and swaps
+between ids show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rye import items, spaces, trust
+from rye.errors import ItemError, TrustError
+from rye.signing import form_of
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+    from pathlib import Path
+
+    from rye.spaces import Candidate, Space
+    from rye.trust import TrustStore, Verified
+
+SYSTEM = "rye"
+_MEND = "Reinstall the package that brought the bundle; in its own checkout sign again and run `rye bundle create`."
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A verified manifest: the bundle's facts, and for each item type its ids and raw files' digests."""
+
+    verified: Verified
+    bundle: Mapping[str, Any]
+    items: Mapping[str, Mapping[str, str]]
+
+
+def bundle_of(space: Space) -> str | None:
+    """Return the id of the bundle that a space is; None for a project's and the user's."""
+    if space.name == "system":
+        return SYSTEM
+    return space.name.removeprefix("bundle:") if space.name.startswith("bundle:") else None
+
+
+def path_of(space: Space, bundle_id: str) -> Path:
+    """Return where a bundle's manifest stands."""
+    return space.folder / "bundles" / bundle_id / "manifest.yaml"
+
+
+def load(space: Space, bundle_id: str, store: TrustStore, known: Container[str] = ()) -> Manifest:
+    """Return a bundle's manifest, verified.
+
+    Raises:
+        TrustError: the verdict of the manifest itself; `unsigned` where there is none. A bundle without a good one
+            serves nothing.
+    """
+    raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
+    if raw is None:
+        raise TrustError("unsigned", f"The bundle {bundle_id} has no manifest, so nothing of it is served.", _MEND)
+    verified = trust.verify(raw, form_of("tool", ".yaml"), store, known)
+    if bundle_id == SYSTEM and verified.key.role != "system":
+        raise TrustError("untrusted_key", f"The manifest of {bundle_id} is signed by another key than the system's.", _MEND)
+    content = items.yaml_mapping(verified.body.decode())
+    bundle, listed = content.get("bundle"), content.get("items")
+    if not isinstance(bundle, dict) or bundle.get("id") != bundle_id or not isinstance(listed, dict):
+        raise TrustError("misplaced", f"The manifest of {bundle_id} is that of another bundle, or none.", _MEND)
+    return Manifest(verified, bundle, {kind: dict(found or {}) for kind, found in listed.items()})
+
+
+def check(manifest: Manifest, candidate: Candidate) -> None:
+    """Hold a bundle's item against its manifest.
+
+    Raises:
+        TrustError: `tampered` when the file is not the listed one; `misplaced` when it is listed under another id, or not.
+    """
+    listed = manifest.items.get(candidate.item_type, {})
+    actual = hashlib.sha256(candidate.raw).hexdigest()
+    expected = listed.get(candidate.item_id)
+    if expected == actual:
+        return
+    if expected is None or actual in listed.values():
+        raise TrustError(
+            "misplaced", f"{candidate.item_id} is not what the manifest of its bundle lists there.", _MEND, actual=actual
+        )
+    raise TrustError(
+        "tampered", f"{candidate.item_id} is not the file that the manifest of its bundle lists.", _MEND,
+        expected=expected, actual=actual,
+    )  # fmt: skip
+
+
+def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
+    """Return the unsigned manifest of what stands in a bundle's folder now.
+
+    Args:
+        space: the bundle's.
+        facts: `id`, `version`, `type`, `description`, `created_at`.
+
+    Raises:
+        ItemError: `item_unreadable`, or `unsignable` for an item that cannot carry a signature.
+    """
+    import yaml
+
+    found: dict[str, dict[str, str]] = {}
+    for item_type in spaces.TYPES:
+        listed = {}
+        for item_id, path in spaces.items_in(space, item_type):
+            form_of(item_type, path.suffix)
+            raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
+            if raw is None:
+                raise ItemError("item_unreadable", f"{path} cannot be read.", "Make it a regular file.")
+            listed[item_id] = hashlib.sha256(raw).hexdigest()
+        if listed:
+            found[item_type] = listed
+    text: str = yaml.safe_dump({"bundle": dict(facts), "items": found}, sort_keys=True, width=200)
+    return text.encode()

@@ -1,0 +1,218 @@
+"""What the user decided about keys and ids, kept in `${USER_SPACE:-~}/.ai/trust/`, where no project can write.
+
+`decisions.json` (0600) holds `{"format": 1, "approvals": [...], "shadows": [...], "revoked": [...]}`:
+
+* an approval `{"key", "root", "device", "inode", "ids", "time"}`: a project's key (full digest) counts for that project root,
+  named by real path, device and inode; `ids` are those that were shown when it was approved, or announced since.
+* a shadow `{"id", "root", "device", "inode", "time"}`: that root may serve a reserved id instead of the system bundle.
+* a revocation `{"key", "time"}`: the full digest of a key that is refused everywhere.
+
+A file that cannot be read as this is an error, not an empty one: losing a revocation must not go unnoticed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rye import state
+from rye.errors import TrustError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A project root as an approval names it: another folder moved to the same path is another root."""
+
+    path: str
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, project_path: str | Path) -> Root:
+        """Return the root of a project folder."""
+        real = os.path.realpath(project_path)
+        info = os.stat(real)
+        return cls(real, info.st_dev, info.st_ino)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A key that the user approved for one project root, and the ids announced with it."""
+
+    key: str
+    root: Root
+    ids: frozenset[str]
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """All that the user decided."""
+
+    approvals: tuple[Approval, ...] = ()
+    shadows: tuple[tuple[str, Root, str], ...] = ()
+    revoked: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def revoked_keys(self) -> frozenset[str]:
+        """Return the full digests of revoked keys."""
+        return frozenset(key for key, _ in self.revoked)
+
+    def approved_keys(self, root: Root) -> frozenset[str]:
+        """Return the full digests of the keys approved for a root."""
+        return frozenset(approval.key for approval in self.approvals if approval.root == root)
+
+    def announced(self, root: Root, key: str) -> frozenset[str]:
+        """Return the ids announced under an approved key."""
+        return frozenset().union(*(a.ids for a in self.approvals if a.root == root and a.key == key))
+
+    def shadowed(self, root: Root) -> frozenset[str]:
+        """Return the reserved ids that a root may serve."""
+        return frozenset(item_id for item_id, where, _ in self.shadows if where == root)
+
+
+_known: dict[str, tuple[tuple[int, int, int], Decisions]] = {}
+
+
+def path() -> Path:
+    """Return where the decisions lie."""
+    return state.user_ai() / "trust" / "decisions.json"
+
+
+def load() -> Decisions:
+    """Return the decisions as they stand now.
+
+    Raises:
+        TrustError: `trust_store_unreadable`; nothing is trusted until it is mended.
+    """
+    file = path()
+    try:
+        info = os.stat(file)
+    except FileNotFoundError:
+        return Decisions()
+    except OSError as err:
+        raise _unreadable(str(err.strerror)) from None
+    stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
+    known = _known.get(str(file))
+    # Replaced as a whole at every change, so a new state is a new inode.
+    if known is None or known[0] != stamp:
+        known = _known[str(file)] = (stamp, _read(file))
+    return known[1]
+
+
+def _read(file: Path) -> Decisions:
+    try:
+        record = json.loads(file.read_bytes())
+        if record["format"] != _FORMAT:
+            raise ValueError(record["format"])
+        return Decisions(
+            tuple(
+                Approval(_key(a["key"]), _root(a), frozenset(map(str, a["ids"])), str(a["time"])) for a in record["approvals"]
+            ),
+            tuple((str(s["id"]), _root(s), str(s["time"])) for s in record["shadows"]),
+            tuple((_key(r["key"]), str(r["time"])) for r in record["revoked"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        raise _unreadable(f"{type(err).__name__}") from None
+
+
+def _key(text: object) -> str:
+    if not isinstance(text, str) or len(text) != 64 or set(text) - set("0123456789abcdef"):
+        raise ValueError(text)
+    return text
+
+
+def _root(record: dict[str, Any]) -> Root:
+    return Root(str(record["root"]), int(record["device"]), int(record["inode"]))
+
+
+def _unreadable(why: str) -> TrustError:
+    return TrustError(
+        "trust_store_unreadable", f"The user's trust decisions in {path()} cannot be read ({why}), so nothing is trusted.",
+        "Restore the file from a backup, or remove it and decide anew (`rye trust`).",
+    )  # fmt: skip
+
+
+def approve(key: str, root: Root, ids: frozenset[str]) -> None:
+    """Let a project's key count for one root, and note the ids that were shown with it."""
+    with _changing() as held:
+        old = held.now
+        announced = old.announced(root, key) | ids
+        kept = tuple(a for a in old.approvals if (a.key, a.root) != (key, root))
+        held.now = replace(old, approvals=(*kept, Approval(key, root, announced, _time())))
+
+
+def approve_shadow(item_id: str, root: Root) -> None:
+    """Let a root serve a reserved id."""
+    with _changing() as held:
+        kept = tuple(s for s in held.now.shadows if s[:2] != (item_id, root))
+        held.now = replace(held.now, shadows=(*kept, (item_id, root, _time())))
+
+
+def revoke(key: str) -> None:
+    """Refuse a key everywhere, from now on; approvals of it are dropped."""
+    with _changing() as held:
+        old = held.now
+        if key not in old.revoked_keys:
+            approvals = tuple(a for a in old.approvals if a.key != key)
+            held.now = replace(old, approvals=approvals, revoked=(*old.revoked, (_key(key), _time())))
+
+
+class _Held:
+    """The decisions while they are changed."""
+
+    def __init__(self, now: Decisions) -> None:
+        self.now = now
+
+
+@contextmanager
+def _changing() -> Iterator[_Held]:
+    """Read, let the block change, and replace the file in one durable step, one process at a time."""
+    file = path()
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        held = _Held(load())
+        before = held.now
+        yield held
+        if held.now != before:
+            _write(file, held.now)
+    finally:
+        os.close(lock)
+
+
+def _write(file: Path, decisions: Decisions) -> None:
+    record = {
+        "format": _FORMAT,
+        "approvals": [{"key": a.key, **_named(a.root), "ids": sorted(a.ids), "time": a.time} for a in decisions.approvals],
+        "shadows": [{"id": item_id, **_named(root), "time": when} for item_id, root, when in decisions.shadows],
+        "revoked": [{"key": key, "time": when} for key, when in decisions.revoked],
+    }
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as stream:
+        stream.write(json.dumps(record, indent=2).encode() + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(file)
+
+
+def _named(root: Root) -> dict[str, Any]:
+    return {"root": root.path, "device": root.device, "inode": root.inode}
+
+
+def _time() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

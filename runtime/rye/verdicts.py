@@ -1,0 +1,66 @@
+"""Signatures found good before, so that a new process need not check them again.
+
+`${USER_SPACE:-~}/.ai/trust/verdicts-<state>.txt` holds the SHA-256 of files (raw bytes) whose signature was valid, one a line,
+for one state of trust (`TrustStore.digest`). Only a regular file of the user's own with mode 0600 is believed; anything
+else only causes a fresh check. Everything but the signature itself is checked at every call all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+
+from rye import state
+
+_KEPT = 4_096
+_LINE = 65
+
+
+class Verdicts:
+    """The file digests known to be good under one state of trust."""
+
+    def __init__(self, trust_state: str) -> None:
+        """Read what is kept for the state."""
+        self._path = state.user_ai() / "trust" / f"verdicts-{trust_state[:16]}.txt"
+        self._good = _load(str(self._path))
+
+    def __contains__(self, file_digest: object) -> bool:
+        return file_digest in self._good
+
+    def add(self, file_digest: str) -> None:
+        """Remember a file whose signature was just found good; failing to is no failure."""
+        if file_digest in self._good:
+            return
+        self._good.add(file_digest)
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(self._path, flags | (os.O_TRUNC if len(self._good) > _KEPT else 0), 0o600)
+            try:
+                if _own(os.fstat(fd)):
+                    # One short append: whole or not at all beside other writers.
+                    os.write(fd, f"{file_digest}\n".encode())
+            finally:
+                os.close(fd)
+
+
+def _own(info: os.stat_result) -> bool:
+    return stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) == 0o600
+
+
+def _load(path: str) -> set[str]:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return set()
+    try:
+        info = os.fstat(fd)
+        if not _own(info) or info.st_size > 2 * _KEPT * _LINE:
+            return set()
+        lines = os.read(fd, info.st_size).decode("ascii", "replace").split("\n")
+    except OSError:
+        return set()
+    finally:
+        os.close(fd)
+    return {line for line in lines if len(line) == _LINE - 1}

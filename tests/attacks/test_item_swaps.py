@@ -1,0 +1,156 @@
+"""A tool that is not, bit for bit, the one signed for its id does not run.
+
+The system bundle and the runtime are copied; a child process runs from the copy. There every tool takes the place of every
+other, and bits of the tools are flipped one at a time. Each has its control: the signature alone accepts a tool in another's
+place, and the genuine file is admitted by the very call that must refuse its mutants.
+
+`python tests/attacks/test_item_swaps.py 20000 [SEED]` flips that many bits and prints the counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+READ = "rye/file-system/read"
+TIMESTAMP = re.compile(rb"rye:signed:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ):")
+
+
+def in_a_copy(folder: Path, what: str, *words: object) -> dict:
+    """Copy runtime and bundle to `folder` and return what `what` finds there."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "runtime/rye", folder / "runtime/rye", ignore=ignored)
+    shutil.copytree(ROOT / ".ai", folder / ".ai", ignore=ignored)
+    (folder / "project/.git").mkdir(parents=True)
+    (folder / "project/README.md").write_text("# Title\n")
+    env = os.environ | {"PYTHONPATH": str(folder / "runtime"), "USER_SPACE": str(folder / "home")}
+    command = [sys.executable, __file__, "--child", what, str(folder), *map(str, words)]
+    done = subprocess.run(command, env=env, cwd=folder / "project", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def tool_files(folder: Path) -> list[Path]:
+    tools = folder / ".ai/tools"
+    return sorted(path for path in tools.rglob("*") if path.suffix in (".py", ".yaml") and not path.name.startswith("_"))
+
+
+def call(item_id: str) -> str | None:
+    """Call a tool, or for a runtime the tool that it runs; return the verdict that refused it, None if it was let through."""
+    import rye
+    from rye.trust import VERDICTS
+
+    item_id, parameters = (READ, {"file_path": "README.md"}) if "/runtimes/" in item_id else (item_id, {})
+    response = rye.execute(item_id, parameters, project_path=".")
+    refused = response["status"] == "error" and response["data"] is None and response["code"] in VERDICTS
+    return response["code"] if refused else None
+
+
+def swaps(folder: Path) -> dict:
+    """Put every tool in every other's place: as that very file, and as the only file of that id."""
+    import rye
+    from rye import signing, spaces, trust
+
+    store = trust.TrustStore.build([], [path.read_bytes() for path in (folder / ".ai/trusted_keys").iterdir()])
+    files = {path: path.read_bytes() for path in tool_files(folder)}
+    found: dict = {"files": len(files), "own": [], "same": Counter(), "other": Counter(), "signature": 0, "run": []}
+    for place, genuine in files.items():
+        _, item_id = spaces.locate(place)
+        for source, raw in files.items():
+            for target in {place, place.with_suffix(source.suffix)}:
+                place.unlink()
+                target.write_bytes(raw)
+                (row,) = rye.verify([target])
+                if source == place:
+                    found["own"].append([row["verdict"], call(item_id)])
+                else:
+                    found["same" if source.suffix == target.suffix else "other"][row["verdict"]] += 1
+                    found["signature"] += bool(trust.verify(raw, signing.form_of("tool", target.suffix), store))
+                    found["run"] += [f"{source} as {target}"] if _ran(item_id) else []
+                target.unlink()
+                place.write_bytes(genuine)
+    return found
+
+
+def _ran(item_id: str) -> bool:
+    """Tell whether a call reached the tool's parameters or went on from there."""
+    import rye
+
+    item_id, parameters = (READ, {"file_path": "README.md"}) if "/runtimes/" in item_id else (item_id, {})
+    response = rye.execute(item_id, parameters, project_path=".")
+    return response["status"] != "error" or response["data"] is not None or response["code"] == "invalid_parameters"
+
+
+def flips(folder: Path, count: str, seed: str) -> dict:
+    """Flip bits of tools, one at a time, all but the unsigned timestamp's; `count` of them, or all if there are fewer."""
+    from rye import spaces
+
+    files = {path: path.read_bytes() for path in tool_files(folder)}
+    bits = []
+    for path, raw in files.items():
+        start, end = TIMESTAMP.search(raw).span(1)
+        bits += [(path, bit) for bit in range(len(raw) * 8) if not start <= bit // 8 < end]
+    chosen = random.Random(int(seed)).sample(bits, min(int(count), len(bits)))
+    genuine = {str(path): call(spaces.locate(path)[1]) for path in files}
+    verdicts: Counter = Counter()
+    run = []
+    for path, bit in chosen:
+        mutant = bytearray(files[path])
+        mutant[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(mutant)
+        verdict = call(spaces.locate(path)[1])
+        verdicts[verdict] += 1
+        run += [f"{path} bit {bit}"] if verdict is None else []
+        path.write_bytes(files[path])
+    again = {str(path): call(spaces.locate(path)[1]) for path in files}
+    return {"bits": len(bits), "flipped": len(chosen), "genuine": genuine, "again": again, "verdicts": verdicts, "run": run}
+
+
+def test_a_tool_in_the_place_of_another_is_misplaced_and_does_not_run(tmp_path):
+    found = in_a_copy(tmp_path, "swaps")
+    files = found["files"]
+    assert files >= 5
+    assert found["own"] == [["valid", None]] * files
+    # Of another kind of file the text may already be unreadable as an item; either way it is not valid.
+    assert set(found["same"]) == {"misplaced"}
+    assert set(found["other"]) <= {"misplaced", "malformed"}
+    assert sum(found["same"].values()) >= files * (files - 1)
+    # Control: a reader who asks only for a good signature takes every one of them.
+    assert found["signature"] == sum(found["same"].values()) + sum(found["other"].values())
+    assert found["run"] == []
+
+
+def test_a_tool_with_a_flipped_bit_does_not_run(tmp_path):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    found = in_a_copy(tmp_path, "flips", os.environ.get("RYE_BIT_FLIPS", "300"), seed)
+    assert found["flipped"] > 0
+    assert found["run"] == []
+    assert set(found["genuine"].values()) == set(found["again"].values()) == {None}
+
+
+def main(words: list[str]) -> None:
+    if words[0] == "--child":
+        what, folder, *rest = words[1:]
+        print(json.dumps({"swaps": swaps, "flips": flips}[what](Path(folder), *rest)))
+        return
+    seed = words[1] if len(words) > 1 else str(random.randrange(1 << 32))
+    with tempfile.TemporaryDirectory() as folder:
+        found = in_a_copy(Path(folder), "flips", words[0], seed)
+    admitted = list(found["genuine"].values()).count(None)
+    print(f"seed {seed}: {found['flipped']:,} of {found['bits']:,} bits flipped, {len(found['run'])} run; {found['verdicts']}")
+    print(f"control: {admitted} of {len(found['genuine'])} genuine tools admitted")
+    sys.exit(bool(found["run"]) or admitted != len(found["genuine"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
