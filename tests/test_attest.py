@@ -221,6 +221,26 @@ def test_rows_come_one_by_one_and_a_bad_call_at_once(project):
         api.verify_iter(["nothing"])
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads and writes whatever the modes say")
+def test_what_the_modes_forbid_is_a_row(project):
+    closed = put(project, ".ai/tools/my/closed.py", tool(item_id="my/closed"), MINE)
+    put(project, ".ai/tools/shut/a.py", tool(), MINE)
+    closed.chmod(0)
+    (project / ".ai/tools/shut").chmod(0)
+    try:
+        rows = {row["target"]: row for row in api.verify(["."])}
+        assert {row["verdict"] for row in rows.values()} == {"malformed"}
+        assert set(rows) == {".ai/tools/my/closed.py", ".ai/tools/shut"}
+        closed.chmod(0o600)
+        closed.write_bytes(tool(item_id="my/closed"))
+        closed.parent.chmod(0o500)
+        assert outcome("my/closed")["code"] == "permission_denied"
+        assert closed.read_bytes() == tool(item_id="my/closed")
+    finally:
+        closed.parent.chmod(0o700)
+        (project / ".ai/tools/shut").chmod(0o700)
+
+
 # --- signing ---
 
 
@@ -352,7 +372,9 @@ def test_generate_makes_a_key_that_counts_and_never_overwrites(project, monkeypa
     assert key == keyring.show()
     assert (key["owner"], key["trusted"]) == ("Jo", True)
     home = project.parent / "new/.ai"
-    modes = {name: stat.S_IMODE((home / name).stat().st_mode) for name in ("keys", "keys/private_key.pem", "keys/public_key.pem")}
+    modes = {
+        name: stat.S_IMODE((home / name).stat().st_mode) for name in ("keys", "keys/private_key.pem", "keys/public_key.pem")
+    }
     assert modes == {"keys": 0o700, "keys/private_key.pem": 0o600, "keys/public_key.pem": 0o644}
     assert stat.S_IMODE(os.stat(key["document"]).st_mode) == 0o644
     put(project, "a.py", tool())

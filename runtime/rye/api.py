@@ -129,11 +129,10 @@ def sign_iter(
     from rye import attest, keyring
 
     among = _only(spaces.spaces(project_path), space)
-    private = keyring.signing_key(key)
     if everything and space is None:
         own = Path(project_path) / ".ai"
         among = [one for one in among if own.exists() and one.folder.exists() and one.folder.samefile(own)]
-    return attest.sign(_targets(targets, among, everything), private)
+    return attest.sign(_targets(targets, among, everything), keyring.signing_key(key))
 
 
 def _targets(given: str | Path | Sequence[str | Path], among: Sequence[spaces.Space], everything: bool) -> list[Target]:

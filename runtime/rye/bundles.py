@@ -53,14 +53,13 @@ def path_of(space: Space, bundle_id: str) -> Path:
     return space.folder / "bundles" / bundle_id / "manifest.yaml"
 
 
-def load(space: Space, bundle_id: str, store: TrustStore, known: Container[str] = ()) -> Manifest:
-    """Return a bundle's manifest, verified.
+def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[str] = ()) -> Manifest:
+    """Return a bundle's manifest, verified; `raw` is None where there is none.
 
     Raises:
         TrustError: the verdict of the manifest itself; `unsigned` where there is none. A bundle without a good one
             serves nothing.
     """
-    raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
     if raw is None:
         raise TrustError("unsigned", f"The bundle {bundle_id} has no manifest, so nothing of it is served.", _MEND)
     verified = trust.verify(raw, form_of("tool", ".yaml"), store, known)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rye import items, spaces, trust
+from rye import items, spaces
+from rye.admission import Admission
 from rye.errors import ItemError, RyeError, TrustError
-from rye.signing import form_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,29 +21,22 @@ def tools(category: str | None = None, *, project_path: str | Path = ".") -> lis
 
     Returns:
         For a valid tool `{"item_id", "verdict": "valid", "space", "category", "version", "tool_type", "description",
-        "docstring", "parameters", "digest", "signer", "owner"}`; for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an
-        unverified file is shown.
+        "docstring", "parameters", "digest", "signer", "owner"}`; for any other only `{"item_id", "verdict", "space",
+        "hint"}`: nothing of an unverified file is shown.
     """
     among = spaces.spaces(project_path)
-    store = spaces.trust_store(among)
+    admission = Admission(among)
     prefix = None if category is None else category.strip("/") + "/"
     listed = [item_id for item_id, _, _ in spaces.listed("tool", among) if prefix is None or item_id.startswith(prefix)]
-    return [_row(item_id, among, store) for item_id in listed]
+    return [_row(item_id, admission) for item_id in listed]
 
 
-def one(item_id: str, *, project_path: str | Path = ".") -> dict[str, Any]:
-    """Return the row of one tool (see `tools`); of an id that names none `{"item_id", "verdict", "hint"}`."""
-    among = spaces.spaces(project_path)
-    return _row(item_id, among, spaces.trust_store(among))
-
-
-def _row(item_id: str, among: tuple[spaces.Space, ...], store: trust.TrustStore) -> dict[str, Any]:
+def _row(item_id: str, admission: Admission) -> dict[str, Any]:
     row: dict[str, Any] = {"item_id": item_id}
     try:
-        candidate = spaces.find("tool", item_id, among)
+        candidate = spaces.find("tool", item_id, admission.among)
         row["space"] = candidate.space
-        verified = trust.verify(candidate.raw, form_of("tool", candidate.suffix), store)
-        spaces.refuse_alien_key(item_id, verified.key.role)
+        verified = admission.verify(candidate)
         tool = items.read_tool(verified, item_id, candidate.suffix)
     except TrustError as err:
         return {**row, "verdict": err.code, "hint": err.hint}

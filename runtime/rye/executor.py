@@ -13,25 +13,20 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from hashlib import sha256
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from rye import items, schema, spaces, trust
-from rye.errors import DeadlineError, ItemError, RyeError, UsageError
-from rye.signing import form_of
+from rye import decisions, eventlog, schema, spaces
+from rye.admission import Admission
+from rye.errors import DeadlineError, RyeError, UsageError
+from rye.printed import Printed
 from rye.toolkit import output
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import CodeType
-
+    from rye.admission import Ready
     from rye.items import Tool
-    from rye.spaces import Candidate, Space
-
-FUNCTION_RUNTIME = "rye/core/runtimes/python_function_runtime"
-_PRINTED_MAX = 10_240
+    from rye.spaces import Candidate
 
 log = logging.getLogger("rye.executor")
 
@@ -45,15 +40,7 @@ class Call:
     parameters: dict[str, Any]
     project_path: str
     dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A tool that may run: verified, admitted to its place, compiled."""
-
-    tool: Tool
-    checker: schema.Checker
-    code: CodeType
+    allow_unsigned: bool = False
 
 
 def run(call: Call) -> dict[str, Any]:
@@ -64,52 +51,66 @@ def run(call: Call) -> dict[str, Any]:
         {"space", "version", "digest", "signer"}, "metadata": {"duration_ms"}}`.
     """
     started = time.perf_counter()
-    response: dict[str, Any] = {
-        "status": "error",
-        "type": call.item_type,
-        "item_id": call.item_id,
-        "data": None,
-        "chain": [],
-    }
-    log.info("start", extra={"item": call.item_id})
+    response: dict[str, Any] = {"status": "error", "type": call.item_type, "item_id": call.item_id, "data": None, "chain": []}
+    _tell(call, "start")
     try:
-        with Workspace(call.project_path) as workspace:
-            among = spaces.spaces(call.project_path)
-            candidate = spaces.find(call.item_type, call.item_id, among)
-            ready = _admit(candidate, among)
-            response["item"] = _describe(candidate, ready.tool)
-            response["warnings"] = _shadow_warnings(candidate)
-            runtime = _runtime(ready.tool, among, response["chain"], candidate)
-            parameters = ready.checker.check(call.parameters)
-            for _, path in schema.workspace_paths(ready.tool.schema, parameters):
-                workspace.check(path)
-            if call.dry_run:
-                response.update(status="validation_passed", data={"parameters": parameters})
-            else:
-                data, printed = _invoke(ready, parameters, workspace.root, _limit(ready.tool, runtime))
-                _settle(response, data, printed)
+        _walk(call, response)
     except RyeError as err:
         response.update(error=str(err), code=err.code, **({"details": err.details} if err.details else {}))
     if not response.get("warnings"):
         response.pop("warnings", None)
     duration = round((time.perf_counter() - started) * 1000, 3)
     response["metadata"] = {"duration_ms": duration, **response.pop("printed", {})}
-    log.info(
-        response["status"],
-        extra={
-            "item": call.item_id,
-            "digest": response.get("item", {}).get("digest"),
-            "duration_ms": duration,
-        },
-    )
+    facts = {"digest": response.get("item", {}).get("digest"), "code": response.get("code"), "duration_ms": duration}
+    _tell(call, response["status"], **facts)
     return response
+
+
+def _tell(call: Call, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
+    """Log an event of a call; parameter values never are."""
+    log.info(event, extra={"item": call.item_id, **facts})
+    eventlog.record(call.project_path, event, item=call.item_id, **facts)
+
+
+def _walk(call: Call, response: dict[str, Any]) -> None:
+    """Go through the corridor, noting in `response` how far it went."""
+    with Workspace(call.project_path) as workspace:
+        among = spaces.spaces(call.project_path)
+        admission = Admission(among)
+        candidate = spaces.find(call.item_type, call.item_id, among)
+        ready = admission.tool(candidate, allow_unsigned=call.allow_unsigned)
+        response["item"] = _describe(candidate, ready.tool)
+        response["warnings"] = [*_shadow_warnings(candidate), *_announce(candidate, ready.tool, call.project_path)]
+        if ready.tool.verified.key.role != "system":
+            response["isolation"] = "none"
+        runtime = _chain(candidate, ready.tool, admission, response["chain"])
+        admission.hold_to_lock(ready.tool, response["chain"])
+        parameters = ready.checker.check(call.parameters)
+        for _, path in schema.workspace_paths(ready.tool.schema, parameters):
+            workspace.check(path)
+        if call.dry_run:
+            response.update(status="validation_passed", data={"parameters": parameters})
+        else:
+            data, printed = _invoke(ready, parameters, workspace.root, _limit(ready.tool, runtime))
+            _settle(response, data, printed)
+
+
+def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:
+    """Return a tool and its chain as `run` resolves them, for a lockfile. Errors as `run` reports them, raised."""
+    among = spaces.spaces(project_path)
+    admission = Admission(among)
+    candidate = spaces.find("tool", item_id, among)
+    tool = admission.tool(candidate).tool
+    chain: list[dict[str, Any]] = []
+    _chain(candidate, tool, admission, chain)
+    return tool, chain
 
 
 def schema_of(item_id: str, project_path: str) -> dict[str, Any]:
     """Return a tool's CONFIG_SCHEMA, by which words of a command line are typed; {} for one that `run` will refuse."""
     try:
         among = spaces.spaces(project_path)
-        return _admit(spaces.find("tool", item_id, among), among).tool.schema
+        return Admission(among).tool(spaces.find("tool", item_id, among)).tool.schema
     except RyeError:
         return {}
 
@@ -125,88 +126,12 @@ def _settle(response: dict[str, Any], data: dict[str, Any], printed: str) -> Non
         response["printed"] = {"printed": printed}
 
 
-_Fingerprint = tuple[str, str, str]
-_T = TypeVar("_T")
-_REMEMBERED = 512
-_ready: dict[_Fingerprint, _Ready] = {}
-_runtimes: dict[_Fingerprint, Tool] = {}
-
-
-def _admit(candidate: Candidate, among: Sequence[Space]) -> _Ready:
-    """Verify the candidate's bytes and make them ready; known by digest of bytes, id and state of trust, never by path."""
-    if candidate.item_type != "tool":
-        raise ItemError(
-            "not_executable",
-            f"{candidate.item_id} is {candidate.item_type}, which is read, not run.",
-            "Execute a tool.",
-        )
-    store = spaces.trust_store(among)
-    known_as = _fingerprint(candidate, store)
-    known = _ready.get(known_as)
-    if known is None:
-        known = _remember(_ready, known_as, _prepare(candidate, store))
-    return known
-
-
-def _fingerprint(candidate: Candidate, store: trust.TrustStore) -> _Fingerprint:
-    """Name what a verdict depends on: the bytes, where they stand, and which keys count."""
-    return sha256(candidate.raw).hexdigest(), candidate.item_id + candidate.suffix, store.digest
-
-
-def _remember(known: dict[_Fingerprint, _T], key: _Fingerprint, value: _T) -> _T:
-    if len(known) >= _REMEMBERED:
-        known.clear()
-    known[key] = value
-    return value
-
-
-def _prepare(candidate: Candidate, store: trust.TrustStore) -> _Ready:
-    verified = trust.verify(candidate.raw, form_of(candidate.item_type, candidate.suffix), store)
-    spaces.refuse_alien_key(candidate.item_id, verified.key.role)
-    tool = items.read_tool(verified, candidate.item_id, candidate.suffix)
-    if candidate.suffix != ".py" or tool.executor_id != FUNCTION_RUNTIME:
-        raise ItemError(
-            "runtime_missing", f"{tool.id} needs the runtime {tool.executor_id or tool.tool_type}, which is not here.",
-            f"Only tools of {FUNCTION_RUNTIME} run in this version.",
-        )  # fmt: skip
-    _check_requirement(tool)
-    # A str, so that no encoding cookie is obeyed; no file is opened, so that no .pyc is.
-    code = compile(verified.body.decode(), f"<{tool.id}>", "exec", dont_inherit=True)
-    return _Ready(tool, schema.Checker(tool.schema), code)
-
-
-def _check_requirement(tool: Tool) -> None:
-    from rye import __version__
-
-    wanted = tool.metadata.get("__requires_rye__")
-    if wanted is None:
-        return
-    numbers = str(wanted).removeprefix(">=").split(".")
-    if not str(wanted).startswith(">=") or not all(part.isdigit() for part in numbers):
-        raise ItemError(
-            "malformed_item",
-            f"{tool.id}: __requires_rye__ must read '>=X.Y'.",
-            "Correct it and sign it again.",
-        )
-    if [int(part) for part in numbers] > [int(part) for part in __version__.split(".")]:
-        raise ItemError("rye_too_old", f"{tool.id} needs rye {wanted}; this is {__version__}.", "Upgrade rye-workspace.")
-
-
-def _runtime(tool: Tool, among: Sequence[Space], chain: list[dict[str, Any]], candidate: Candidate) -> dict[str, Any]:
-    """Verify the runtime item and return what it declares; both links go into the chain."""
+def _chain(candidate: Candidate, tool: Tool, admission: Admission, chain: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put the tool and its runtime into `chain`; return what the runtime declares."""
     chain.append(_link(candidate, tool.tool_type, tool.executor_id, tool.verified.digest))
-    found = spaces.find("tool", FUNCTION_RUNTIME, [space for space in among if space.name == "system"])
-    store = spaces.trust_store(among)
-    known_as = _fingerprint(found, store)
-    runtime = _runtimes.get(known_as) or _remember(_runtimes, known_as, _read_runtime(found, store))
+    found, runtime = admission.runtime()
     chain.append(_link(found, runtime.tool_type, runtime.executor_id, runtime.verified.digest))
     return runtime.metadata
-
-
-def _read_runtime(found: Candidate, store: trust.TrustStore) -> Tool:
-    verified = trust.verify(found.raw, form_of("tool", found.suffix), store)
-    spaces.refuse_alien_key(found.item_id, verified.key.role)
-    return items.read_tool(verified, found.item_id, found.suffix)
 
 
 def _link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: str) -> dict[str, Any]:
@@ -230,6 +155,20 @@ def _shadow_warnings(candidate: Candidate) -> list[str]:
     ]
 
 
+def _announce(candidate: Candidate, tool: Tool, project_path: str) -> list[str]:
+    """Say what the user should know of the signer: none at all, or a new id under a key approved for this project."""
+    key = tool.verified.key
+    if key.role == "unsigned":
+        return [f"{tool.id} is unsigned; it ran because a person said --allow-unsigned."]
+    if key.role != "approved":
+        return []
+    root = decisions.Root.of(project_path)
+    if candidate.item_id in decisions.load().announced(root, key.public.digest):
+        return []
+    decisions.approve(key.public.digest, root, frozenset({candidate.item_id}))
+    return [f"First use of {tool.id} under the key {key.public.fingerprint}, which you approved for this project."]
+
+
 def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
     """Return the call's time limit in seconds: what the tool declares, within what the runtime allows."""
     config = runtime.get("config", {})
@@ -237,7 +176,7 @@ def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
     return float(min(wanted, config["max_timeout_seconds"]))
 
 
-def _invoke(ready: _Ready, parameters: dict[str, Any], root: str, seconds: float) -> tuple[dict[str, Any], str]:
+def _invoke(ready: Ready, parameters: dict[str, Any], root: str, seconds: float) -> tuple[dict[str, Any], str]:
     """Run the tool in a thread of its own until it ends or its time is up; return its result and what it printed."""
     limit = output.Deadline(seconds)
     outcome: list[dict[str, Any]] = []
@@ -247,7 +186,7 @@ def _invoke(ready: _Ready, parameters: dict[str, Any], root: str, seconds: float
         outcome.append(_result(ready, parameters, root))
         done.set()
 
-    with _Printed() as printed, output.within(limit):
+    with Printed() as printed, output.within(limit):
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=(work,), name=ready.tool.id, daemon=True).start()
         try:
@@ -261,7 +200,7 @@ def _invoke(ready: _Ready, parameters: dict[str, Any], root: str, seconds: float
         return outcome[0] if outcome else _failure(DeadlineError(seconds)), printed.text()
 
 
-def _result(ready: _Ready, parameters: dict[str, Any], root: str) -> dict[str, Any]:
+def _result(ready: Ready, parameters: dict[str, Any], root: str) -> dict[str, Any]:
     try:
         data = _call(ready, parameters, root)
         if not isinstance(data, dict):
@@ -274,7 +213,7 @@ def _result(ready: _Ready, parameters: dict[str, Any], root: str) -> dict[str, A
     return data
 
 
-def _call(ready: _Ready, parameters: dict[str, Any], root: str) -> Any:  # noqa: ANN401 - whatever the tool returns
+def _call(ready: Ready, parameters: dict[str, Any], root: str) -> Any:  # noqa: ANN401 - whatever the tool returns
     module = ModuleType(f"rye_tool_{ready.tool.verified.digest[:16]}")
     # Dataclasses and pickles of a tool look their module up by name.
     sys.modules[module.__name__] = module
@@ -313,54 +252,3 @@ def _crash(tool: Tool, err: BaseException) -> dict[str, Any]:
         "success": False, "code": "tool_crashed", "error_id": error_id,
         "error": f"The tool {tool.id} failed unexpectedly ({type(err).__name__}). The log has the details under {error_id}.",
     }  # fmt: skip
-
-
-class _Printed:
-    """Keeps what a call prints apart from everything else, for calls that run side by side too.
-
-    While any call runs, `sys.stdout` is a router: text printed in a call's context goes to that call, all other text where
-    it went before.
-    """
-
-    _lock = threading.Lock()
-    _running = 0
-    _original: Any = None
-    _sink: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("rye_printed", default=None)
-
-    def __enter__(self) -> _Printed:
-        self._text: list[str] = []
-        self._token = self._sink.set(self._text)
-        with _Printed._lock:
-            if _Printed._running == 0:
-                _Printed._original = sys.stdout
-                sys.stdout = _Router(_Printed._original, self._sink)  # type: ignore[assignment]
-            _Printed._running += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._sink.reset(self._token)
-        with _Printed._lock:
-            _Printed._running -= 1
-            if _Printed._running == 0:
-                sys.stdout = _Printed._original
-
-    def text(self) -> str:
-        return "".join(self._text)[:_PRINTED_MAX]
-
-
-class _Router:
-    """A text stream that writes to the running call's sink, if there is one."""
-
-    def __init__(self, original: Any, sink: contextvars.ContextVar[list[str] | None]) -> None:  # noqa: ANN401 - any stream
-        self._original, self._sink_of = original, sink
-
-    def write(self, text: str) -> int:
-        sink = self._sink_of.get()
-        if sink is None:
-            return int(self._original.write(text))
-        if len(sink) < 10_000:
-            sink.append(str(text)[:_PRINTED_MAX])
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of the stream
-        return getattr(self._original, name)

@@ -64,6 +64,10 @@ class TrustedKey:
     attestation: str = ""
     role: Role = "project"
 
+    def as_explicit(self) -> TrustedKey:
+        """Return the key as if the user had named it: to see what it would admit."""
+        return replace(self, role="explicit")
+
 
 def parse_key_document(data: bytes, role: Role = "project") -> TrustedKey:
     """Read a key document: TOML with the texts `fingerprint`, `owner`, `attestation`, and `[public_key] pem`.

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import pairs
 from outcome import VERDICTS, Attempt, Pair, Unavailable, judge
-from tally import Tally, kind_tables, table
+from tally import Tally, common_pairs, kind_tables, table
 
 if TYPE_CHECKING:
     from outcome import Editor
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         os.environ["USER_SPACE"] = str(Path(folder) / "user")
         tallies = [_replayed(name, drawn, options, Path(folder).resolve() / name) for name in options.editors]
     if options.json:
-        print(json.dumps([tally.summary() for tally in tallies], indent=2))
+        print(json.dumps([tally.summary(common_pairs(tallies)) for tally in tallies], indent=2))
     else:
         print(table(tallies))
         for title, rows in kind_tables(tallies):
@@ -119,7 +119,7 @@ def _replay_all(editor: Editor, tally: Tally, drawn: list[Pair], root: Path, kee
         attempt = _attempt(editor, target, pair)
         found = target.read_bytes() if target.exists() else None
         verdict = judge(pair, attempt, found)
-        tally.add(pair, attempt, verdict)
+        tally.add(number, pair, attempt, verdict)
         if keep and verdict == "silent":
             _keep(keep / tally.name / f"{number:06}-{target.name}", pair, attempt, found)
         target.unlink(missing_ok=True)

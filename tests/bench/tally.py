@@ -22,34 +22,39 @@ class Tally:
     kinds: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     reasons: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, str]] = field(default_factory=list)
-    wrote: int = 0
-    read: int = 0
-    read_plain: int = 0
+    costs: dict[int, Attempt] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def add(self, pair: Pair, attempt: Attempt, verdict: str) -> None:
-        """Count one attempt."""
+    def add(self, number: int, pair: Pair, attempt: Attempt, verdict: str) -> None:
+        """Count one attempt; what it cost counts only where it did what was asked."""
         self.verdicts[verdict] += 1
         self.kinds[pair.kind][verdict] += 1
-        self.wrote += attempt.wrote
-        self.read += attempt.read
-        self.read_plain += attempt.read_plain
-        if verdict != "exact":
+        if verdict == "exact":
+            self.costs[number] = attempt
+        else:
             self.reasons[f"{verdict}: {attempt.reason[:80]}"] += 1
             about = {"verdict": verdict, "kind": pair.kind, "pair": pair.name, "path": pair.path}
             self.failures.append({**about, "reason": attempt.reason})
 
-    def summary(self) -> dict[str, Any]:
-        """Return plain data for `--json`."""
+    def bytes_over(self, numbers: set[int]) -> dict[str, int]:
+        """Sum what was written and read for these pairs."""
+        costs = [self.costs[number] for number in numbers]
+        return {
+            "bytes_written": sum(cost.wrote for cost in costs),
+            "bytes_read": sum(cost.read for cost in costs),
+            "bytes_read_without_ids": sum(cost.read_plain for cost in costs),
+        }
+
+    def summary(self, common: set[int]) -> dict[str, Any]:
+        """Return plain data for `--json`; the bytes are those of the pairs in `common`."""
         if self.unavailable:
             return {"editor": self.name, "unavailable": self.unavailable}
         return {
             "editor": self.name,
             "pairs": self.verdicts.total(),
             **{verdict: self.verdicts[verdict] for verdict in VERDICTS},
-            "bytes_written": self.wrote,
-            "bytes_read": self.read,
-            "bytes_read_without_addresses": self.read_plain,
+            "pairs_for_bytes": len(common),
+            **self.bytes_over(common),
             "seconds": round(self.seconds, 1),
             "kinds": {kind: dict(counts) for kind, counts in sorted(self.kinds.items())},
             "reasons": dict(self.reasons.most_common(20)),
@@ -57,18 +62,26 @@ class Tally:
         }
 
 
+def common_pairs(tallies: list[Tally]) -> set[int]:
+    """Return the pairs that every editor made exactly: only over these can their costs be compared."""
+    made = [set(tally.costs) for tally in tallies if not tally.unavailable]
+    return set.intersection(*made) if made else set()
+
+
 def table(tallies: list[Tally]) -> str:
     """Return one row an editor; shares are of the pairs that it can express."""
+    common = common_pairs(tallies)
     sizes = ["bytes written", "bytes read", "IDs off"]
-    return _aligned([["editor", "pairs", *VERDICTS, *sizes], *(_row(tally) for tally in tallies)])
+    rows = _aligned([["editor", "pairs", *VERDICTS, *sizes], *(_row(tally, common) for tally in tallies)])
+    return f"{rows}\n(bytes: of the {len(common)} pairs that all of them made exactly)"
 
 
-def _row(tally: Tally) -> list[str]:
+def _row(tally: Tally, common: set[int]) -> list[str]:
     if tally.unavailable:
         return [tally.name, tally.unavailable]
     said = tally.verdicts.total() - tally.verdicts["unexpressible"]
     shares = [f"{100 * tally.verdicts[verdict] / max(1, said):.2f}%" for verdict in VERDICTS[:3]]
-    sizes = [f"{size:,}" for size in (tally.wrote, tally.read, tally.read_plain)]
+    sizes = [f"{size:,}" for size in tally.bytes_over(common).values()]
     return [tally.name, str(tally.verdicts.total()), *shares, str(tally.verdicts["unexpressible"]), *sizes]
 
 

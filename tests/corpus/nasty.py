@@ -127,6 +127,12 @@ def _latin_1_far(before: bytes, after: bytes) -> tuple[bytes, bytes] | None:
     return b"# caf\xe9\n" + before, b"# caf\xe9\n" + after
 
 
+def _undecodable_after(before: bytes, after: bytes) -> tuple[bytes, bytes]:
+    """Put bytes that are no text into the new side of a file that is UTF-8 beyond doubt: no call can carry them."""
+    accented = "# caf\u00e9\n".encode()
+    return accented + before, accented + after.replace(b"e", b"\xff")
+
+
 def _long_lines(data: bytes) -> bytes:
     """Glue lines between blank ones together: text that a view has to shorten."""
     paragraphs = _ended(data).split(b"\n\n")
@@ -157,6 +163,8 @@ KINDS: dict[str, Transposition] = {
     "bom removed": lambda before, after: (codecs.BOM_UTF8 + before, after),
     "latin-1": _latin_1,
     "latin-1 far from the change": _latin_1_far,
+    "undecodable bytes, new": _undecodable_after,
+    "nul, new": lambda before, after: (before, after.replace(b"e", b"\0", 1)),
     "undecodable bytes": _each_line(_undecodable_line),
     "utf-16 little-endian": _utf_16(codecs.BOM_UTF16_LE, "utf-16-le"),
     "utf-16 big-endian": _utf_16(codecs.BOM_UTF16_BE, "utf-16-be"),

@@ -21,6 +21,9 @@ _VERBS = {
     "tools": ("tools_verb", "list the tools of a project, with schemas and signers"),
     "verify": ("signing_verbs", "check signatures of items and files"),
     "sign": ("signing_verbs", "sign items and files"),
+    "trust": ("trust_verbs", "decide whose items may run"),
+    "bundle": ("bundle_verbs", "create, verify or inspect a bundle's manifest"),
+    "lock": ("bundle_verbs", "pin a tool to the digests of its chain"),
     "keys": ("signing_verbs", "make or show your own key"),
 }
 _EPILOG = """\

@@ -36,23 +36,37 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
     parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
     parser.add_argument("--dry-run", action="store_true", help="verify, validate and confine, but do not run")
+    parser.add_argument("--allow-unsigned", action="store_true", help="run an unsigned tool you are building (terminal only)")
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rye import api
+    from rye import executor
     from rye.toolkit.workspace import find_root
 
     project = args.project or find_root(os.getcwd())
+    if args.allow_unsigned:
+        _require_person()
     parameters = _parameters(args, project)
     real = _keep_stdout_for_the_answer()
-    response = api.execute(args.item_id, parameters, project_path=project, dry_run=args.dry_run)
+    call = executor.Call("tool", args.item_id, parameters, project, args.dry_run, args.allow_unsigned)
+    response = executor.run(call)
     _give_stdout_back(real)
     if args.json:
         print_json(response)
     else:
         _print(response)
     return _exit_code(response)
+
+
+def _require_person() -> None:
+    from rye.cli.presence import at_terminal
+    from rye.errors import RyeError
+
+    if not at_terminal():
+        raise RyeError(
+            "needs_person", "--allow-unsigned is for a person at a terminal.", "Ask your user to run or sign the tool."
+        )
 
 
 def _keep_stdout_for_the_answer() -> int:
@@ -129,7 +143,13 @@ def _exit_code(response: dict[str, Any]) -> int:
     from rye.trust import VERDICTS
 
     code = response.get("code")
-    return EXIT_TRUST if code in VERDICTS else EXIT_USAGE if code in _USAGE_CODES else EXIT_NO
+    return (
+        EXIT_TRUST
+        if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable")
+        else EXIT_USAGE
+        if code in _USAGE_CODES
+        else EXIT_NO
+    )
 
 
 VERBS = {"execute": Verb("Run a tool: verified, its parameters validated, its paths confined to the project.", _build, _run)}

@@ -8,10 +8,11 @@ from rye import state
 from rye.errors import UsageError
 
 # key: default. None of these may be set by a project: they concern the user's own disk and keys.
-_DEFAULTS: dict[str, int | str] = {
+_DEFAULTS: dict[str, int | str | bool] = {
     "journal.max_bytes": 64 * 1024 * 1024,
     "journal.max_age_days": 30,
     "signing.agents": "deny",
+    "log.events": False,
 }
 
 _loaded: dict[str, tuple[tuple[int, int] | None, dict[str, Any]]] = {}
@@ -37,7 +38,7 @@ def _user_file() -> dict[str, Any]:
     return known[1]
 
 
-def setting(key: str) -> int | str:
+def setting(key: str) -> int | str | bool:
     """Return a setting by its dotted key.
 
     Raises:
@@ -54,7 +55,8 @@ def setting(key: str) -> int | str:
             "bad_config", f"The setting {key} must be {type(default).__name__}, not {value!r}.",
             f"Mend {state.user_ai() / 'config' / 'rye.yaml'}.",
         )  # fmt: skip
-    return default if value is None else value  # type: ignore[no-any-return]
+    found: int | str | bool = value
+    return found
 
 
 def number(key: str) -> int:

@@ -1,0 +1,41 @@
+"""Whether a person is there: what gives trust or signs is never done by an agent's command unless its user allowed it."""
+
+from __future__ import annotations
+
+import sys
+
+from rye.errors import RyeError
+from rye.toolkit import config
+
+
+def at_terminal() -> bool:
+    """Tell whether a person can be asked: input and error output are a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def require_person_or_key(what: str, key: str | None = None) -> None:
+    """Refuse without a terminal, unless the user's own configuration allows agents to sign, or a key file is named.
+
+    Raises:
+        RyeError: `needs_person`, with what to ask the user.
+    """
+    if key is None and not at_terminal() and config.setting("signing.agents") != "allow":
+        raise RyeError(
+            "needs_person", f"Only a person at a terminal may {what}.",
+            "Ask your user to run this command in a terminal, or to set `signing: {agents: allow}` in their own "
+            "~/.ai/config/rye.yaml; a release script names its key with --key.",
+        )  # fmt: skip
+
+
+def confirm(question: str) -> bool:
+    """Ask a person; anything but `yes` is no. Without a terminal the answer is no.
+
+    Raises:
+        RyeError: `needs_person`, when there is no terminal.
+    """
+    if not at_terminal():
+        raise RyeError(
+            "needs_person", "Nothing is ever approved without a terminal.", "Ask your user to run this command in a terminal."
+        )
+    print(f"{question} Type yes to go on: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == "yes"

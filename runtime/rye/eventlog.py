@@ -1,0 +1,37 @@
+"""Events of the corridor as JSON lines in the project's state folder, if the user's configuration says `log: {events: true}`.
+
+`<state>/log/events.jsonl` (0600): one object an event, with time, event, item, digest and duration; never parameter values.
+Beyond 10 MiB the file is set aside as `events.1.jsonl`, replacing the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+from rye import state
+from rye.toolkit import config
+
+_MAX_BYTES = 10 * 1024 * 1024
+
+
+def record(root: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
+    """Append an event, if events are switched on; a log that cannot be written stops nothing."""
+    if not config.setting("log.events"):
+        return
+    try:
+        folder = state.state_dir(root) / "log"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / "events.jsonl"
+        if path.exists() and path.stat().st_size > _MAX_BYTES:
+            path.replace(folder / "events.1.jsonl")
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, line.encode() + b"\n")
+        finally:
+            os.close(fd)
+    except OSError:
+        return
