@@ -19,7 +19,6 @@ import secrets
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import state
@@ -27,6 +26,7 @@ from rye.errors import TrustError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _FORMAT = 1
 

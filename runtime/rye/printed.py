@@ -28,7 +28,7 @@ class Printed:
         with Printed._lock:
             if Printed._running == 0:
                 Printed._original = sys.stdout
-                sys.stdout = _Router(Printed._original, self._sink)  # type: ignore[assignment]
+                sys.stdout = _Router(Printed._original, self._sink)
             Printed._running += 1
         return self
 
@@ -40,6 +40,7 @@ class Printed:
                 sys.stdout = Printed._original
 
     def text(self) -> str:
+        """Return what was printed, at most 10 KiB."""
         return "".join(self._text)[:_PRINTED_MAX]
 
 

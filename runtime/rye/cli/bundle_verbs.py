@@ -89,9 +89,7 @@ def _inspect(space: Space, args: argparse.Namespace) -> int:
     if args.json:
         print_json({"bundle": dict(manifest.bundle), "signer": key.public.fingerprint, "owner": key.owner, "items": rows})
     else:
-        print(
-            f"bundle {manifest.bundle['id']} {manifest.bundle.get('version')}, signed by {key.public.fingerprint} ({key.owner})"
-        )
+        print(f"bundle {args.id} {manifest.bundle.get('version')}, signed by {key.public.fingerprint} ({key.owner})")
         print_table(rows, ("type", "item_id", "sha256"))
     return EXIT_OK
 
@@ -133,9 +131,7 @@ def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _build_lock(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = (
-        "From then on the tool runs in this project only with exactly these digests.\n\nexample:\n  rye lock my/tools/report"
-    )
+    parser.epilog = "From then on the tool runs here only with exactly these digests.\n\nexample:\n  rye lock my/tools/report"
     parser.add_argument("item_id", help="the tool to pin")
     parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
     parser.add_argument("--json", action="store_true", help="print the lockfile's path and content as JSON")

@@ -143,13 +143,10 @@ def _exit_code(response: dict[str, Any]) -> int:
     from rye.trust import VERDICTS
 
     code = response.get("code")
-    return (
-        EXIT_TRUST
-        if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable")
-        else EXIT_USAGE
-        if code in _USAGE_CODES
-        else EXIT_NO
-    )
+    if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable"):
+        return EXIT_TRUST
+    return EXIT_USAGE if code in _USAGE_CODES else EXIT_NO
 
 
-VERBS = {"execute": Verb("Run a tool: verified, its parameters validated, its paths confined to the project.", _build, _run)}
+_SUMMARY = "Run a tool: verified, its parameters validated, its paths confined to the project."
+VERBS = {"execute": Verb(_SUMMARY, _build, _run)}
