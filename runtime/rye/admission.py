@@ -104,7 +104,7 @@ class Admission:
     def _hold_to_manifest(self, candidate: Candidate) -> None:
         if candidate.space in ("project", "user"):
             return
-        space = next(space for space in (*self.among, *spaces.installed_bundles()) if space.name == candidate.space)
+        space = self._space(candidate.space)
         bundle_id = bundles.bundle_of(space)
         assert bundle_id is not None  # noqa: S101 - neither a project's nor the user's space
         raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
@@ -115,6 +115,11 @@ class Admission:
             self._known().add(manifest.verified.file_digest)
             _remember(_manifests, known_as, manifest)
         bundles.check(manifest, candidate)
+
+    def _space(self, name: str) -> Space:
+        # What is installed is asked only for what is served from there: reading it takes long.
+        known = next((space for space in self.among if space.name == name), None)
+        return known or next(space for space in spaces.installed_bundles() if space.name == name)
 
     def _prepare(self, candidate: Candidate, *, allow_unsigned: bool) -> Ready:
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)

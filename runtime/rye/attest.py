@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye import items, signing, spaces, trust
+from rye import bundles, items, signing, spaces, trust
 from rye.errors import ItemError, RyeError, TrustError
 from rye.toolkit import beneath, names, refusals, replace, workspace
 
@@ -61,7 +61,18 @@ def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
         signer=verified.key.public.fingerprint, owner=verified.key.owner, expected=verified.digest, actual=verified.digest
     )
     if target.item_id is not None:
+        _hold_to_manifest(target, item_type, raw, store)
         _admit(verified, item_type, target.item_id, target.suffix)
+
+
+def _hold_to_manifest(target: Target, item_type: str, raw: bytes, store: TrustStore) -> None:
+    """Raise `tampered` or `misplaced` for a file of the system bundle that its manifest does not list as it is."""
+    system = spaces.Space("system", spaces.system_folder())
+    if target.item_id is None or not target.path.absolute().is_relative_to(system.folder):
+        return
+    manifest = bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store)
+    candidate = spaces.Candidate(item_type, target.item_id, target.suffix, system.name, target.path, raw)
+    bundles.check(manifest, candidate)
 
 
 def _admit(verified: Verified, item_type: str, item_id: str, suffix: str) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -201,7 +200,7 @@ def _write(file: Path, decisions: Decisions) -> None:
         "shadows": [{"id": item_id, **_named(root), "time": when} for item_id, root, when in decisions.shadows],
         "revoked": [{"key": key, "time": when} for key, when in decisions.revoked],
     }
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    temporary = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
     fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as stream:
         stream.write(json.dumps(record, indent=2).encode() + b"\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import json
-import logging
+import os
 import sys
 import threading
 import time
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rye.items import Tool
     from rye.spaces import Candidate
 
-log = logging.getLogger("rye.executor")
+_LOG = "rye.executor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ def run(call: Call) -> dict[str, Any]:
 
 def _tell(call: Call, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
     """Log an event of a call; parameter values never are."""
-    log.info(event, extra={"item": call.item_id, **facts})
+    # Nobody listens where nobody has imported the module: a cold command need not load it.
+    if "logging" in sys.modules:
+        sys.modules["logging"].getLogger(_LOG).info(event, extra={"item": call.item_id, **facts})
     eventlog.record(call.project_path, event, item=call.item_id, **facts)
 
 
@@ -241,10 +243,10 @@ def _failure(err: RyeError) -> dict[str, Any]:
 
 
 def _crash(tool: Tool, err: BaseException) -> dict[str, Any]:
-    import secrets
+    import logging
 
-    error_id = secrets.token_hex(4)
-    log.error(
+    error_id = os.urandom(4).hex()
+    logging.getLogger(_LOG).error(
         "tool_crashed",
         extra={"item": tool.id, "error_id": error_id, "trace": "".join(traceback.format_exception(err))},
     )

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import random
-import secrets
 import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -122,7 +121,7 @@ def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None
 
 def write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
     """Replace a cache file in one step. Not made durable: what is lost here heals."""
-    temporary = f".{name}.{secrets.token_hex(4)}"
+    temporary = f".{name}.{os.urandom(4).hex()}"
     fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=dir_fd)
     try:
         try:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from rye.errors import WorkspaceError
-from rye.toolkit import cache, carry, index_store, lines
+from rye.toolkit import cache, index_store, lines
 from rye.toolkit.encoding import Encoding, detect
 from rye.toolkit.text import Text, chunks, mark, parse, reopen
 
@@ -184,6 +184,8 @@ def _anew(
     if stored is None:
         index, before = lines.fresh(index_store.next_epoch(ws, file.path), content_hash, digests, width), None
     else:
+        from rye.toolkit import carry
+
         before = stored.index
         index = carry.reconcile(before, digests, lambda at: code.key(text.lines(at, at + 1)[0]), content_hash)
     document = Document(ws, file, text, index, before, known=stored is not None, data=data, stored=None)

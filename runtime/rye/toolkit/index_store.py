@@ -299,8 +299,6 @@ def next_epoch(ws: Workspace, path: bytes) -> int:
 
     Where the state folder cannot be written, the epoch is drawn at random from those that no counting reaches soon.
     """
-    import secrets
-
     try:
         folder = state.state_dir(ws.root) / "line_epochs"
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -309,11 +307,11 @@ def next_epoch(ws: Workspace, path: bytes) -> int:
             epoch = int(file.read_text()) + 1
         except (FileNotFoundError, ValueError):
             epoch = 1
-        fresh = folder / f".{file.name}.{secrets.token_hex(4)}"
+        fresh = folder / f".{file.name}.{os.urandom(4).hex()}"
         fresh.write_text(f"{epoch}\n")
         fresh.replace(file)
     except OSError:
-        return 4_096 + secrets.randbelow(1 << 20)
+        return 4_096 + int.from_bytes(os.urandom(4)) % (1 << 20)
     return epoch
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import time
 import zlib
 from dataclasses import asdict, dataclass, field
@@ -74,7 +73,7 @@ class Entry:
 def new_entry(tool: str, path: str, before: str | None, after: str | None, encoding: str, splices: list[Recorded]) -> Entry:
     """Return an entry with a fresh ID (ordered by time)."""
     now = time.time()
-    return Entry(f"{int(now * 1000):011x}{secrets.token_hex(2)}", now, tool, path, before, after, encoding, splices)
+    return Entry(f"{int(now * 1000):011x}{os.urandom(2).hex()}", now, tool, path, before, after, encoding, splices)
 
 
 def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:

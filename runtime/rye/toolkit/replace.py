@@ -12,7 +12,6 @@ import ctypes
 import errno
 import hashlib
 import os
-import secrets
 import stat
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 
 def temporary_name() -> bytes:
     """Return a fresh name for the file beside the target; `is_temporary` knows it again."""
-    return b".rye-" + secrets.token_hex(8).encode() + b".tmp"
+    return b".rye-" + os.urandom(8).hex().encode() + b".tmp"
 
 
 def is_temporary(name: bytes) -> bool:
@@ -177,7 +176,7 @@ def _put_back(place: Place, temporary: bytes, ours: int) -> None:
         _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
         return
     if os.stat(temporary, dir_fd=place.dir_fd, follow_symlinks=False).st_ino != ours:
-        kept = place.name[:200] + b"." + secrets.token_hex(4).encode() + b".rye-conflict"
+        kept = place.name[:200] + b"." + os.urandom(4).hex().encode() + b".rye-conflict"
         _rename(place.dir_fd, temporary, kept, _NOREPLACE)
 
 
