@@ -78,7 +78,7 @@ def read_tool(verified: Verified, item_id: str, suffix: str) -> Tool:
         schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
         bound = found.get("__item_id__")
     elif suffix in (".yaml", ".yml"):
-        found = yaml_mapping(verified.body.decode())
+        found = yaml_mapping(_text(verified.body))
         metadata, docstring = {name: found.get(name) for name in _NAMES}, str(found.get("description", ""))
         schema = found.get("config_schema", {"type": "object", "properties": {}})
         bound = found.get("item_id")
@@ -117,6 +117,13 @@ def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
     return Knowledge(item_id, verified, header, body)
 
 
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise ItemError("malformed_item", "The item is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
+
+
 def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -> str:
     """Read an item only to see that it stands where its signed text says; return its version, if it has one."""
     if item_type == "tool":
@@ -146,7 +153,7 @@ def _malformed(item_id: str, why: str) -> ItemError:
 
 def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
     try:
-        tree = ast.parse(body.decode())
+        tree = ast.parse(_text(body))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
         raise ItemError("malformed_item", f"The tool is not valid Python: {err}.", "Correct it and sign it again.") from None
     found: dict[str, Any] = {}

@@ -2,13 +2,15 @@
 
 The system bundle and the runtime are copied; a child process runs from the copy. There every tool takes the place of every
 other, and bits of the tools are flipped one at a time. Each has its control: the signature alone accepts a tool in another's
-place, and the genuine file is admitted by the very call that must refuse its mutants.
+place, and the genuine file is admitted by the very call that must refuse its mutants. The bundle's manifest alone would refuse
+them all, so the layers below it are asked too: the place that a text names, and the signature.
 
 `python tests/attacks/test_item_swaps.py 20000 [SEED]` flips that many bits and prints the counts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -44,6 +46,13 @@ def tool_files(folder: Path) -> list[Path]:
     return sorted(path for path in tools.rglob("*") if path.suffix in (".py", ".yaml") and not path.name.startswith("_"))
 
 
+def key_store(folder: Path):
+    """Return the bundle's key as the only one that counts."""
+    from rye import trust
+
+    return trust.TrustStore.build([], [path.read_bytes() for path in (folder / ".ai/trusted_keys").iterdir()])
+
+
 def call(item_id: str) -> str | None:
     """Call a tool, or for a runtime the tool that it runs; return the verdict that refused it, None if it was let through."""
     import rye
@@ -58,11 +67,20 @@ def call(item_id: str) -> str | None:
 def swaps(folder: Path) -> dict:
     """Put every tool in every other's place: as that very file, and as the only file of that id."""
     import rye
-    from rye import signing, spaces, trust
+    from rye import items, signing, spaces, trust
+    from rye.errors import RyeError
 
-    store = trust.TrustStore.build([], [path.read_bytes() for path in (folder / ".ai/trusted_keys").iterdir()])
+    store = key_store(folder)
     files = {path: path.read_bytes() for path in tool_files(folder)}
-    found: dict = {"files": len(files), "own": [], "same": Counter(), "other": Counter(), "signature": 0, "run": []}
+    found: dict = {
+        "files": len(files),
+        "own": [],
+        "same": Counter(),
+        "other": Counter(),
+        "signature": 0,
+        "placed": [],
+        "run": [],
+    }
     for place, genuine in files.items():
         _, item_id = spaces.locate(place)
         for source, raw in files.items():
@@ -74,7 +92,11 @@ def swaps(folder: Path) -> dict:
                     found["own"].append([row["verdict"], call(item_id)])
                 else:
                     found["same" if source.suffix == target.suffix else "other"][row["verdict"]] += 1
-                    found["signature"] += bool(trust.verify(raw, signing.form_of("tool", target.suffix), store))
+                    verified = trust.verify(raw, signing.form_of("tool", target.suffix), store)
+                    found["signature"] += 1
+                    with contextlib.suppress(RyeError):
+                        items.check_place(verified, "tool", item_id, target.suffix)
+                        found["placed"].append(f"{source} as {target}")
                     found["run"] += [f"{source} as {target}"] if _ran(item_id) else []
                 target.unlink()
                 place.write_bytes(genuine)
@@ -92,8 +114,10 @@ def _ran(item_id: str) -> bool:
 
 def flips(folder: Path, count: str, seed: str) -> dict:
     """Flip bits of tools, one at a time, all but the unsigned timestamp's; `count` of them, or all if there are fewer."""
-    from rye import spaces
+    from rye import signing, spaces, trust
+    from rye.errors import TrustError
 
+    store = key_store(folder)
     files = {path: path.read_bytes() for path in tool_files(folder)}
     bits = []
     for path, raw in files.items():
@@ -102,7 +126,7 @@ def flips(folder: Path, count: str, seed: str) -> dict:
     chosen = random.Random(int(seed)).sample(bits, min(int(count), len(bits)))
     genuine = {str(path): call(spaces.locate(path)[1]) for path in files}
     verdicts: Counter = Counter()
-    run = []
+    run, by_signature = [], Counter()
     for path, bit in chosen:
         mutant = bytearray(files[path])
         mutant[bit // 8] ^= 1 << bit % 8
@@ -110,9 +134,15 @@ def flips(folder: Path, count: str, seed: str) -> dict:
         verdict = call(spaces.locate(path)[1])
         verdicts[verdict] += 1
         run += [f"{path} bit {bit}"] if verdict is None else []
+        try:
+            trust.verify(bytes(mutant), signing.form_of("tool", path.suffix), store)
+            by_signature["valid"] += 1
+        except TrustError as err:
+            by_signature[err.code] += 1
         path.write_bytes(files[path])
     again = {str(path): call(spaces.locate(path)[1]) for path in files}
-    return {"bits": len(bits), "flipped": len(chosen), "genuine": genuine, "again": again, "verdicts": verdicts, "run": run}
+    counts = {"bits": len(bits), "flipped": len(chosen), "verdicts": verdicts, "by_signature": by_signature}
+    return counts | {"genuine": genuine, "again": again, "run": run}
 
 
 def test_a_tool_in_the_place_of_another_is_misplaced_and_does_not_run(tmp_path):
@@ -126,7 +156,7 @@ def test_a_tool_in_the_place_of_another_is_misplaced_and_does_not_run(tmp_path):
     assert sum(found["same"].values()) >= files * (files - 1)
     # Control: a reader who asks only for a good signature takes every one of them.
     assert found["signature"] == sum(found["same"].values()) + sum(found["other"].values())
-    assert found["run"] == []
+    assert found["placed"] == found["run"] == []
 
 
 def test_a_tool_with_a_flipped_bit_does_not_run(tmp_path):
@@ -135,6 +165,8 @@ def test_a_tool_with_a_flipped_bit_does_not_run(tmp_path):
     found = in_a_copy(tmp_path, "flips", os.environ.get("RYE_BIT_FLIPS", "300"), seed)
     assert found["flipped"] > 0
     assert found["run"] == []
+    assert found["by_signature"].get("valid", 0) == 0
+    assert sum(found["by_signature"].values()) == found["flipped"]
     assert set(found["genuine"].values()) == set(found["again"].values()) == {None}
 
 
@@ -148,8 +180,9 @@ def main(words: list[str]) -> None:
         found = in_a_copy(Path(folder), "flips", words[0], seed)
     admitted = list(found["genuine"].values()).count(None)
     print(f"seed {seed}: {found['flipped']:,} of {found['bits']:,} bits flipped, {len(found['run'])} run; {found['verdicts']}")
+    print(f"the signature alone: {found['by_signature']}")
     print(f"control: {admitted} of {len(found['genuine'])} genuine tools admitted")
-    sys.exit(bool(found["run"]) or admitted != len(found["genuine"]))
+    sys.exit(bool(found["run"]) or "valid" in found["by_signature"] or admitted != len(found["genuine"]))
 
 
 if __name__ == "__main__":

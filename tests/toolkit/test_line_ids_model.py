@@ -119,7 +119,7 @@ class World:
             wanted = [edits.terminated(before, a, b, new) for a, b, new in splices]
             exact = edits.refine(before, edits.assemble(before, wanted), key=UTF8.key)
             changes = [carry.Change(s.start, s.stop, keys(s.lines, UTF8)) for s in exact]
-        data = edits.render(before, exact)
+        data = edits.render(joined(self.texts), before, exact)
         for start, stop, new in reversed(splices):
             self.texts[start:stop] = new
         if data != joined(self.texts):
@@ -142,25 +142,22 @@ def own_edit(world):
         shift += len(new) - (b - a)
     world.undos.append(Undo(list(world.texts), back))
     # Untouched lines keep exactly their IDs.
-    now, at = world.ids(), 0
+    now, at, shift = world.ids(), 0, 0
     for a, b, new in [*splices, (len(before), len(before), [])]:
-        for old_at in range(at, a):
-            new_at = old_at + sum(len(x) - (q - p) for p, q, x in splices if q <= old_at and (p, q) != (old_at + 1, old_at))
-            if ids[old_at] is not None and now[new_at] != ids[old_at]:
-                world.problems.append(f"own edit: untouched line {old_at + 1} lost its ID")
-        at = b
+        if any(name is not None and name != now[old_at + shift] for old_at, name in enumerate(ids[at:a], at)):
+            world.problems.append("own edit: an untouched line lost its ID")
+        at, shift = b, shift + len(new) - (b - a)
 
 
 def own_reindent(world):
+    """White space alone changes: what is unmistakable but for it keeps its ID."""
     a, b = world.span(5)
     new = [b"    " + x if world.rng.random() < 0.8 else x.strip() for x in world.texts[a:b]]
     if new == world.texts[a:b]:
         return
-    ids = world.ids()
+    old, ids = list(world.texts), world.ids()
     world.own([(a, b, new)])
-    kept = world.ids()
-    if not world.sparse and kept != ids:
-        world.problems.append("re-indented lines lost their IDs")
+    same_but_for_space(world, old, ids)
 
 
 def undo(world):
@@ -190,13 +187,11 @@ def outside_hunk(world):
     new = [world.foreign() for _ in range(world.rng.randrange(4))]
     after = old[:a] + new + old[b:]
     world.outside(after)
-    head = common(old, after)
-    tail = common(old[::-1], after[::-1])
-    # Among equal lines a hunk can stand at several places; only what no place touches is outside for sure.
+    head, tail = common(old, after), common(old[::-1], after[::-1])
     least = min(len(old), len(after))
-    head, tail = min(head, least - min(tail, least)) if head + tail > least else head, (
-        min(tail, least - min(head, least)) if head + tail > least else tail
-    )
+    if head + tail > least:
+        # Among equal lines the hunk can stand at several places; what none of them touches is outside for sure.
+        head, tail = least - tail, least - head
     now = world.ids()
     for at in range(head):
         if ids[at] is not None and now[at] != ids[at]:
@@ -224,18 +219,10 @@ def outside_deletions(world):
 
 
 def outside_reindent(world):
-    """Only white space changes, no line twice in a row alike but for it: every line keeps its ID."""
     a, b = world.span(6)
-    ids = world.ids()
-    old = list(world.texts)
-    after = [*old[:a], *(b"\t" + x for x in old[a:b]), *old[b:]]
-    world.outside(after)
-    now = world.ids()
-    in_order(world, ids, now)
-    loose = Counter(map(bare, old))
-    for at in range(len(old)):
-        if ids[at] is not None and loose[bare(old[at])] == 1 and now[at] != ids[at]:
-            world.problems.append(f"outside re-indent: line {at + 1} lost its ID")
+    old, ids = list(world.texts), world.ids()
+    world.outside([*old[:a], *(b"\t" + x for x in old[a:b]), *old[b:]])
+    same_but_for_space(world, old, ids)
 
 
 def outside_move(world):
@@ -288,6 +275,14 @@ def common(one, other):
             break
         count += 1
     return count
+
+
+def same_but_for_space(world, old, ids):
+    """Only white space changed: every line whose text, white space aside, is unmistakable keeps its ID (a blank never is)."""
+    count = Counter(map(bare, old))
+    for at, (text, before, now) in enumerate(zip(old, ids, world.ids(), strict=True)):
+        if before is not None and bare(text) and count[bare(text)] == 1 and now != before:
+            world.problems.append(f"re-indent: line {at + 1} lost its ID")
 
 
 def in_order(world, before, after):

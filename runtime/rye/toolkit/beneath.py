@@ -25,6 +25,8 @@ Parts = tuple[bytes, ...]
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 MAX_LINKS = 40
+# As Linux counts it, with the NUL at the end.
+_PATH_MAX = 4_096
 
 # x86-64 and arm64 share the number; RESOLVE_* as in <linux/openat2.h>.
 _SYS_OPENAT2 = 437
@@ -91,12 +93,15 @@ def open_beneath(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int,
     Raises:
         OSError: EXDEV when the path leads outside, ELOOP, ENOENT, ENOTDIR … as the kernel says.
     """
+    path = b"/".join(parts) or b"."
+    if len(path) >= _PATH_MAX:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     if kernel_resolves():
         try:
-            return _openat2(root_fd, b"/".join(parts) or b".", flags), _lexical(parts)
+            return _openat2(root_fd, path, flags), _lexical(parts)
         except OSError as err:
-            # A link on the way (ELOOP), or a call that a filter refuses now: walk.
-            if err.errno not in (errno.ELOOP, errno.ENOSYS, errno.EPERM):
+            # A link on the way (ELOOP), renames that never pause (EAGAIN), or a call that a filter refuses now: walk.
+            if err.errno not in (errno.ELOOP, errno.EAGAIN, errno.ENOSYS, errno.EPERM):
                 raise
     return _walk(root_fd, parts, flags)
 

@@ -93,11 +93,13 @@ class _Carry:
     def finish(self, revived: dict[int, str]) -> Index:
         """Recognise what is left, and build the next index."""
         gaps = list(self._gaps())
-        left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at in self.old.marks]
+        # An ID that is given back to its line is not to be found on another one.
+        promised, known = set(revived.values()), self.old.marks
+        left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at in known and known[at].id not in promised]
         left_new = [at for _, _, c, d in gaps for at in range(c, d) if at not in revived]
         if left_old and left_new:
             self._recognise_moved(left_old, left_new)
-            self._recognise_loose(gaps, set(left_new))
+            self._recognise_loose(gaps, set(left_old), set(left_new))
             self._recognise_loose_moved(left_old, left_new)
         marks = self._carried_marks()
         index = replace(
@@ -145,7 +147,7 @@ class _Carry:
             return
         unique = _once(self.old.digests, self.old.width, shared) & _once(self.digests, self.old.width, shared)
         free_old, free_new = set(left_old), set(left_new)
-        for digest in unique:
+        for digest in sorted(unique):
             self._pair(by_old[digest], by_new[digest], free_old, free_new)
         for old_at, new_at in list(self.found.items()):
             for step in (1, -1):
@@ -159,12 +161,12 @@ class _Carry:
         free_old.discard(old_at)
         free_new.discard(new_at)
 
-    def _recognise_loose(self, gaps: list[tuple[int, int, int, int]], allowed: set[int]) -> None:
+    def _recognise_loose(self, gaps: list[tuple[int, int, int, int]], from_old: set[int], to_new: set[int]) -> None:
         """Within a gap, in order: lines that differ in white space only."""
         taken = set(self.found.values())
         for a, b, c, d in gaps:
-            old = [at for at in range(a, b) if at in self.old.marks and at not in self.found]
-            new = [at for at in range(c, d) if at in allowed and at not in taken] if old else []
+            old = [at for at in range(a, b) if at in from_old and at not in self.found]
+            new = [at for at in range(c, d) if at in to_new and at not in taken] if old else []
             if not new:
                 continue
             pairs = align([self.old.marks[at].loose for at in old], [self._loose(at) for at in new])

@@ -139,7 +139,7 @@ def write(
 
 def _with_nul(code: Encoding, content: str) -> bytes:
     """A whole file may hold NULs, which lines may not; every other rule of `Encoding.encode` stands."""
-    return b"\0".join(code.encode(part) for part in content.split("\0"))
+    return "\0".encode(code.name).join(code.encode(part) for part in content.split("\0"))
 
 
 def _write(ws: Workspace, place: Place, data: bytes, code: Encoding, expected: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from rye.errors import EditError
 from rye.toolkit.align import align
 
 if TYPE_CHECKING:
@@ -70,17 +71,21 @@ def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep"
     Args:
         text: the text before.
         splices: ascending and apart; every new line has a terminator.
-        final: "keep" leaves untouched lines alone and gives a new last line a newline if the old last line had one.
+        final: "keep" leaves untouched lines alone and gives a new last line a newline if the old last line had one, or if
+            it is empty.
 
     Returns:
         Ascending splices; joined with the untouched lines they make the new file.
+
+    Raises:
+        EditError: `empty_last_line`, `odd_end`: no bytes say what is asked for.
     """
     out = [splice for splice in splices if splice.stop > splice.start or splice.lines]
     code, count = text.encoding, text.count
     tail = text.lines(count - 1, count)
     open_end = bool(tail) and not code.terminator(tail[0])
     if out and out[-1].start == count and open_end and out[-1].lines:
-        glued = tail[0] + _neighbour(text, count - 1, [])
+        glued = _closed(text, tail[0])
         if len(out) > 1 and out[-2].stop == count:
             out[-2:] = [Splice(out[-2].start, count, [*out[-2].lines, *out[-1].lines])]
         else:
@@ -101,16 +106,40 @@ def _end(text: Text, splices: list[Splice], final: FinalNewline, *, open_end: bo
         new = splices[at].lines
         wants = (not open_end) if final == "keep" else final == "add"
         if not wants:
-            splices[at] = splices[at]._replace(lines=[*new[:-1], code.body(new[-1])])
+            last = code.body(new[-1])
+            if last:
+                splices[at] = splices[at]._replace(lines=[*new[:-1], last])
+            elif final == "remove":
+                raise _empty_last_line()
         return splices
     if final == "keep" or reach == 0:
         return splices
     line = text.lines(reach - 1, reach)[0]
-    body = code.body(line)
-    wanted = body + (code.terminator(line) or _neighbour(text, reach - 1, [])) if final == "add" else body
+    wanted = code.body(line)
+    if not wanted and final == "remove":
+        raise _empty_last_line()
+    if final == "add":
+        wanted = line if code.terminator(line) else _closed(text, line)
     if wanted != line:
         splices.insert(at + 1, Splice(reach - 1, reach, [wanted]))
     return splices
+
+
+def _closed(text: Text, line: bytes) -> bytes:
+    """Return the text's last line, which has no terminator, with one."""
+    if len(line) % len(text.encoding.newline):
+        raise EditError(
+            "odd_end", f"The file ends within a character of its encoding ({text.encoding.label}); no line can follow there.",
+            "Replace its last line, then put lines behind it.",
+        )  # fmt: skip
+    return line + _neighbour(text, text.count - 1, [])
+
+
+def _empty_last_line() -> EditError:
+    return EditError(
+        "empty_last_line", "The last line would be empty, and an empty line without a newline does not exist. Nothing was written.",
+        "Delete that line, or leave the final newline.",
+    )  # fmt: skip
 
 
 def refine(text: Text, splices: Sequence[Splice], key: Callable[[bytes], bytes] | None = None) -> list[Splice]:
@@ -127,14 +156,15 @@ def refine(text: Text, splices: Sequence[Splice], key: Callable[[bytes], bytes] 
     return out
 
 
-def render(text: Text, splices: Sequence[Splice]) -> bytes:
-    """Return the new content of the whole file."""
-    pieces: list[bytes] = []
+def render(data: bytes, text: Text, splices: Sequence[Splice]) -> bytes:
+    """Return the new content of the whole file; `data` is the old one, which `text` is the text of."""
+    old = memoryview(data)
+    pieces: list[bytes | memoryview] = []
     at = 0
     for splice in splices:
-        pieces += [text.slice(at, text.offset(splice.start)), *splice.lines]
+        pieces += [old[at : text.offset(splice.start)], *splice.lines]
         at = text.offset(splice.stop)
-    pieces.append(text.slice(at, text.size))
+    pieces.append(old[at:])
     return b"".join(pieces)
 
 

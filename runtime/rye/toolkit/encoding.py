@@ -15,6 +15,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le", b"\n\0"),
     (codecs.BOM_UTF16_BE, "utf-16-be", b"\0\n"),
 )
+_WIDE = {name for _, name, newline in _BOMS if len(newline) > 1}
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "PNG image"), (b"\xff\xd8\xff", "JPEG image"), (b"GIF8", "GIF image"), (b"%PDF-", "PDF document"),
     (b"PK\x03\x04", "ZIP archive"), (b"\x1f\x8b", "gzip data"), (b"BZh", "bzip2 data"), (b"\xfd7zXZ\0", "xz data"),
@@ -54,7 +55,7 @@ class Encoding:
 
     def body(self, line: bytes) -> bytes:
         """Return a raw line without its terminator."""
-        if not line.endswith(self.newline):
+        if not line.endswith(self.newline) or len(line) % len(self.newline):
             return line
         crlf = self.crlf
         return line[: -len(crlf)] if line.endswith(crlf) else line[: -len(self.newline)]
@@ -124,13 +125,12 @@ def detect(data: bytes, declared: str | None = None) -> Encoding:
 
 def _declared(name: str) -> Encoding:
     try:
-        codec = codecs.lookup(name)
-        newline = "\n".encode(codec.name)
-        if codec.name in ("utf-16", "utf-32"):
-            raise LookupError
-        if len(newline) > 1 or newline == b"\n":
-            return Encoding("utf-8" if codec.name == "utf-8-sig" else codec.name, newline=newline)
-    except (LookupError, UnicodeError):
+        codec = codecs.lookup(name).name.removesuffix("-sig")
+        newline = "\n".encode(codec)
+        if (newline == b"\n" and codec != "idna") or codec in _WIDE:
+            return Encoding(codec, newline=newline)
+    # ValueError: a NUL in the name; or the codec cannot encode at all.
+    except (LookupError, ValueError):
         pass
     raise UsageError(
         "unknown_encoding", f"Not a text encoding that can be edited by lines: {name}.",

@@ -75,7 +75,7 @@ def land(
             "no_change", f"The changes leave {document.path} as it is (no-op). Nothing was written.",
             "Check that the new content differs from what stands there.",
         )  # fmt: skip
-    new = render(text, exact)
+    new = render(document.data or b"", text, exact)
     diff = unified_diff(document.path, text, exact)
     changes = _changes(document, exact, revive)
     index = carry.splice(_whole(document.index), changes, digest_of(new))

@@ -12,6 +12,8 @@ import unicodedata
 
 # A run of backslashes, then what it stands before: an escape, or a plain x.
 _ESCAPED = re.compile(r"(\\+)(x[0-9a-f]{2}|x)")
+# What a case-folding ext4 ignores in names, beside format characters (Unicode: Default_Ignorable_Code_Point).
+_IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 _PROTECTED_BELOW_AI = frozenset({"trusted_keys", "keys", "cache"})
 
 
@@ -61,8 +63,8 @@ _AS_SURROGATE = {byte: 0xDC00 + byte for byte in range(0x80, 0x100)}
 def _folded(part: bytes) -> str:
     """Fold a component as case-insensitive and normalising file systems do, so that no spelling slips past a rule."""
     text = unicodedata.normalize("NFKC", part.decode("utf-8", "replace"))
-    text = "".join(c for c in text if unicodedata.category(c) != "Cf").casefold()
-    return text.rstrip(". ").split(":", 1)[0]
+    text = "".join(c for c in text if unicodedata.category(c) != "Cf" and not _IGNORED.match(c)).casefold()
+    return text.split(":", 1)[0].rstrip(". ")
 
 
 def protected(parts: tuple[bytes, ...]) -> str | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rye.errors import WorkspaceError
 from rye.toolkit.output import deadline
 from rye.toolkit.refusals import system_failure
-from rye.toolkit.workspace import MAX_FILE_BYTES, read_all
+from rye.toolkit.workspace import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
     from rye.toolkit.workspace import Place
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # <linux/fs.h>; glibc and musl export renameat2, others do not.
 _NOREPLACE, _EXCHANGE = 1, 2
 _libc = ctypes.CDLL(None, use_errno=True)
+_BUFFER = 1 << 18
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 
 
@@ -212,7 +213,11 @@ def _digest_at(dir_fd: int, name: bytes) -> str | None:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE_BYTES:
             return None
-        return digest_of(read_all(fd, info.st_size, MAX_FILE_BYTES))
+        # Through one small buffer: the content itself is not wanted, and fresh memory for it would cost more than the hash.
+        hashed, buffer = hashlib.sha256(), bytearray(_BUFFER)
+        while count := os.readv(fd, [buffer]):
+            hashed.update(memoryview(buffer)[:count])
+        return hashed.hexdigest()
     finally:
         os.close(fd)
 

@@ -125,7 +125,7 @@ class Workspace:
                 "Give project_path (or --project) an existing directory.",
             ) from None  # fmt: skip
         self._stat = os.fstat(self.fd)
-        if os.path.realpath(self.root).startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
+        if f"{os.path.realpath(self.root)}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
             self.close()
             raise WorkspaceError(
                 "bad_project",
