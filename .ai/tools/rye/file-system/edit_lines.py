@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T04:43:42Z:1bf14ea5b5bddc260d48e0ea50d08062fa63fa4d834ae16eb85442b847dababf:U94nBQ3ZfjqK23f_vRtwQyQf-FuHHCCg0wDIzDQdI_5lx3At2dl9x3JDiI_BpEMZBmBRrlaJr3OHkXkrZq82Ag==:b63173adc9f5699f
+# rye:signed:2026-11-21T05:19:37Z:d7456f6f60cded1a829d571314aed582707c1b5d10c64710c51308742a180a35:8im07sSYpD75n2GcobfuY0UJ3mcaJ_IG8sU4a5Uz6tvPXTj9TkbzBvdYnJQzOhR-3Ju8BeCGJ67rVzqEgZozCQ==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -30,8 +30,7 @@ CONFIG_SCHEMA = {
         "file_path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "changes": {
             "type": "array",
-            "minItems": 1,
-            "description": "Changes by line ID; all are checked first, then applied together",
+            "description": "Changes by line ID, all checked first, then applied together; [] only to set newlines",
             "items": {
                 "type": "object",
                 "properties": {
