@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from importlib import import_module
@@ -24,6 +25,7 @@ _VERBS = {
     "trust": ("trust_verbs", "decide whose items may run"),
     "bundle": ("bundle_verbs", "create, verify or inspect a bundle's manifest"),
     "lock": ("bundle_verbs", "pin a tool to the digests of its chain"),
+    "completion": ("completion_verb", "completion of names for bash, zsh and fish"),
     "keys": ("signing_verbs", "make or show your own key"),
 }
 _EPILOG = """\
@@ -39,7 +41,7 @@ Exit codes: 0 success, 1 the tool said no, 2 usage, 3 refused by trust.
 def _top_parser() -> argparse.ArgumentParser:
     from rye import __version__
 
-    listed = "\n".join(f"  {name:<9} {summary}" for name, (_, summary) in _VERBS.items())
+    listed = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
     parser = argparse.ArgumentParser(
         prog="rye",
         usage="rye [--version] [--help] VERB …",
@@ -66,22 +68,29 @@ def _verb(name: str) -> Verb:
     return found
 
 
+def verb_names() -> list[str]:
+    """Return the verbs."""
+    return list(_VERBS)
+
+
+def option_names(verb: str) -> list[str]:
+    """Return the options of a verb; [] for one that does not exist."""
+    if verb not in _VERBS:
+        return []
+    parser = argparse.ArgumentParser()
+    _verb(verb).build(parser)
+    return [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001 - argparse has no other way
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _mend_streams()
     _forget_folder_on_path()
     try:
-        if not words or words[0].startswith("-"):
-            parser = _top_parser()
-            parser.parse_args(words)
-            parser.print_help()
-            return 0 if words else 2
-        verb = _verb(words[0])
-        parser = argparse.ArgumentParser(
-            prog=f"rye {words[0]}", description=verb.summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        verb.build(parser)
-        return verb.run(parser.parse_args(words[1:]))
+        code = _run(words)
+        sys.stdout.flush()
+        return code
     except RyeError as err:
         print(f"rye: {err}", file=sys.stderr)
         return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
@@ -91,9 +100,53 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader went away (`| head`); what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as err:
+        _give_up_stdout()
+        where = f"{err.filename!r}: " if err.filename is not None else ""
+        print(f"rye: {where}{err.strerror or err}. Check the folder, the disk and the permissions.", file=sys.stderr)
+        return 1
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0].startswith("-"):
+        parser = _top_parser()
+        parser.parse_args(words)
+        parser.print_help()
+        return 0 if words else 2
+    verb = _verb(words[0])
+    parser = argparse.ArgumentParser(
+        prog=f"rye {words[0]}", description=verb.summary, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verb.build(parser)
+    # Options may stand before, between and after the rest.
+    return verb.run(parser.parse_intermixed_args(words[1:]))
+
+
+def _mend_streams() -> None:
+    """Give a command that was started with closed streams some, and let none fail at a character it cannot show."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115 - for good
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _give_up_stdout() -> None:
+    """Drop what is still to be printed, if that is what failed: Python would try again at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _forget_folder_on_path() -> None:
     """Modules are never taken from the folder that the command is called in."""
-    here = os.getcwd() if os.path.isdir(".") else ""
-    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".", here)]
+    import site
+
+    try:
+        here = os.getcwd()
+    except OSError:
+        # The folder was deleted meanwhile.
+        here = ""
+    installed = site.getsitepackages()
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".", here) or entry in installed]

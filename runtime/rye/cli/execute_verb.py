@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.cli.verbs import EXIT_NO, EXIT_OK, EXIT_TRUST, EXIT_USAGE, Verb, print_json
 from rye.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
 _EPILOG = """\
 A value is typed by the tool's schema: limit=20 is a number, changes='[{"line_id": "a1b2c3", "new_content": "x"}]' a list.
@@ -48,14 +50,13 @@ def _run(args: argparse.Namespace) -> int:
     if args.allow_unsigned:
         _require_person()
     parameters = _parameters(args, project)
-    real = _keep_stdout_for_the_answer()
     call = executor.Call("tool", args.item_id, parameters, project, args.dry_run, args.allow_unsigned)
-    response = executor.run(call)
-    _give_stdout_back(real)
-    if args.json:
-        print_json(response)
-    else:
-        _print(response)
+    with _stdout_for_the_answer_alone() as answer:
+        response = executor.run(call)
+        if args.json:
+            print_json(response, answer)
+        else:
+            _print(response, answer)
     return _exit_code(response)
 
 
@@ -69,18 +70,33 @@ def _require_person() -> None:
         )
 
 
-def _keep_stdout_for_the_answer() -> int:
-    """Point descriptor 1 at standard error while the tool runs, so that nothing it starts writes into the answer."""
+@contextmanager
+def _stdout_for_the_answer_alone() -> Iterator[TextIO]:
+    """Point descriptor 1 at standard error for good, and give another one for the answer: no tool knows that one.
+
+    A tool that outlives its call would else still write into the answer.
+    """
+    if not _stands_on_stdout(sys.stdout):
+        yield sys.stdout
+        return
     sys.stdout.flush()
     real = os.dup(1)
     os.dup2(2, 1)
-    return real
+    with open(real, "w", encoding=sys.stdout.encoding, errors="backslashreplace", newline="") as answer:
+        try:
+            yield answer
+            answer.flush()
+        except OSError:
+            # The reader went away, or the disk is full: what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), real)
+            raise
 
 
-def _give_stdout_back(real: int) -> None:
-    sys.stdout.flush()
-    os.dup2(real, 1)
-    os.close(real)
+def _stands_on_stdout(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _parameters(args: argparse.Namespace, project: str) -> dict[str, Any]:
@@ -117,22 +133,17 @@ def _json_parameters(source: str) -> dict[str, Any]:
     return found
 
 
-def _print(response: dict[str, Any]) -> None:
+def _print(response: dict[str, Any], answer: TextIO) -> None:
     for warning in response.get("warnings", ()):
         print(f"rye: warning: {warning}", file=sys.stderr)
     if response["status"] == "error":
         print(f"rye: {response['error']}", file=sys.stderr)
     elif response["status"] == "validation_passed":
-        print(f"{response['item_id']}: verified, parameters valid, not run.")
+        print(f"{response['item_id']}: verified, parameters valid, not run.", file=answer)
     else:
-        _write(str(response["data"].get("output", "")))
-
-
-def _write(text: str) -> None:
-    """Write a tool's text in the terminal's encoding; what that cannot hold is escaped, never an error."""
-    data = (text if text.endswith("\n") or not text else text + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")
-    sys.stdout.buffer.write(data)
-    sys.stdout.flush()
+        text = str(response["data"].get("output", ""))
+        # Terminators in a tool's text are its own: what the encoding cannot hold is escaped, nothing is translated.
+        print(text, end="" if text.endswith("\n") or not text else "\n", file=answer)
 
 
 def _exit_code(response: dict[str, Any]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     import argparse
@@ -29,16 +29,17 @@ class Verb(NamedTuple):
     run: Callable[[argparse.Namespace], int]
 
 
-def print_json(obj: object) -> None:
-    """Print JSON, indented; characters that the terminal's encoding lacks are escaped."""
+def print_json(obj: object, stream: TextIO | None = None) -> None:
+    """Print JSON, indented, on `stream` (standard output); characters that its encoding lacks are escaped."""
     import json
 
+    stream = stream or sys.stdout
     text = json.dumps(obj, indent=2, ensure_ascii=False)
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(obj, indent=2)
-    print(text)
+    print(text, file=stream)
 
 
 def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:

@@ -1,0 +1,92 @@
+"""`rye completion`: shell completion of verbs, options, item ids, parameter names and files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rye.cli.verbs import EXIT_OK, Verb
+
+if TYPE_CHECKING:
+    import argparse
+
+_SCRIPTS = {
+    "bash": """\
+_rye() {
+    local IFS=$'\\n'
+    COMPREPLY=($(rye completion --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+    [[ ${#COMPREPLY[@]} -eq 0 ]] && compopt -o default
+}
+complete -F _rye rye
+""",
+    "zsh": """\
+#compdef rye
+_rye() {
+    local -a found
+    found=(${(f)"$(rye completion --words "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    if (( $#found )); then compadd -S '' -- $found; else _files; fi
+}
+compdef _rye rye
+""",
+    "fish": """\
+complete -c rye -f -a '(rye completion --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+""",
+}
+_EPILOG = """\
+bash: eval "$(rye completion bash)"      in ~/.bashrc
+zsh:  eval "$(rye completion zsh)"       in ~/.zshrc, after compinit
+fish: rye completion fish | source       in ~/.config/fish/config.fish"""
+
+
+def _build(parser: argparse.ArgumentParser) -> None:
+    import argparse
+
+    parser.epilog = _EPILOG
+    parser.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), help="print the script for this shell")
+    parser.add_argument("--words", nargs=argparse.REMAINDER, help="print what can stand for the last of these words")
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.words is not None:
+        print("\n".join(candidates(args.words)))
+    else:
+        print(_SCRIPTS[args.shell or os.path.basename(os.environ.get("SHELL", "bash")) or "bash"], end="")
+    return EXIT_OK
+
+
+def candidates(words: list[str]) -> list[str]:
+    """Return what can stand for the last word of a command line (without `rye` itself), sorted; [] leaves it to files."""
+    from rye import cli
+
+    last = words[-1] if words else ""
+    if len(words) <= 1:
+        return _starting(cli.verb_names(), last)
+    if words[0] in ("execute", "lock") and len(words) == 2 and not last.startswith("-"):
+        return _starting(_tool_ids(), last)
+    if words[0] == "execute" and not last.startswith("-") and "=" not in last:
+        return _starting([f"{name}=" for name in _parameters(words[1])], last)
+    if words[0] in ("verify", "sign") and not last.startswith("-"):
+        return _starting(_tool_ids(), last)
+    return _starting(cli.option_names(words[0]), last) if last.startswith("-") else []
+
+
+def _starting(names: list[str], start: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(start))
+
+
+def _tool_ids() -> list[str]:
+    from rye import spaces
+    from rye.toolkit.workspace import find_root
+
+    return [item_id for item_id, _, _ in spaces.listed("tool", spaces.spaces(find_root(os.getcwd())))]
+
+
+def _parameters(item_id: str) -> list[str]:
+    from rye import executor
+    from rye.toolkit.workspace import find_root
+
+    return list(executor.schema_of(item_id, find_root(os.getcwd())).get("properties", {}))
+
+
+VERBS = {"completion": Verb("Print a shell's completion script.", _build, _run)}

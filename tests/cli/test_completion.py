@@ -1,0 +1,49 @@
+"""Completion offers what exists, and the scripts work in a real shell."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rye.cli.completion_verb import candidates
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ex"], ["execute"]),
+        (["execute", "rye/file-system/re"], ["rye/file-system/read"]),
+        (["execute", "rye/file-system/write", "con"], ["content="]),
+        (["verify", "--tr"], ["--trust"]),
+        (["nonsense", "--x"], []),
+        (["execute", "rye/file-system/read", "file_path=RE"], []),
+    ],
+)
+def test_the_last_word_is_completed(words, expected):
+    assert candidates(words) == expected
+
+
+def test_an_empty_word_offers_every_verb():
+    from rye.cli import verb_names
+
+    assert candidates([""]) == sorted(verb_names())
+
+
+def test_bash_completes_an_item_id(tmp_path):
+    (tmp_path / "rye").write_text(f'#!/bin/sh\nexec {sys.executable} -m rye "$@"\n')
+    (tmp_path / "rye").chmod(0o755)
+    script = """
+        eval "$(rye completion bash)"
+        COMP_WORDS=(rye execute rye/file-system/ed); COMP_CWORD=2
+        _rye
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    bash = shutil.which("bash")
+    assert bash, "bash is part of every machine that runs these tests"
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment.setdefault("PYTHONPATH", str(Path(__file__).parents[2] / "runtime"))
+    done = subprocess.run([bash, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["rye/file-system/edit_lines"], done.stderr
