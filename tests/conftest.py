@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
-def user_space(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def user_space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An empty user's space; child processes inherit it through the environment."""
     folder = tmp_path_factory.mktemp("user")
-    monkeypatch.setenv("USER_SPACE", str(folder))
-    return folder
+    # A patch of its own, so that a test's `monkeypatch.undo()` does not bring the real home back.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("USER_SPACE", str(folder))
+        yield folder
 
 
 @pytest.fixture

@@ -111,10 +111,20 @@ class Admission:
         known_as = (sha256(raw or b"").hexdigest(), space.name, self.state)
         manifest = _manifests.get(known_as)
         if manifest is None:
-            manifest = bundles.read(raw, bundle_id, self.store, self._known())
+            manifest = self._manifest(raw, bundle_id, space)
             self._known().add(manifest.verified.file_digest)
             _remember(_manifests, known_as, manifest)
         bundles.check(manifest, candidate)
+
+    def _manifest(self, raw: bytes | None, bundle_id: str, space: Space) -> bundles.Manifest:
+        try:
+            return bundles.read(raw, bundle_id, self.store, self._known())
+        except TrustError as err:
+            document = space.folder / "trusted_keys" / f"{err.details.get('fingerprint')}.toml"
+            if err.code != "untrusted_key" or bundle_id == bundles.SYSTEM or not document.is_file():
+                raise
+            hint = f"If you know whose it is, run `rye trust add {document}`."
+            raise TrustError(err.code, f"The installed bundle {bundle_id}: {err.message}", hint, **err.details) from None
 
     def _space(self, name: str) -> Space:
         # What is installed is asked only for what is served from there: reading it takes long.
@@ -130,8 +140,15 @@ class Admission:
                 f"Only tools of {FUNCTION_RUNTIME} run in this version.",
             )  # fmt: skip
         _check_requirement(tool)
-        # A str, so that no encoding cookie is obeyed; no file is opened, so that no .pyc is.
-        code = compile(verified.body.decode(), f"<{tool.id}>", "exec", dont_inherit=True)
+        _check_timeout(tool)
+        try:
+            # A str, so that no encoding cookie is obeyed; no file is opened, so that no .pyc is.
+            code = compile(verified.body.decode(), f"<{tool.id}>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+            # What parses need not compile: a `return` outside a function.
+            raise ItemError(
+                "malformed_item", f"{tool.id} is not valid Python: {err}.", "Correct it and sign it again."
+            ) from None
         return Ready(tool, schema.Checker(tool.schema), code)
 
     def _signed_or_allowed(self, candidate: Candidate, *, allow_unsigned: bool) -> Verified:
@@ -154,6 +171,14 @@ def _remember(known: dict[Any, _T], key: object, value: _T) -> _T:
         known.clear()
     known[key] = value
     return value
+
+
+def _check_timeout(tool: Tool) -> None:
+    seconds = tool.metadata.get("__timeout__", 1)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise ItemError(
+            "malformed_item", f"{tool.id}: __timeout__ must be a number of seconds above 0.", "Correct it and sign it again."
+        )
 
 
 def _check_requirement(tool: Tool) -> None:

@@ -36,14 +36,14 @@ def execute(
     Raises:
         UsageError: `bad_call`, when an argument is of the wrong type.
     """
-    if not isinstance(item_id, str) or not isinstance(item_type, str):
+    root = os.fspath(project_path) if isinstance(project_path, str | os.PathLike) else None
+    if not (isinstance(item_id, str) and isinstance(item_type, str) and isinstance(root, str)) or "\0" in root:
         raise UsageError(
             "bad_call",
-            "item_id and item_type must be text.",
-            'Call rye.execute("rye/file-system/read", {…}).',
+            "item_id and item_type must be text, and project_path a path.",
+            'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
-    call = Call(item_type, item_id, {} if parameters is None else parameters, os.fspath(project_path), dry_run)
-    return run(call)
+    return run(Call(item_type, item_id, {} if parameters is None else parameters, root, dry_run))
 
 
 def verify(

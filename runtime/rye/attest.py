@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye import bundles, items, signing, spaces, trust
+from rye import bundles, decisions, items, signing, spaces, trust
 from rye.errors import ItemError, RyeError, TrustError
 from rye.toolkit import beneath, names, refusals, replace, workspace
 
@@ -62,7 +62,7 @@ def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
     )
     if target.item_id is not None:
         _hold_to_manifest(target, item_type, raw, store)
-        _admit(verified, item_type, target.item_id, target.suffix)
+        _admit(verified, item_type, target.item_id, target)
 
 
 def _hold_to_manifest(target: Target, item_type: str, raw: bytes, store: TrustStore) -> None:
@@ -75,14 +75,25 @@ def _hold_to_manifest(target: Target, item_type: str, raw: bytes, store: TrustSt
     bundles.check(manifest, candidate)
 
 
-def _admit(verified: Verified, item_type: str, item_id: str, suffix: str) -> None:
+def _admit(verified: Verified, item_type: str, item_id: str, target: Target) -> None:
     """Return if verified bytes may serve as the item that stands there."""
     spaces.check_id(item_id)
-    spaces.refuse_alien_key(item_id, verified.key.role)
+    if item_id not in _shadows_at(target):
+        spaces.refuse_alien_key(item_id, verified.key.role)
     try:
-        items.check_place(verified, item_type, item_id, suffix)
+        items.check_place(verified, item_type, item_id, target.suffix)
     except UnicodeDecodeError:
         raise ItemError("malformed_item", f"{item_id} is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
+
+
+def _shadows_at(target: Target) -> frozenset[str]:
+    """Return the reserved ids that the user lets the root above a file's `.ai` serve."""
+    decided = decisions.load()
+    return (
+        decided.shadowed(decisions.Root.of(os.fsdecode(os.path.dirname(_anchor(target)[0]))))
+        if decided.shadows
+        else frozenset()
+    )
 
 
 def _broken_documents(err: RyeError, store: TrustStore) -> Sequence[str]:
@@ -126,7 +137,7 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
             signed = signing.sign(raw, form, key, timestamp=_now())
             verified = trust.verify(signed, form, store)
         if target.item_id is not None:
-            _admit(verified, item_type, target.item_id, target.suffix)
+            _admit(verified, item_type, target.item_id, target)
             _check_schema(verified, item_type, target.item_id, target.suffix)
         if signed is not raw:
             replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), replace.temporary_name())

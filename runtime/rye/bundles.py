@@ -59,17 +59,35 @@ def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[
     Raises:
         TrustError: the verdict of the manifest itself; `unsigned` where there is none. A bundle without a good one
             serves nothing.
+        ItemError: `malformed_item`, it is signed and is no manifest.
     """
     if raw is None:
         raise TrustError("unsigned", f"The bundle {bundle_id} has no manifest, so nothing of it is served.", _MEND)
     verified = trust.verify(raw, form_of("tool", ".yaml"), store, known)
-    if bundle_id == SYSTEM and verified.key.role != "system":
-        raise TrustError("untrusted_key", f"The manifest of {bundle_id} is signed by another key than the system's.", _MEND)
-    content = items.yaml_mapping(verified.body.decode())
+    # A key that was approved for one project says nothing of what is installed for all.
+    if verified.key.role not in (("system",) if bundle_id == SYSTEM else ("system", "user", "explicit")):
+        raise TrustError(
+            "untrusted_key", f"The manifest of {bundle_id} is signed by a key that does not count for it.", _MEND,
+            fingerprint=verified.key.public.fingerprint,
+        )  # fmt: skip
+    try:
+        content = items.yaml_mapping(verified.body.decode())
+    except UnicodeDecodeError:
+        raise _no_manifest(bundle_id) from None
     bundle, listed = content.get("bundle"), content.get("items")
-    if not isinstance(bundle, dict) or bundle.get("id") != bundle_id or not isinstance(listed, dict):
-        raise TrustError("misplaced", f"The manifest of {bundle_id} is that of another bundle, or none.", _MEND)
-    return Manifest(verified, bundle, {kind: dict(found or {}) for kind, found in listed.items()})
+    if not isinstance(bundle, dict) or not isinstance(listed, dict) or not all(map(_is_listing, listed.values())):
+        raise _no_manifest(bundle_id)
+    if bundle.get("id") != bundle_id:
+        raise TrustError("misplaced", f"The manifest of {bundle_id} is that of another bundle.", _MEND)
+    return Manifest(verified, bundle, listed)
+
+
+def _is_listing(found: object) -> bool:
+    return isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)
+
+
+def _no_manifest(bundle_id: str) -> ItemError:
+    return ItemError("malformed_item", f"The manifest of {bundle_id} is none: it lists no items by id.", _MEND)
 
 
 def check(manifest: Manifest, candidate: Candidate) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rye import state
-from rye.errors import TrustError
+from rye.errors import RyeError, TrustError, WorkspaceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +40,19 @@ class Root:
 
     @classmethod
     def of(cls, project_path: str | Path) -> Root:
-        """Return the root of a project folder."""
+        """Return the root of a project folder.
+
+        Raises:
+            WorkspaceError: `project_not_found`.
+        """
         real = os.path.realpath(project_path)
-        info = os.stat(real)
+        try:
+            info = os.stat(real)
+        except OSError as err:
+            raise WorkspaceError(
+                "project_not_found", f"Project folder not usable: {project_path} ({err.strerror}).",
+                "Give project_path (or --project) an existing directory.",
+            ) from None  # fmt: skip
         return cls(real, info.st_dev, info.st_ino)
 
 
@@ -82,7 +92,7 @@ class Decisions:
         return frozenset(item_id for item_id, where, _ in self.shadows if where == root)
 
 
-_known: dict[str, tuple[tuple[int, int, int], Decisions]] = {}
+_known: dict[bytes, Decisions] = {}
 
 
 def path() -> Path:
@@ -96,24 +106,24 @@ def load() -> Decisions:
     Raises:
         TrustError: `trust_store_unreadable`; nothing is trusted until it is mended.
     """
-    file = path()
     try:
-        info = os.stat(file)
+        raw = path().read_bytes()
     except FileNotFoundError:
         return Decisions()
     except OSError as err:
         raise _unreadable(str(err.strerror)) from None
-    stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
-    known = _known.get(str(file))
-    # Replaced as a whole at every change, so a new state is a new inode.
-    if known is None or known[0] != stamp:
-        known = _known[str(file)] = (stamp, _read(file))
-    return known[1]
+    # Known by its bytes: times and inodes come back, and a revocation holds at the very next call.
+    known = _known.get(raw)
+    if known is None:
+        known = _read(raw)
+        _known.clear()
+        _known[raw] = known
+    return known
 
 
-def _read(file: Path) -> Decisions:
+def _read(raw: bytes) -> Decisions:
     try:
-        record = json.loads(file.read_bytes())
+        record = json.loads(raw)
         if record["format"] != _FORMAT:
             raise ValueError(record["format"])
         return Decisions(
@@ -123,7 +133,7 @@ def _read(file: Path) -> Decisions:
             tuple((str(s["id"]), _root(s), str(s["time"])) for s in record["shadows"]),
             tuple((_key(r["key"]), str(r["time"])) for r in record["revoked"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as err:
         raise _unreadable(f"{type(err).__name__}") from None
 
 
@@ -145,9 +155,16 @@ def _unreadable(why: str) -> TrustError:
 
 
 def approve(key: str, root: Root, ids: frozenset[str]) -> None:
-    """Let a project's key count for one root, and note the ids that were shown with it."""
+    """Let a project's key count for one root, and note the ids that were shown with it.
+
+    Raises:
+        TrustError: `revoked_key`; `trust_store_unreadable`, as at every change.
+        RyeError: `trust_store_unwritable`, as at every change.
+    """
     with _changing() as held:
         old = held.now
+        if _key(key) in old.revoked_keys:
+            raise TrustError("revoked_key", f"The key {key} was revoked.", "Do not use what it signed.", key_digest=key)
         announced = old.announced(root, key) | ids
         kept = tuple(a for a in old.approvals if (a.key, a.root) != (key, root))
         held.now = replace(old, approvals=(*kept, Approval(key, root, announced, _time())))
@@ -180,8 +197,11 @@ class _Held:
 def _changing() -> Iterator[_Held]:
     """Read, let the block change, and replace the file in one durable step, one process at a time."""
     file = path()
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as err:
+        raise _unwritable(err) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         held = _Held(load())
@@ -189,8 +209,17 @@ def _changing() -> Iterator[_Held]:
         yield held
         if held.now != before:
             _write(file, held.now)
+    except OSError as err:
+        raise _unwritable(err) from None
     finally:
         os.close(lock)
+
+
+def _unwritable(err: OSError) -> RyeError:
+    return RyeError(
+        "trust_store_unwritable", f"The decision could not be kept in {path().parent}: {err.strerror}.",
+        "Make the folder writable; nothing was changed.",
+    )  # fmt: skip
 
 
 def _write(file: Path, decisions: Decisions) -> None:
@@ -202,11 +231,20 @@ def _write(file: Path, decisions: Decisions) -> None:
     }
     temporary = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
     fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as stream:
-        stream.write(json.dumps(record, indent=2).encode() + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(file)
+    try:
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(json.dumps(record, indent=2).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _named(root: Root) -> dict[str, Any]:

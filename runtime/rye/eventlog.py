@@ -18,7 +18,11 @@ _MAX_BYTES = 10 * 1024 * 1024
 
 
 def record(root: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
-    """Append an event, if events are switched on; a log that cannot be written stops nothing."""
+    """Append an event, if events are switched on; a log that cannot be written stops nothing.
+
+    Raises:
+        UsageError: `bad_config`, the user's configuration cannot be read.
+    """
     if not config.setting("log.events"):
         return
     try:

@@ -5,6 +5,7 @@ The only place where code is compiled, and the only one where an exception becom
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import json
 import os
@@ -52,8 +53,8 @@ def run(call: Call) -> dict[str, Any]:
     """
     started = time.perf_counter()
     response: dict[str, Any] = {"status": "error", "type": call.item_type, "item_id": call.item_id, "data": None, "chain": []}
-    _tell(call, "start")
     try:
+        _tell(call, "start")
         _walk(call, response)
     except RyeError as err:
         response.update(error=str(err), code=err.code, **({"details": err.details} if err.details else {}))
@@ -62,7 +63,9 @@ def run(call: Call) -> dict[str, Any]:
     duration = round((time.perf_counter() - started) * 1000, 3)
     response["metadata"] = {"duration_ms": duration, **response.pop("printed", {})}
     facts = {"digest": response.get("item", {}).get("digest"), "code": response.get("code"), "duration_ms": duration}
-    _tell(call, response["status"], **facts)
+    # That the user's configuration is broken was the answer then.
+    with contextlib.suppress(RyeError):
+        _tell(call, response["status"], **facts)
     return response
 
 
@@ -167,7 +170,12 @@ def _announce(candidate: Candidate, tool: Tool, project_path: str) -> list[str]:
     root = decisions.Root.of(project_path)
     if candidate.item_id in decisions.load().announced(root, key.public.digest):
         return []
-    decisions.approve(key.public.digest, root, frozenset({candidate.item_id}))
+    try:
+        decisions.approve(key.public.digest, root, frozenset({candidate.item_id}))
+    except RyeError as err:
+        # Announced again at the next use, where it cannot be kept.
+        if err.code != "trust_store_unwritable":
+            raise
     return [f"First use of {tool.id} under the key {key.public.fingerprint}, which you approved for this project."]
 
 
@@ -199,7 +207,17 @@ def _invoke(ready: Ready, parameters: dict[str, Any], root: str, seconds: float)
         except BaseException:
             limit.expire()
             raise
-        return outcome[0] if outcome else _failure(DeadlineError(seconds)), printed.text()
+        return outcome[0] if outcome else _late(limit), printed.text()
+
+
+def _late(limit: output.Deadline) -> dict[str, Any]:
+    told = _failure(DeadlineError(limit.seconds))
+    if limit.commits:
+        told["error"] += (
+            f" Before that moment {limit.commits} write{'s' * (limit.commits > 1)} of this call had been completed."
+        )
+        told["commits_completed"] = limit.commits
+    return told
 
 
 def _result(ready: Ready, parameters: dict[str, Any], root: str) -> dict[str, Any]:

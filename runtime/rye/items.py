@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 from rye.errors import ItemError, TrustError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rye.trust import Verified
 
 _FENCE = re.compile(r"\s*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT = re.compile(r"\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
+_DEEPEST = 64
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
@@ -173,9 +176,7 @@ def yaml_mapping(text: str) -> dict[str, Any]:
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        for token in yaml.scan(text, loader):
-            if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
-                raise ItemError("malformed_item", "The YAML has anchors, aliases or tags.", "Write the values out.")
+        _refuse_hazards(yaml.scan(text, loader))
         _refuse_repeats(yaml.compose(text, loader))
         content = yaml.load(text, loader)  # noqa: S506 - a safe loader, whichever of the two
     except (yaml.YAMLError, ValueError, RecursionError) as err:
@@ -184,6 +185,23 @@ def yaml_mapping(text: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
     return content
+
+
+def _refuse_hazards(tokens: Iterable[Any]) -> None:
+    """Refuse what could read otherwise elsewhere, and what is nested so deep that the C loader would end the process."""
+    import yaml
+
+    opening = (
+        yaml.BlockMappingStartToken | yaml.BlockSequenceStartToken | yaml.FlowMappingStartToken | yaml.FlowSequenceStartToken
+    )
+    closing = yaml.BlockEndToken | yaml.FlowMappingEndToken | yaml.FlowSequenceEndToken
+    depth = 0
+    for token in tokens:
+        if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
+            raise ItemError("malformed_item", "The YAML has anchors, aliases or tags.", "Write the values out.")
+        depth += isinstance(token, opening) - isinstance(token, closing)
+        if depth > _DEEPEST:
+            raise ItemError("malformed_item", f"The YAML is nested deeper than {_DEEPEST} levels.", "Write it flatter.")
 
 
 def _refuse_repeats(node: Any) -> None:  # noqa: ANN401 - a node of the YAML library

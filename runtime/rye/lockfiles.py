@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rye import spaces
-from rye.errors import TrustError
-from rye.toolkit import beneath
+from rye.errors import ItemError, TrustError, WorkspaceError
+from rye.toolkit import beneath, replace
+from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,20 +39,36 @@ def compose(item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> dict
     }  # fmt: skip
 
 
-def write(space: Space, item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> str:
-    """Write a tool's lockfile, in place of all that pin it in this space; return its path.
+def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Write a tool's lockfile into a project, in place of all that pin the tool there; return its content.
+
+    The project may be anyone's: what it holds in the way of links leads nowhere outside.
 
     Raises:
-        OSError: the space cannot be written.
+        WorkspaceError: the project cannot be written; `is_link`, `path_outside`.
     """
-    path = space.folder / name_of(item_id, version)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for other in _standing(space, item_id):
-        (path.parent / other).unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(compose(item_id, version, chain), indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
-    return str(path)
+    record = compose(item_id, version, chain)
+    data = json.dumps(record, indent=2).encode() + b"\n"
+    with Workspace(project_path) as workspace:
+        name = f".ai/{name_of(item_id, version)}"
+        with workspace.place(name, create_parents=True) as place:
+            if place.path != os.fsencode(name):
+                raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
+            replace.replace(place, data, _digest_of(workspace, name), replace.temporary_name())
+            for other in _names_in(place.dir_fd, item_id):
+                if os.fsencode(other) != place.name:
+                    os.unlink(other, dir_fd=place.dir_fd)
+    return record
+
+
+def _digest_of(workspace: Workspace, name: str) -> str | None:
+    try:
+        with workspace.file(name) as opened:
+            return replace.digest_of(opened.read())
+    except WorkspaceError as err:
+        if err.code == "file_not_found":
+            return None
+        raise
 
 
 def check(space: Space, item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> None:
@@ -66,12 +83,11 @@ def check(space: Space, item_id: str, version: str, chain: Sequence[dict[str, An
     wanted = os.path.basename(name_of(item_id, version))
     if wanted not in standing:
         raise _mismatch(item_id, space, f"it pins another version than {version}")
-    raw = spaces.read_file(space, name_of(item_id, version))
     try:
-        record = json.loads(raw or b"")
+        record = json.loads(spaces.read_file(space, name_of(item_id, version)) or b"")
         pinned = [(link["item_id"], link["integrity"]) for link in record["resolved_chain"]]
         root = (record["root"]["tool_id"], record["root"]["version"], record["root"]["integrity"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ItemError, ValueError, KeyError, TypeError, RecursionError):
         raise _mismatch(item_id, space, "it cannot be read") from None
     if root != (item_id, version, chain[0]["integrity"]):
         raise _mismatch(item_id, space, f"the tool's digest is {chain[0]['integrity'][:16]}…")
@@ -88,18 +104,25 @@ def _mismatch(item_id: str, space: Space, why: str) -> TrustError:
 
 def _standing(space: Space, item_id: str) -> list[str]:
     """Return the names of the lockfiles for an id, of any version."""
-    folder, _, stem = f"{_FOLDER}/{item_id}".rpartition("/")
+    folder = f"{_FOLDER}/{item_id}".rpartition("/")[0]
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
     except OSError:
         return []
     try:
         fd, _ = beneath.open_beneath(root, os.fsencode(folder).split(b"/"), os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError:
+        raise _mismatch(item_id, space, "the folder of its lockfiles cannot be read") from None
     finally:
         os.close(root)
     try:
-        return sorted(name for name in os.listdir(fd) if name.startswith(f"{stem}@") and name.endswith(".lock.json"))
+        return _names_in(fd, item_id)
     finally:
         os.close(fd)
+
+
+def _names_in(fd: int, item_id: str) -> list[str]:
+    stem = item_id.rpartition("/")[2]
+    return sorted(name for name in os.listdir(fd) if name.startswith(f"{stem}@") and name.endswith(".lock.json"))

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import contextvars
 import sys
 import threading
-from typing import Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PRINTED_MAX = 10_240
+
+_sink: ContextVar[list[str] | None] = ContextVar("rye_printed", default=None)
 
 
 class Printed:
     """Keeps what a call prints apart from everything else, for calls that run side by side too.
 
-    While any call runs, `sys.stdout` is a router: text printed in a call's context goes to that call, all other text where
-    it went before.
+    From the first call on, `sys.stdout` is a router: text printed in a call's context goes to that call, all other text where
+    it went before. It stays: a tool that outlives its call is still routed, so that what it prints late reaches nobody, and
+    CPython's `print` crashes when another thread takes the stream away under it.
     """
 
     _lock = threading.Lock()
-    _running = 0
-    _original: Any = None
-    _sink: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("rye_printed", default=None)
 
     def __enter__(self) -> Printed:
         self._text: list[str] = []
-        self._token = self._sink.set(self._text)
+        self._token = _sink.set(self._text)
         with Printed._lock:
-            if Printed._running == 0:
-                Printed._original = sys.stdout
-                sys.stdout = _Router(Printed._original, self._sink)
-            Printed._running += 1
+            # The host may have put another stream there since.
+            if not isinstance(sys.stdout, _Router):
+                sys.stdout = _Router(sys.stdout)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._sink.reset(self._token)
-        with Printed._lock:
-            Printed._running -= 1
-            if Printed._running == 0:
-                sys.stdout = Printed._original
+        _sink.reset(self._token)
 
     def text(self) -> str:
         """Return what was printed, at most 10 KiB."""
@@ -47,16 +45,38 @@ class Printed:
 class _Router:
     """A text stream that writes to the running call's sink, if there is one."""
 
-    def __init__(self, original: Any, sink: contextvars.ContextVar[list[str] | None]) -> None:  # noqa: ANN401 - any stream
-        self._original, self._sink_of = original, sink
+    def __init__(self, original: Any) -> None:  # noqa: ANN401 - any stream
+        self.original = original
 
     def write(self, text: str) -> int:
-        sink = self._sink_of.get()
+        sink = _sink.get()
         if sink is None:
-            return int(self._original.write(text))
+            return int(self.original.write(text))
         if len(sink) < 10_000:
             sink.append(str(text)[:_PRINTED_MAX])
         return len(text)
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> Any:  # noqa: ANN401 - any stream
+        return self.original.buffer if _sink.get() is None else _Bytes(self)
+
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of the stream
-        return getattr(self._original, name)
+        return getattr(self.original, name)
+
+
+class _Bytes:
+    """The byte stream below a router, for the running call."""
+
+    def __init__(self, router: _Router) -> None:
+        self._router = router
+
+    def write(self, data: bytes) -> int:
+        self._router.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rye.errors import ItemError, UsageError
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 WORKSPACE_PATH = "workspace-path"
 """The `format` that marks a string as a path below the project."""
 
 _SHOWN = 120
+_LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
+_ALTERNATIVES = ("if", "then", "else")
+
+_Part = dict[str, Any]
 
 
 class Checker:
@@ -48,8 +53,7 @@ class Checker:
                 "invalid_parameters", f"Parameters must be an object of named values, not {type(parameters).__name__}.",
                 f"Wanted: {self.wanted()}.",
             )  # fmt: skip
-        filled: dict[str, Any] = with_defaults(self.schema, parameters)
-        problems = [*self._unknown(parameters), *self._problems(filled)]
+        filled, problems = self._filled(parameters)
         if problems:
             given = ", ".join(f"{key}={_short(value)}" for key, value in parameters.items()) or "nothing"
             raise UsageError(
@@ -58,25 +62,33 @@ class Checker:
             )  # fmt: skip
         return filled
 
+    def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        try:
+            json.dumps(parameters, allow_nan=False)
+            filled: dict[str, Any] = with_defaults(self.schema, parameters)
+            unknown = self._unknown(parameters)
+            return filled, [*unknown, *self._problems(filled, named=bool(unknown))]
+        except (ValueError, TypeError, OverflowError, RecursionError) as err:
+            return {}, [f"not JSON: {err}"]
+
     def _unknown(self, parameters: dict[str, Any]) -> list[str]:
-        known = self.schema.get("properties", {})
-        if self.schema.get("additionalProperties") not in (None, False):
+        parts = list(_applying([self.schema], self.schema))
+        if any(part.get(name) not in (None, False) for part in parts for name in _OPEN):
             return []
+        known = [name for part in parts for name in part.get("properties", {})]
+        patterns = [pattern for part in parts for pattern in part.get("patternProperties", {})]
         out = []
         for key in parameters:
-            if key not in known:
+            if key not in known and not any(_matches(pattern, key) for pattern in patterns):
                 close = nearest(key, known, 1)
                 out.append(f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else ""))
         return out
 
-    def _problems(self, filled: dict[str, Any]) -> list[str]:
-        try:
-            errors = list(self._validator.iter_errors(filled))
-        except (ValueError, OverflowError) as err:
-            return [f"not JSON: {err}"]
+    def _problems(self, filled: dict[str, Any], *, named: bool) -> list[str]:
+        """Return what the library finds; `named` where unknown names are already told, in better words."""
         out = []
-        for error in errors:
-            if not error.instance_path and type(error.kind).__name__ == "AdditionalProperties":
+        for error in self._validator.iter_errors(filled):
+            if named and not error.instance_path and type(error.kind).__name__ == "AdditionalProperties":
                 continue
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
             out.append(f"{where}: {_cut(error.message)}" if where else _cut(error.message))
@@ -86,7 +98,8 @@ class Checker:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`."""
         required = self.schema.get("required", ())
         out = []
-        for name, part in self.schema.get("properties", {}).items():
+        for name, below in self.schema.get("properties", {}).items():
+            part = below if isinstance(below, dict) else {}
             kind = part.get("type", "any")
             facts = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
             if "enum" in part:
@@ -95,6 +108,9 @@ class Checker:
             facts += [f"default {json.dumps(part['default'])}"] if "default" in part else []
             out.append(f"{name} ({', '.join(facts)})")
         return ", ".join(out) or "no parameters"
+
+
+_OPEN = ("additionalProperties", "unevaluatedProperties")
 
 
 def _refuse(uri: str) -> NoReturn:
@@ -106,56 +122,163 @@ def _cut(text: str) -> str:
 
 
 def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except (ValueError, TypeError, RecursionError):
+        text = f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _applying(parts: Iterable[object], root: Mapping[str, Any], *, certain: bool = False) -> Iterator[_Part]:
+    """Yield the schemas that speak of the same value: the given ones, and those that they combine or refer to.
+
+    Args:
+        parts: schemas; the boolean ones say nothing of interest.
+        root: where a `$ref` to `#…` leads.
+        certain: leave out alternatives, of which only one may hold.
+    """
+    seen: set[int] = set()
+    waiting = list(parts)
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, dict) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        if "$ref" in part:
+            waiting.append(_target(str(part["$ref"]), root))
+        waiting += part.get("allOf", ())
+        if not certain:
+            waiting += (one for name in _LISTS_OF_ALTERNATIVES for one in part.get(name, ()))
+            waiting += (part[name] for name in _ALTERNATIVES if name in part)
+            waiting += part.get("dependentSchemas", {}).values()
+
+
+def _target(reference: str, root: Mapping[str, Any]) -> object:
+    """Return what a JSON pointer into the schema leads to; None where it is no such pointer."""
+    found: Any = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        elif isinstance(found, dict):
+            found = found.get(name)
+        else:
+            return None
+    return found if reference[:2] in ("#", "#/") else None
+
+
+def _members(parts: Iterable[_Part], key: str) -> Iterator[object]:
+    """Yield the schemas that an object's member must obey."""
+    for part in parts:
+        patterns = [below for pattern, below in part.get("patternProperties", {}).items() if _matches(pattern, key)]
+        named = part.get("properties", {})
+        yield from patterns
+        if key in named:
+            yield named[key]
+        elif not patterns:
+            yield from (part[name] for name in _OPEN if name in part)
+
+
+def _elements(parts: Iterable[_Part], at: int) -> Iterator[object]:
+    """Yield the schemas that an array's element must obey."""
+    for part in parts:
+        first = part.get("prefixItems", ())
+        if at < len(first):
+            yield first[at]
+        else:
+            yield from (part[name] for name in ("items", "unevaluatedItems") if name in part)
+        yield from (part[name] for name in ("contains",) if name in part)
+
+
+def _matches(pattern: str, key: str) -> bool:
+    try:
+        return re.search(pattern, key) is not None
+    except re.error:
+        # A pattern of the library's dialect only: taken to match, so that no path below it goes unseen.
+        return True
 
 
 def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return `value` with the defaults of objects' properties filled in, at every depth; the input is not changed."""
-    if isinstance(value, dict) and isinstance(schema.get("properties"), dict):
-        out = dict(value)
-        for name, part in schema["properties"].items():
-            if name in out:
-                out[name] = with_defaults(part, out[name])
-            elif isinstance(part, dict) and "default" in part:
-                out[name] = json.loads(json.dumps(part["default"]))
-        return out
-    if isinstance(value, list) and isinstance(schema.get("items"), dict):
-        return [with_defaults(schema["items"], item) for item in value]
-    return value
+    return _with_defaults([schema], value, schema)
 
 
-def workspace_paths(schema: Mapping[str, Any], value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (where, value) of every string that the schema marks as a workspace path."""
+def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    if not isinstance(value, dict | list):
+        return value
+    parts = list(_applying(schemas, root, certain=True))
+    if isinstance(value, list):
+        return [_with_defaults(list(_elements(parts, at)), item, root) for at, item in enumerate(value)]
+    out = {key: _with_defaults(list(_members(parts, key)), item, root) for key, item in value.items()}
+    for part in parts:
+        for name, below in part.get("properties", {}).items():
+            if name not in out:
+                for default in (one["default"] for one in _applying([below], root, certain=True) if "default" in one):
+                    out[name] = json.loads(json.dumps(default))
+                    break
+    return out
+
+
+def workspace_paths(schema: Mapping[str, Any], value: object) -> Iterator[tuple[str, str]]:
+    """Yield (where, value) of every string that the schema marks as a workspace path, if only in one of its alternatives."""
+    yield from _workspace_paths([schema], value, "", schema)
+
+
+def _workspace_paths(schemas: Iterable[object], value: object, name: str, root: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    parts = list(_applying(schemas, root))
     if isinstance(value, str):
-        if schema.get("format") == WORKSPACE_PATH:
+        if any(part.get("format") == WORKSPACE_PATH for part in parts):
             yield name, value
     elif isinstance(value, dict):
-        for key, part in schema.get("properties", {}).items():
-            if key in value:
-                yield from workspace_paths(part, value[key], f"{name}.{key}".lstrip("."))
-    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for key, item in value.items():
+            yield from _workspace_paths(_members(parts, key), item, f"{name}.{key}".lstrip("."), root)
+    elif isinstance(value, list | tuple) and parts:
         for at, item in enumerate(value):
-            yield from workspace_paths(schema["items"], item, f"{name}[{at}]")
+            yield from _workspace_paths(_elements(parts, at), item, f"{name}[{at}]", root)
+
+
+_KINDS: dict[type, tuple[str, ...]] = {
+    str: ("string",), bool: ("boolean",), int: ("integer", "number"), float: ("number",), list: ("array",),
+    dict: ("object",), type(None): ("null",),
+}  # fmt: skip
 
 
 def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
     """Return parameters typed as the schema says from words of a command line.
 
-    A value that is not JSON of a wanted type stays text, so that the check names it.
+    Where text is wanted, the word is it. Where something else is wanted, the word is JSON; one that is not stays text, so that
+    the check names it. Where both are, the word is JSON if that is of a wanted type, else text; `"5"` in quotes is then the
+    text 5.
     """
-    out: dict[str, Any] = {}
-    for name, word in words.items():
-        kinds = schema.get("properties", {}).get(name, {}).get("type", "string")
-        kinds = kinds if isinstance(kinds, list) else [kinds]
-        out[name] = word
-        if kinds != ["string"]:
-            try:
-                value = json.loads(word)
-            except ValueError:
-                continue
-            if not (isinstance(value, str) and "string" not in kinds):
-                out[name] = value
-            if "string" in kinds and not isinstance(value, (list, dict)) and len(kinds) == 1:
-                out[name] = word
-    return out
+    return {name: _typed(word, _kinds(_members([dict(schema)], name), schema)) for name, word in words.items()}
+
+
+def _kinds(schemas: Iterable[object], root: Mapping[str, Any]) -> set[str]:
+    out: set[str] = set()
+    for part in _applying(schemas, root):
+        kinds = part.get("type", [])
+        out.update([kinds] if isinstance(kinds, str) else kinds)
+        values = [*part.get("enum", ()), *([part["const"]] if "const" in part else ())]
+        if "type" not in part:
+            out.update(_KINDS[type(value)][0] for value in values if type(value) in _KINDS)
+    return out or {"string"}
+
+
+def _typed(word: str, kinds: set[str]) -> Any:  # noqa: ANN401 - any JSON value
+    if kinds == {"string"}:
+        return word
+    value = _json(word)
+    if "string" not in kinds:
+        return word if isinstance(value, str) else value
+    if isinstance(value, str) and value != word:
+        return value if kinds.intersection(_KINDS[type(_json(value))]) - {"string"} else word
+    return value if kinds.intersection(_KINDS[type(value)]) else word
+
+
+def _json(word: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the word read as JSON, or the word."""
+    try:
+        return json.loads(word, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return word

@@ -300,8 +300,12 @@ _stores: dict[str, TrustStore] = {}
 
 
 def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> TrustStore:
-    """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once."""
+    """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once.
+
+    What installed bundles among the spaces bring is only proposed.
+    """
     documents = {space.name: _key_documents(space) for space in among}
+    documents["system"] = list(chain(*(found for name, found in documents.items() if name not in ("project", "user"))))
     decided = decisions.load()
     root = next((space.folder.parent for space in among if space.name == "project"), None)
     approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
@@ -309,7 +313,8 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> Trust
     for name in ("user", "system", "project"):
         for document in (name.encode(), *documents.get(name, ())):
             seal.update(sha256(document).digest())
-    for document in explicit:
+    # Named apart: a project may bring the very document that an earlier call named.
+    for document in (b"explicit", *explicit):
         seal.update(sha256(document).digest())
     known = _stores.get(seal.hexdigest())
     if known is None:

@@ -10,10 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from rye import state
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _KEPT = 4_096
+_STATES = 16
 _LINE = 65
 
 
@@ -22,7 +27,7 @@ class Verdicts:
 
     def __init__(self, trust_state: str) -> None:
         """Read what is kept for the state."""
-        self._path = state.user_ai() / "trust" / f"verdicts-{trust_state[:16]}.txt"
+        self._path = state.user_ai() / "trust" / f"verdicts-{trust_state}.txt"
         self._good = _load(str(self._path))
 
     def __contains__(self, file_digest: object) -> bool:
@@ -32,17 +37,34 @@ class Verdicts:
         """Remember a file whose signature was just found good; failing to is no failure."""
         if file_digest in self._good:
             return
+        full = len(self._good) >= _KEPT
+        if full:
+            self._good.clear()
         self._good.add(file_digest)
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            fd = os.open(self._path, flags | (os.O_TRUNC if len(self._good) > _KEPT else 0), 0o600)
-            try:
-                if _own(os.fstat(fd)):
-                    # One short append: whole or not at all beside other writers.
-                    os.write(fd, f"{file_digest}\n".encode())
-            finally:
-                os.close(fd)
+            self._keep(f"{file_digest}\n".encode(), anew=full)
+
+    def _keep(self, line: bytes, *, anew: bool) -> None:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._path.exists():
+            _forget_old(self._path.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(self._path, flags, 0o600)
+        try:
+            if _own(os.fstat(fd)):
+                if anew:
+                    os.ftruncate(fd, 0)
+                # One short append: whole or not at all beside other writers.
+                os.write(fd, line)
+        finally:
+            os.close(fd)
+
+
+def _forget_old(folder: Path) -> None:
+    """Make room for one more state: every decision and every new key document begins one."""
+    kept = sorted(folder.glob("verdicts-*.txt"), key=lambda path: path.lstat().st_mtime_ns, reverse=True)
+    for path in kept[_STATES - 1 :]:
+        path.unlink(missing_ok=True)
 
 
 def _own(info: os.stat_result) -> bool:

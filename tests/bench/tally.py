@@ -69,20 +69,25 @@ def common_pairs(tallies: list[Tally]) -> set[int]:
 
 
 def table(tallies: list[Tally]) -> str:
-    """Return one row an editor; shares are of the pairs that it can express."""
+    """Return one row an editor; the four verdicts are shares of all pairs, so that rows can be compared."""
     common = common_pairs(tallies)
-    sizes = ["bytes written", "bytes read", "IDs off"]
-    rows = _aligned([["editor", "pairs", *VERDICTS, *sizes], *(_row(tally, common) for tally in tallies)])
+    head = ["editor", "pairs", *VERDICTS, "exact of expressible", "bytes written", "bytes read", "IDs off"]
+    rows = _aligned([head, *(_row(tally, common) for tally in tallies)])
     return f"{rows}\n(bytes: of the {len(common)} pairs that all of them made exactly)"
 
 
 def _row(tally: Tally, common: set[int]) -> list[str]:
     if tally.unavailable:
         return [tally.name, tally.unavailable]
-    said = tally.verdicts.total() - tally.verdicts["unexpressible"]
-    shares = [f"{100 * tally.verdicts[verdict] / max(1, said):.2f}%" for verdict in VERDICTS[:3]]
+    total = tally.verdicts.total()
+    shares = [_share(tally.verdicts[verdict], total) for verdict in VERDICTS]
+    of_expressible = _share(tally.verdicts["exact"], total - tally.verdicts["unexpressible"])
     sizes = [f"{size:,}" for size in tally.bytes_over(common).values()]
-    return [tally.name, str(tally.verdicts.total()), *shares, str(tally.verdicts["unexpressible"]), *sizes]
+    return [tally.name, str(total), *shares, of_expressible, *sizes]
+
+
+def _share(count: int, total: int) -> str:
+    return f"{100 * count / max(1, total):.2f}%"
 
 
 def kind_tables(tallies: list[Tally]) -> list[tuple[str, str]]:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rye import signing
+from terminal import typed
+
 RUNTIME = Path(__file__).parents[2] / "runtime"
 GREET = b'''"""Greet."""
 
@@ -47,9 +50,18 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path):
+def lone(tmp_path):
+    """A shell without a terminal, whose user has allowed nothing."""
     (tmp_path / "project/.git").mkdir(parents=True)
     return Shell(tmp_path / "project")
+
+
+@pytest.fixture
+def shell(lone):
+    config = lone.root.parent / "home/.ai/config"
+    config.mkdir(parents=True)
+    (config / "rye.yaml").write_text("signing: {agents: allow}\n")
+    return lone
 
 
 def test_from_no_key_to_a_valid_item(shell):
@@ -159,6 +171,38 @@ def test_keys_are_never_overwritten(shell):
     assert "never overwritten" in err
     assert shell.rye("keys", "show", "--json") == before
     assert json.loads(before[1])["trusted"] is True
+
+
+def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_key_is_named(lone):
+    lone.put(".ai/tools/my/greet.py")
+    # What a project says of itself, and a key in the environment, allow nothing.
+    lone.put(".ai/config/rye.yaml", b"signing: {agents: allow}\n")
+    signing.generate_key_pair(lone.root.parent / "elsewhere")
+    pem = str(lone.root.parent / "elsewhere/private_key.pem")
+    for words, env in (
+        (("sign", "my/greet"), {}),
+        (("sign", "my/greet"), {"RYE_SIGNING_KEY": pem}),
+        (("sign", "--all", "--json"), {"RYE_SIGNING_KEY": pem}),
+        (("keys", "generate"), {}),
+    ):
+        code, out, err = lone.rye(*words, **env)
+        assert (code, out) == (1, ""), words
+        assert "Ask your user" in err
+        assert "signing: {agents: allow}" in err
+    assert (lone.root / ".ai/tools/my/greet.py").read_bytes() == GREET
+    assert not (lone.root.parent / "home/.ai/keys").exists()
+    assert lone.rye("sign", "my/greet", "--key", pem)[0] == 0
+    assert lone.rye("verify", "my/greet")[0] == 1  # nothing asked for; that key does not count here
+    code, _, err = lone.rye("keys", "show")
+    assert (code, "no own key" in err) == (1, True)
+
+
+def test_at_a_terminal_a_person_makes_a_key_and_signs(lone):
+    lone.put(".ai/tools/my/greet.py")
+    for words in (("keys", "generate"), ("sign", "my/greet")):
+        code, shown = typed(*words, cwd=lone.root, env=lone.env)
+        assert code == 0, shown
+    assert lone.rye("verify", "my/greet")[0] == 0
 
 
 def test_names_cannot_steer_the_terminal(shell):

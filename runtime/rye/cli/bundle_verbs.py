@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye.cli.verbs import EXIT_NO, EXIT_OK, EXIT_TRUST, Verb, print_json, print_table
+from rye.cli.verbs import EXIT_OK, EXIT_TRUST, Verb, print_json, print_table
 from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _build_bundle(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("create", "verify", "inspect"), help="what to do")
     parser.add_argument("--folder", metavar="DIR", help="the bundle's .ai folder (default: the system bundle's)")
     parser.add_argument("--id", default="rye", help="the bundle's id (default: rye)")
-    parser.add_argument("--version", default="0.0.0", help="create: the bundle's version")
+    parser.add_argument("--version", default="0.0.0", help="create: the bundle's version (default: 0.0.0)")
     parser.add_argument("--type", default="bundle", help="create: what kind of bundle (default: bundle)")
     parser.add_argument("--description", default="", help="create: one line about it")
     parser.add_argument("--key", metavar="PEM", help="create: the private key to sign with")
@@ -46,6 +46,7 @@ def _run_bundle(args: argparse.Namespace) -> int:
     )
     if not space.folder.is_dir():
         raise UsageError("no_bundle", f"There is no folder {space.folder}.", "Name the bundle's .ai folder with --folder.")
+    spaces.check_id(args.id)
     if args.action == "create":
         return _create(space, args)
     return _inspect(space, args) if args.action == "inspect" else _verify(space, args)
@@ -62,8 +63,11 @@ def _create(space: Space, args: argparse.Namespace) -> int:
     }  # fmt: skip
     raw = bundles.compose(space, facts)
     path = bundles.path_of(space, args.id)
+    signed = signing.sign(raw, signing.form_of("tool", ".yaml"), keyring.signing_key(args.key), timestamp=now)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(signing.sign(raw, signing.form_of("tool", ".yaml"), keyring.signing_key(args.key), timestamp=now))
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    temporary.write_bytes(signed)
+    temporary.replace(path)
     if args.json:
         print_json({"path": str(path), "bundle": facts})
     else:
@@ -107,7 +111,7 @@ def _verify(space: Space, args: argparse.Namespace) -> int:
 
 
 def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
-    from rye import bundles, signing, spaces, trust
+    from rye import bundles, items, signing, spaces, trust
 
     manifest = _load(space, args)
     store = spaces.trust_store(spaces.spaces(os.getcwd()))
@@ -123,9 +127,11 @@ def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
                 raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
                 candidate = spaces.Candidate(item_type, item_id, path.suffix, space.name, path, raw)
                 bundles.check(manifest, candidate)
-                trust.verify(raw, signing.form_of(item_type, path.suffix), store)
-            except RyeError as err:
-                row.update(verdict=err.code, hint=str(err))
+                verified = trust.verify(raw, signing.form_of(item_type, path.suffix), store)
+                spaces.refuse_alien_key(item_id, verified.key.role)
+                items.check_place(verified, item_type, item_id, path.suffix)
+            except (RyeError, UnicodeDecodeError) as err:
+                row.update(verdict=err.code if isinstance(err, TrustError) else "malformed", hint=str(err))
             rows.append(row)
     return rows
 
@@ -138,19 +144,15 @@ def _build_lock(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_lock(args: argparse.Namespace) -> int:
-    from rye import executor, lockfiles, spaces
+    from rye import executor, lockfiles
     from rye.toolkit.workspace import find_root
 
     project = args.project or find_root(os.getcwd())
     tool, chain = executor.chain_of(args.item_id, project)
-    space = spaces.Space("project", Path(project) / ".ai")
-    try:
-        path = lockfiles.write(space, tool.id, tool.version, chain)
-    except OSError as err:
-        print(f"rye: the lockfile cannot be written: {err.strerror}.")
-        return EXIT_NO
+    record = lockfiles.write(project, tool.id, tool.version, chain)
+    path = os.path.join(project, ".ai", lockfiles.name_of(tool.id, tool.version))
     if args.json:
-        print_json({"path": path, **lockfiles.compose(tool.id, tool.version, chain)})
+        print_json({"path": path, **record})
     else:
         print(f"Locked {tool.id} {tool.version}: {path}")
     return EXIT_OK

@@ -10,7 +10,7 @@ from rye.toolkit import config
 
 def at_terminal() -> bool:
     """Tell whether a person can be asked: input and error output are a terminal."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def require_person_or_key(what: str, key: str | None = None) -> None:
@@ -27,15 +27,20 @@ def require_person_or_key(what: str, key: str | None = None) -> None:
         )  # fmt: skip
 
 
-def confirm(question: str) -> bool:
-    """Ask a person; anything but `yes` is no. Without a terminal the answer is no.
+def require_person(what: str) -> None:
+    """Refuse without a terminal, whatever is configured.
 
     Raises:
-        RyeError: `needs_person`, when there is no terminal.
+        RyeError: `needs_person`, with what to ask the user.
     """
     if not at_terminal():
         raise RyeError(
-            "needs_person", "Nothing is ever approved without a terminal.", "Ask your user to run this command in a terminal."
+            "needs_person", f"Only a person at a terminal may {what}.", "Ask your user to run this command in a terminal."
         )
+
+
+def confirm(question: str) -> bool:
+    """Ask a person; anything but `yes` is no. Errors as `require_person`."""
+    require_person("say yes to this")
     print(f"{question} Type yes to go on: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip() == "yes"

@@ -37,7 +37,8 @@ _SIGN_EPILOG = f"""\
 {_TARGETS}
 Read what you sign: whoever trusts your key then runs it. A file is refused if a reader would refuse it (metadata missing,
 category or __item_id__ of another place); one that this key has signed as it stands is left alone.
-The key is --key, else the file that RYE_SIGNING_KEY names, else ${{USER_SPACE:-~}}/.ai/keys/private_key.pem.
+The key is --key, else the file that RYE_SIGNING_KEY names, else ${{USER_SPACE:-~}}/.ai/keys/private_key.pem. Without --key
+only a person at a terminal signs, or whom the user's own configuration allows to (`signing: {{agents: allow}}`).
 --all is every item of the project's own .ai, or of --space.
 
 examples:
@@ -110,7 +111,9 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _sign(args: argparse.Namespace) -> int:
     from rye import api
+    from rye.cli.presence import require_person_or_key
 
+    require_person_or_key("sign items", args.key)
     rows = api.sign_iter(args.targets, project_path=_project(args), key=args.key, everything=args.all, space=args.space)
     done = list(_with_progress(rows, "signed"))
     if args.json:
@@ -125,10 +128,13 @@ def _sign(args: argparse.Namespace) -> int:
 
 def _keys(args: argparse.Namespace) -> int:
     from rye import keyring
+    from rye.cli.presence import require_person_or_key
     from rye.errors import UsageError
 
     if args.action == "show" and args.owner is not None:
         raise UsageError("bad_option", "`rye keys show` takes no --owner.", "Leave it out.")
+    if args.action == "generate":
+        require_person_or_key("make a key that signs for them")
     key = keyring.generate(args.owner or "local") if args.action == "generate" else keyring.show()
     if args.json:
         print_json(key)

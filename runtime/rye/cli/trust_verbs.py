@@ -7,14 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye.cli.presence import confirm, require_person_or_key
-from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table
-from rye.errors import RyeError, UsageError
+from rye.cli.presence import at_terminal, confirm, require_person, require_person_or_key
+from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table, printable
+from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
     import argparse
 
-    from rye.trust import TrustedKey
+    from rye.decisions import Root
+    from rye.trust import TrustedKey, TrustStore, Verified
 
 _EPILOG = """\
   list                 the keys that count here, and those that the project only proposes
@@ -44,62 +45,57 @@ def _run(args: argparse.Namespace) -> int:
     return actions[args.action](args, project)
 
 
-def _keys(project: str) -> list[tuple[TrustedKey, bool]]:
-    """Return the keys known in a project, each with whether it counts."""
+def _store(project: str) -> TrustStore:
+    """Return the keys known in a project, with those that installed bundles bring."""
     from rye import spaces
 
-    store = spaces.trust_store(spaces.spaces(project))
-    return [
-        *((key, key.public.digest not in store.revoked) for key in store.keys),
-        *((key, False) for key in store.proposed),
-    ]
+    return spaces.trust_store([*spaces.spaces(project), *spaces.installed_bundles()])
 
 
-def _row(key: TrustedKey, *, counts: bool, revoked: frozenset[str]) -> dict[str, Any]:
-    state = "revoked" if key.public.digest in revoked else "counts" if counts else "does not count"
+def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
+    """Return what is shown of a key. The words of one that does not count are for a person alone, not for a model."""
+    counts = key in store.keys and key.public.digest not in store.revoked
+    state = "revoked" if key.public.digest in store.revoked else "counts" if counts else "does not count"
+    owner = key.owner if counts or at_terminal() else None
     return {
-        "fingerprint": key.public.fingerprint, "owner": key.owner, "role": key.role, "state": state,
-        "digest": key.public.digest,
+        "fingerprint": key.public.fingerprint, "owner": owner, "role": key.role, "state": state, "digest": key.public.digest,
     }  # fmt: skip
 
 
-def _rows(project: str) -> list[dict[str, Any]]:
-    from rye import decisions
-
-    revoked = decisions.load().revoked_keys
-    rows = [_row(key, counts=counts, revoked=revoked) for key, counts in _keys(project)]
-    known = {row["digest"] for row in rows}
-    nameless = [{"fingerprint": None, "owner": None, "role": None, "state": "revoked", "digest": d} for d in revoked - known]
-    return [*rows, *nameless]
-
-
 def _list(args: argparse.Namespace, project: str) -> int:
-    rows = _rows(project)
+    store = _store(project)
+    rows = [_row(key, store) for key in (*store.keys, *store.proposed)]
+    nameless = store.revoked - {row["digest"] for row in rows}
+    rows += [
+        {"fingerprint": None, "owner": None, "role": None, "state": "revoked", "digest": digest} for digest in sorted(nameless)
+    ]
     if args.json:
         print_json(rows)
     else:
         print_table(rows, ("fingerprint", "owner", "role", "state", "digest"))
+    for problem in store.problems:
+        print(f"rye: {printable(problem)}", file=sys.stderr)
     return EXIT_OK
 
 
 def _show(args: argparse.Namespace, project: str) -> int:
-    from rye.trust import render_key_document
-
-    key = _named(args.key, project)
-    row = next(row for row in _rows(project) if row["digest"] == key.public.digest)
+    store = _store(project)
+    key = _named(args.key, store)
+    row: dict[str, Any] = _row(key, store)
+    row |= {"attestation": key.attestation if row["owner"] is not None else None, "pem": key.public.pem.decode()}
     if args.json:
-        print_json({**row, "attestation": key.attestation, "pem": key.public.pem.decode()})
+        print_json(row)
     else:
         for name, value in row.items():
-            print(f"{name}: {value}")
-        print(render_key_document(key.public, key.owner, key.attestation).decode(), end="")
+            print(f"{name}: {value}" if name == "pem" else f"{name}: {printable('' if value is None else value)}".rstrip())
     return EXIT_OK
 
 
-def _named(name: str | None, project: str) -> TrustedKey:
+def _named(name: str | None, store: TrustStore) -> TrustedKey:
     if name is None:
         raise UsageError("no_key", "No key is named.", "Give a fingerprint or a full digest; `rye trust list` shows them.")
-    found = {key.public: key for key, _ in _keys(project) if name in (key.public.fingerprint, key.public.digest)}
+    known = (*store.keys, *store.proposed)
+    found = {key.public: key for key in reversed(known) if name in (key.public.fingerprint, key.public.digest)}
     if not found:
         raise RyeError("unknown_key", f"No key {name} is known here.", "`rye trust list` shows those that are.")
     if len(found) > 1:
@@ -108,29 +104,50 @@ def _named(name: str | None, project: str) -> TrustedKey:
 
 
 def _add(args: argparse.Namespace, project: str) -> int:  # noqa: ARG001 - one signature for all actions
-    from rye import state, trust
+    from rye import decisions, keyring, state, trust
 
     require_person_or_key("add a key to the trust store")
     if args.key is None:
         raise UsageError("no_document", "No key document is named.", "Write `rye trust add KEY.toml`.")
-    try:
-        data = Path(args.key).read_bytes()
-    except OSError as err:
-        raise UsageError("no_document", f"{args.key}: {err.strerror}.", "Name a key document (KEY.toml).") from None
-    key = trust.parse_key_document(data, "user")
+    key = trust.parse_key_document(keyring.named_documents([args.key])[0], "user")
+    _refuse_revoked(key, decisions.load().revoked_keys)
     _describe(key)
-    if sys.stdin.isatty() and not confirm("Trust this key in every project?"):
-        return EXIT_NO
+    if at_terminal() and not confirm("Trust this key in every project?"):
+        return _refused()
     path = state.user_ai() / "trusted_keys" / f"{key.public.fingerprint}.toml"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _write_document(path, key)
+    print(f"Added: {path}")
+    return EXIT_OK
+
+
+def _write_document(path: Path, key: TrustedKey) -> None:
+    from rye import trust
+
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
-        with path.open("xb") as file:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
             file.write(trust.render_key_document(key.public, key.owner, key.attestation))
+        # Unlike a rename, a link replaces nothing.
+        os.link(temporary, path)
     except FileExistsError:
         if trust.parse_key_document(path.read_bytes(), "user").public != key.public:
             raise RyeError("fingerprint_taken", f"{path} holds another key.", "Remove it first if it is not wanted.") from None
-    print(f"Added: {path}")
-    return EXIT_OK
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _refuse_revoked(key: TrustedKey, revoked: frozenset[str]) -> None:
+    if key.public.digest in revoked:
+        raise TrustError(
+            "revoked_key", f"You revoked the key {key.public.fingerprint} (full digest {key.public.digest}).",
+            "It stays refused whatever is added or approved.",
+        )  # fmt: skip
+
+
+def _refused() -> int:
+    print("Nothing was changed.", file=sys.stderr)
+    return EXIT_NO
 
 
 def _describe(key: TrustedKey) -> None:
@@ -138,72 +155,103 @@ def _describe(key: TrustedKey) -> None:
 
 
 def _approve(args: argparse.Namespace, project: str) -> int:
+    from rye import decisions
+
+    require_person("approve anything")
+    root = decisions.Root.of(project)
     if args.shadow is not None:
-        return _approve_shadow(args.shadow, project)
-    proposed = [key for key, counts in _keys(project) if key.role == "project" and not counts]
+        return _approve_shadow(args.shadow, root)
+    store = _store(project)
+    proposed = [key for key in store.proposed if key.role == "project"]
     if args.key is not None:
         proposed = [key for key in proposed if args.key in (key.public.fingerprint, key.public.digest)]
     if not proposed:
         raise RyeError("nothing_proposed", "This project brings no such key to approve.", "`rye trust list` shows what counts.")
-    approved = [_approve_key(key, project) for key in proposed]
+    approved = [_approve_key(key, root, store.revoked) for key in proposed]
     return EXIT_OK if all(approved) else EXIT_NO
 
 
-def _approve_key(key: TrustedKey, project: str) -> bool:
+def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
     from rye import decisions
 
-    admitted = _admitted(key, project)
+    _refuse_revoked(key, revoked)
+    admitted = _admitted(key, root)
     _describe(key)
-    print(f"For the project {decisions.Root.of(project).path} it would admit:", file=sys.stderr)
+    print(f"For the project {printable(root.path)} it would admit:", file=sys.stderr)
     for row in admitted or [{"item_id": "nothing yet", "effects": ""}]:
         print(f"  {row['item_id']}  {row['effects']}".rstrip(), file=sys.stderr)
     if not confirm("Let it count for this project?"):
-        print("Not approved.", file=sys.stderr)
-        return False
-    ids = frozenset(row["item_id"] for row in admitted)
-    decisions.approve(key.public.digest, decisions.Root.of(project), ids)
-    print(f"Approved {key.public.fingerprint} for {decisions.Root.of(project).path}.")
+        return _refused() == EXIT_OK
+    decisions.approve(key.public.digest, root, frozenset(row["item_id"] for row in admitted))
+    print(f"Approved {key.public.fingerprint} for {printable(root.path)}.")
     return True
 
 
-def _admitted(key: TrustedKey, project: str) -> list[dict[str, str]]:
-    """Return the project's items that the key has signed, with their side effects in the signer's words."""
-    from rye import items, signing, spaces, trust
+def _admitted(key: TrustedKey, root: Root) -> list[dict[str, str]]:
+    """Return the project's items that the key signed and that would be served, with side effects by their own word."""
+    from rye import decisions, signing, spaces, trust
 
-    space = spaces.Space("project", Path(project) / ".ai")
+    space = spaces.Space("project", Path(root.path) / ".ai", decisions.load().shadowed(root))
     store = trust.TrustStore(keys=(key.as_explicit(),))
     rows: list[dict[str, str]] = []
     for item_type in spaces.TYPES:
         for item_id, path in spaces.items_in(space, item_type):
-            raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
-            try:
-                verified = trust.verify(raw or b"", signing.form_of(item_type, path.suffix), store)
-                effects = _effects(items.read_tool(verified, item_id, path.suffix)) if item_type == "tool" else item_type
-            except RyeError:
+            if not spaces.serves(space, item_id):
                 continue
-            rows.append({"item_id": item_id, "effects": effects})
+            try:
+                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
+                verified = trust.verify(raw, signing.form_of(item_type, path.suffix), store)
+                rows.append({"item_id": item_id, "effects": _effects(verified, item_type, item_id, path.suffix)})
+            except (RyeError, UnicodeDecodeError):
+                continue
     return rows
 
 
-def _effects(tool: Any) -> str:  # noqa: ANN401 - items.Tool, imported late
+def _effects(verified: Verified, item_type: str, item_id: str, suffix: str) -> str:
     """Return the docstring's sentence on side effects, printable and short; it is the signer's claim."""
-    line = next((x for x in tool.docstring.splitlines() if x.lower().startswith("side effects:")), "side effects not stated")
+    from rye import items
+
+    items.check_place(verified, item_type, item_id, suffix)
+    if item_type != "tool":
+        return item_type
+    lines = items.read_tool(verified, item_id, suffix).docstring.splitlines()
+    line = next((x.strip() for x in lines if x.strip().lower().startswith("side effects:")), "side effects not stated")
     return "".join(c if c.isprintable() else "?" for c in line)[:160]
 
 
-def _approve_shadow(item_id: str, project: str) -> int:
+def _signer_of(item_id: str, root: Root) -> str:
+    """Say whose signature the file bears that would serve an id, as far as a key that is known here made it."""
+    from rye import signing, spaces, trust
+
+    space = spaces.Space("project", Path(root.path) / ".ai", frozenset({item_id}))
+    known = _store(root.path)
+    store = trust.TrustStore(tuple(key.as_explicit() for key in (*known.keys, *known.proposed)), revoked=known.revoked)
+    for item_type in spaces.TYPES:
+        try:
+            found = spaces.find(item_type, item_id, [space])
+            if found.space == "project":
+                key = trust.verify(found.raw, signing.form_of(item_type, found.suffix), store).key.public
+                return f"signed by {key.fingerprint} (full digest {key.digest})"
+        except RyeError:
+            continue
+    return "not there, or not signed by a key that is known here"
+
+
+def _approve_shadow(item_id: str, root: Root) -> int:
     from rye import decisions, spaces
 
     spaces.check_id(item_id)
     if not item_id.startswith(spaces.RESERVED):
         raise UsageError("not_reserved", f"{item_id} is not reserved; any space may serve it.", "Nothing to approve.")
-    root = decisions.Root.of(project)
-    print(f"{item_id} would be served by {root.path} instead of the system bundle.", file=sys.stderr)
+    print(
+        f"{item_id} would be served by {printable(root.path)} instead of the system bundle; its file there is "
+        f"{_signer_of(item_id, root)}. Its key must count as well.",
+        file=sys.stderr,
+    )
     if not confirm("Let the project replace it?"):
-        print("Not approved.", file=sys.stderr)
-        return EXIT_NO
+        return _refused()
     decisions.approve_shadow(item_id, root)
-    print(f"Approved: {item_id} may come from {root.path}.")
+    print(f"Approved: {item_id} may come from {printable(root.path)}.")
     return EXIT_OK
 
 
@@ -213,8 +261,8 @@ def _revoke(args: argparse.Namespace, project: str) -> int:  # noqa: ARG001 - on
     require_person_or_key("revoke a key")
     if args.key is None or len(args.key) != 64 or set(args.key) - set("0123456789abcdef"):
         raise UsageError("not_a_digest", "revoke takes a full key digest, 64 hex digits.", "`rye trust list` shows them.")
-    if sys.stdin.isatty() and not confirm(f"Refuse everything signed by {args.key}, everywhere?"):
-        return EXIT_NO
+    if at_terminal() and not confirm(f"Refuse everything signed by {args.key}, everywhere?"):
+        return _refused()
     decisions.revoke(args.key)
     print(f"Revoked {args.key}.")
     return EXIT_OK

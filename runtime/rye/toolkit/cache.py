@@ -11,12 +11,13 @@ import hashlib
 import os
 import random
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rye import state
 from rye.errors import WorkspaceError
 from rye.toolkit.output import deadline
+from rye.toolkit.refusals import system_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +95,7 @@ def _make(part: str, dir_fd: int) -> None:
     if part == "cache":
         below = os.open(part, _DIR, dir_fd=dir_fd)
         try:
-            write(below, ".gitignore", b"*\n")
+            _write(below, ".gitignore", b"*\n")
         finally:
             os.close(below)
 
@@ -120,7 +121,18 @@ def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None
 
 
 def write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
-    """Replace a cache file in one step. Not made durable: what is lost here heals."""
+    """Replace a cache file in one step. Not made durable: what is lost here heals.
+
+    Raises:
+        WorkspaceError: `no_space`, `permission_denied` … as the system says; what stood there stands.
+    """
+    try:
+        _write(dir_fd, name, data)
+    except OSError as err:
+        raise system_failure(err, "The line index") from None
+
+
+def _write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
     temporary = f".{name}.{os.urandom(4).hex()}"
     fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=dir_fd)
     try:
@@ -131,9 +143,15 @@ def write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
                     view = view[os.write(fd, view) :]
         finally:
             os.close(fd)
-        os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        try:
+            os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        except IsADirectoryError:
+            # No call makes a folder here: a clone brought it. It goes aside, and pruning spares what is not ours.
+            os.rename(name, f".{name}.{os.urandom(4).hex()}.aside", src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+            os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
     except BaseException:
-        os.unlink(temporary, dir_fd=dir_fd)
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=dir_fd)
         raise
 
 
@@ -144,17 +162,32 @@ def locked(ws: Workspace, *paths: bytes, wait: bool = True) -> Iterator[None]:
     Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
 
     Raises:
-        WorkspaceError: `locked` when others hold one for longer than the call may take, at most 60 s.
+        WorkspaceError: `locked` when others hold one for longer than the call may take, at most 60 s; `cache_unwritable`.
         DeadlineError: the call's time is up.
     """
     wanted = sorted({name_of(path)[:2] for path in paths})
     with ExitStack() as stack:
         base = stack.enter_context(folder(ws, "locks"))
         for name in wanted:
-            fd = os.open(f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=base)
+            fd = _open_lock(base, f"{name}.lock")
             stack.callback(os.close, fd)
             _take(fd, min(_MAX_WAIT, deadline().remaining()) if wait else 0.0)
         yield
+
+
+def _open_lock(dir_fd: int, name: str) -> int:
+    flags = os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        try:
+            return os.open(name, flags | os.O_RDWR, 0o666, dir_fd=dir_fd)
+        except PermissionError:
+            # Another user's lock file; to read it is enough to lock it.
+            return os.open(name, flags & ~os.O_CREAT | os.O_RDONLY, dir_fd=dir_fd)
+    except OSError as err:
+        raise WorkspaceError(
+            "cache_unwritable", f"The lock file .ai/cache/locks/{name} cannot be opened ({err.strerror}).",
+            "Remove the folder .ai/cache/locks; it is made again.",
+        ) from None  # fmt: skip
 
 
 def _take(fd: int, patience: float) -> None:

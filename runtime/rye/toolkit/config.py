@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import stat
+from typing import TYPE_CHECKING, Any
 
 from rye import state
 from rye.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # key: default. None of these may be set by a project: they concern the user's own disk and keys.
 _DEFAULTS: dict[str, int | str | bool] = {
@@ -15,27 +20,52 @@ _DEFAULTS: dict[str, int | str | bool] = {
     "log.events": False,
 }
 
-_loaded: dict[str, tuple[tuple[int, int] | None, dict[str, Any]]] = {}
+_MAX_BYTES = 256 * 1024
+
+_loaded: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
 
 
 def _user_file() -> dict[str, Any]:
     """Return the user's file, read again when it changed."""
     path = state.user_ai() / "config" / "rye.yaml"
     try:
-        info = path.stat()
+        info = os.stat(path)
     except OSError:
         return {}
-    stamp = (info.st_mtime_ns, info.st_size)
+    stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
     known = _loaded.get(str(path))
     if known is None or known[0] != stamp:
-        import yaml
-
-        try:
-            content = yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe loaders both
-        except yaml.YAMLError as err:
-            raise UsageError("bad_config", f"{path} is not valid YAML: {err}.", "Mend or remove the file.") from None
-        known = _loaded[str(path)] = (stamp, content if isinstance(content, dict) else {})
+        known = _loaded[str(path)] = (stamp, _mapping(_read(path), path))
     return known[1]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise _bad(path, "is not a regular file")
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as err:
+        raise _bad(path, f"cannot be read ({err.strerror})") from None
+    if len(data) > _MAX_BYTES:
+        raise _bad(path, f"is larger than {_MAX_BYTES:,} bytes")
+    return data
+
+
+def _mapping(data: bytes, path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        # Not the C loader, whose recursion ends the process on a bottomless file.
+        content = yaml.load(data, yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
+    return content if isinstance(content, dict) else {}
+
+
+def _bad(path: Path, why: str) -> UsageError:
+    return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.")
 
 
 def setting(key: str) -> int | str | bool:

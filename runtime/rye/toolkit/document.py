@@ -143,6 +143,9 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
             if stored.points is not None
             else parse(data, stored.encoding)
         )
+        if text.count != stored.count:
+            # Not ours: a clone can bring an index that names the right content.
+            return _anew(ws, file, data, content_hash, declared, None)
         document = Document(ws, file, text, stored.index, None, known=True, data=data, stored=stored)
         if not trusted and index_store.settled(index_store.stamp_of(file.stat)):
             document.confirm()

@@ -7,11 +7,11 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
-from rye.errors import EditError, WorkspaceError
+from rye.errors import EditError, UsageError, WorkspaceError
 from rye.toolkit import cache, edits, index_store, journal, line_edits, lines
 from rye.toolkit import document as documents
 from rye.toolkit.encoding import UTF8, Encoding, detect
-from rye.toolkit.landing import Landed, land
+from rye.toolkit.landing import Landed, index_lost, land
 from rye.toolkit.output import MAX_LINE_CHARS, MAX_OUTPUT_BYTES, envelope, ok
 from rye.toolkit.text import parse, split
 from rye.toolkit.workspace import Workspace
@@ -44,6 +44,8 @@ def edit_lines(
         with documents.held_for_edit(ws, file_path, encoding) as document:
             if version is not None and document.known and version != document.index.version:
                 raise _wrong_version(document, version)
+            if not changes and final_newline == "keep" and convert_newlines is None:
+                raise UsageError("no_changes", "changes is empty, and no newline option is given.", "Give at least one change.")
             splices = line_edits.splices_for(document, changes, newline=newline, on_stale=on_stale)
             assembled = edits.assemble(document.text, splices, final_newline)
             if convert_newlines is not None:
@@ -65,9 +67,12 @@ def _edited(landed: Landed, applied: int, file_path: str, *, dry_run: bool) -> d
     diff, cut = fit(landed.diff, _DIFF_BYTES)
     shown: list[str] = []
     rows: list[dict[str, Any]] = []
-    if not dry_run:
-        shown, rows, more = _regions(landed)
-        cut = cut or more
+    if not dry_run and landed.indexed:
+        try:
+            shown, rows, more = _regions(landed)
+            cut = cut or more
+        except (OSError, WorkspaceError) as err:
+            landed.warnings.append(index_lost(err))
     output = [*diff]
     if shown:
         output += ["", "Lines now:", *shown]
@@ -151,7 +156,7 @@ def _write(ws: Workspace, place: Place, data: bytes, code: Encoding, expected: s
         raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)
     entry = whole_entry(ws, _WRITE, place, old, data)
     warnings = journal.land(ws, place, data, entry)
-    index_whole(ws, place, data, code.name)
+    warnings += index_whole(ws, place, data, code.name)
     diff, cut = fit(_described(place, old, data, code.name), MAX_OUTPUT_BYTES)
     if cut:
         diff.append(envelope(len(diff), len(diff) + 1, "diff lines", f'read(file_path="{place.shown}")', omitted=1))
@@ -172,17 +177,22 @@ def whole_entry(ws: Workspace, tool: str, place: Place, old: bytes | None, data:
     """Return the entry for a change of a whole file: all lines out, all lines in, with the IDs that the old ones have."""
     kept = None if old is None else index_store.load(ws, place.path, dense=False)
     removed = split(old or b"", UTF8)
-    ids = {} if kept is None else {at: mark.id for at, mark in kept.index.marks.items()}
-    recorded = journal.Recorded(0, removed, split(data or b"", UTF8), [ids.get(at) for at in range(len(removed))])
     before, after = (None if content is None else sha256(content).hexdigest() for content in (old, data))
+    # The index of another content would name other lines.
+    ids = {at: mark.id for at, mark in kept.index.marks.items()} if kept and kept.index.content_hash == before else {}
+    recorded = journal.Recorded(0, removed, split(data or b"", UTF8), [ids.get(at) for at in range(len(removed))])
     return replace(journal.new_entry(tool, place.shown, before, after, "utf-8", [recorded]), whole=True)
 
 
-def index_whole(ws: Workspace, place: Place, data: bytes, encoding: str, ids: Sequence[str | None] = ()) -> None:
-    """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `ids` that come back."""
+def index_whole(ws: Workspace, place: Place, data: bytes, encoding: str, ids: Sequence[str | None] = ()) -> list[str]:
+    """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `ids` that come back.
+
+    Returns:
+        Warnings for the caller's result: the change itself has landed, whatever becomes of the index.
+    """
     code = _as_text(data, encoding)
     if code is None:
-        return
+        return []
     text, width, digests = documents.scan(data, code)
     index = lines.fresh(index_store.next_epoch(ws, place.path), sha256(data).hexdigest(), digests, width)
     if len(ids) == text.count:
@@ -191,8 +201,12 @@ def index_whole(ws: Workspace, place: Place, data: bytes, encoding: str, ids: Se
             if name is not None:
                 index.marks[at] = lines.Mark(name, lines.loose_digest(keys[at]))
     documents.fit(index, text)
-    info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
-    index_store.save(ws, place.path, index, code, info, text.points)
+    try:
+        info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
+        index_store.save(ws, place.path, index, code, info, text.points)
+    except (OSError, WorkspaceError) as err:
+        return [index_lost(err)]
+    return []
 
 
 def _as_text(data: bytes, encoding: str) -> Encoding | None:

@@ -85,11 +85,9 @@ def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep"
     tail = text.lines(count - 1, count)
     open_end = bool(tail) and not code.terminator(tail[0])
     if out and out[-1].start == count and open_end and out[-1].lines:
-        glued = _closed(text, tail[0])
-        if len(out) > 1 and out[-2].stop == count:
-            out[-2:] = [Splice(out[-2].start, count, [*out[-2].lines, *out[-1].lines])]
-        else:
-            out[-1] = Splice(count - 1, count, [glued, *out[-1].lines])
+        # A splice of its own, or the old last line might be taken for a twin among those put behind it.
+        if not (len(out) > 1 and out[-2].stop == count):
+            out.insert(-1, Splice(count - 1, count, [_closed(text, tail[0])]))
     return _end(text, out, final, open_end=open_end)
 
 
@@ -149,11 +147,23 @@ def refine(text: Text, splices: Sequence[Splice], key: Callable[[bytes], bytes] 
         old = text.lines(splice.start, splice.stop)
         a, b = (old, splice.lines) if key is None else ([key(x) for x in old], [key(x) for x in splice.lines])
         at = made = 0
-        for i, j, length in [*align(a, b), (len(a), len(b), 0)]:
+        for i, j, length in [*_same(a, b, text.encoding), (len(a), len(b), 0)]:
             if i > at or j > made:
                 out.append(Splice(splice.start + at, splice.start + i, splice.lines[made:j]))
             at, made = i + length, j + length
     return out
+
+
+def _same(old: Sequence[bytes], new: Sequence[bytes], code: Encoding) -> list[tuple[int, int, int]]:
+    """Return the unchanged blocks. Where only terminators change, each line is itself, however many twins it has."""
+    if len(old) != len(new) or any(code.body(a) != code.body(b) for a, b in zip(old, new, strict=True)):
+        return align(old, new)
+    blocks: list[tuple[int, int, int]] = []
+    for at, (a, b) in enumerate(zip(old, new, strict=True)):
+        if a == b:
+            start = blocks.pop()[0] if blocks and sum(blocks[-1][1:]) == at else at
+            blocks.append((start, start, at + 1 - start))
+    return blocks
 
 
 def render(data: bytes, text: Text, splices: Sequence[Splice]) -> bytes:
@@ -169,15 +179,16 @@ def render(data: bytes, text: Text, splices: Sequence[Splice]) -> bytes:
 
 
 def converted(text: Text, splices: Sequence[Splice], to: Literal["lf", "crlf"]) -> list[Splice]:
-    """Return one splice over the whole text that also gives every terminated line the terminator `to`."""
+    """Return splices over the whole text that also give every terminated line the terminator `to`."""
     code = text.encoding
     ending = code.newline if to == "lf" else code.crlf
-    lines: list[bytes] = []
+    out: list[Splice] = []
     at = 0
     for splice in [*splices, Splice(text.count, text.count, [])]:
-        lines += [*text.lines(at, splice.start), *splice.lines]
+        for start, stop, lines in (Splice(at, splice.start, text.lines(at, splice.start)), splice):
+            out.append(Splice(start, stop, [code.body(x) + ending if code.terminator(x) else x for x in lines]))
         at = splice.stop
-    return [Splice(0, text.count, [code.body(x) + ending if code.terminator(x) else x for x in lines])]
+    return out
 
 
 def reversed_splices(splices: Sequence[tuple[int, int, Sequence[bytes]]]) -> list[Splice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rye.errors import EditError, UsageError, WorkspaceError
 
@@ -15,6 +15,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le", b"\n\0"),
     (codecs.BOM_UTF16_BE, "utf-16-be", b"\0\n"),
 )
+_BOMS_BY_NAME = [(name, bom, newline) for bom, name, newline in _BOMS]
 _WIDE = {name for _, name, newline in _BOMS if len(newline) > 1}
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "PNG image"), (b"\xff\xd8\xff", "JPEG image"), (b"GIF8", "GIF image"), (b"%PDF-", "PDF document"),
@@ -138,6 +139,24 @@ def _declared(name: str) -> Encoding:
     )  # fmt: skip
 
 
+def restored(name: str, bom: bytes, newline: bytes, *, certain: bool) -> Encoding:
+    """Return an encoding from its parts as they were kept.
+
+    Raises:
+        ValueError: `detect` makes no such encoding.
+    """
+    if bom:
+        code = next((Encoding(*kept) for kept in _BOMS_BY_NAME if kept == (name, bom, newline)), None)
+    else:
+        try:
+            code = _declared(name)
+        except UsageError:
+            code = None
+    if code is None or code.newline != newline:
+        raise ValueError(name)
+    return replace(code, certain=certain)
+
+
 def _decodes(data: bytes, name: str) -> bool:
     decoder = codecs.getincrementaldecoder(name)()
     try:
@@ -163,7 +182,7 @@ def _detected(data: bytes) -> Encoding | None:
     rivals = [m for m in matches if m.chaos <= best.chaos and m.coherence >= best.coherence - 0.1]
     if any(str(m) != text for m in rivals) or not _decodes(data, best.encoding):
         return None
-    return Encoding(best.encoding) if "\n".encode(best.encoding) == b"\n" else None
+    return _declared(best.encoding)
 
 
 def _kind(data: bytes) -> str | None:

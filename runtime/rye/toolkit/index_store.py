@@ -1,7 +1,7 @@
 """Where a file's line index is kept between calls.
 
 `<cache>/tools/read/line_index/<name>.json` holds the fields of the RYE line cache (`file_path`, `content_hash`,
-`last_modified`, `lines: [{id, line_num, content_hash}]`) and what persistent IDs need besides. For a file of more than
+`last_modified`, `lines: [{id, line_num, content_hash}]`), what persistent IDs need besides, and a check sum of it all. For a file of more than
 `ALL_IDS_MAX` lines, `lines` lists only those that were shown (with 8 bytes of their digests), and
 `<name>.<crc>.lines` beside it holds the checkpoints and all digests in binary.
 
@@ -23,22 +23,23 @@ from typing import TYPE_CHECKING, Any
 
 from rye import state
 from rye.toolkit import cache, names
-from rye.toolkit.encoding import Encoding
-from rye.toolkit.lines import ALL_IDS_MAX, Fate, Index, Mark
+from rye.toolkit.encoding import restored
+from rye.toolkit.lines import ALL_IDS_MAX, EPOCHS, Fate, Index, Mark
 from rye.toolkit.runs import Runs
 from rye.toolkit.text import Checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rye.toolkit.encoding import Encoding
     from rye.toolkit.workspace import Workspace
 
 FOLDER = ("tools", "read", "line_index")
 UNUSED_DAYS = 30
-_FORMAT = 1
+_FORMAT = 2
 _MAGIC = b"RYELINES"
-# magic, format, digest width, lines, checkpoints
-_HEAD = struct.Struct("<8sHHQQ")
+# magic, format, digest width, lines, checkpoints, their CRC-32
+_HEAD = struct.Struct("<8sHHQQI")
 _DAY = 86_400
 # A state of the file is trusted by its times only when they are older than the clock's grain.
 _SETTLED_NS = 50_000_000
@@ -83,21 +84,12 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
         if raw is None:
             return None
         try:
-            record = json.loads(raw)
+            record = _opened(raw)
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
             _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
             return _stored(fd, record, path, dense=dense)
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            IndexError,
-            struct.error,
-            OverflowError,
-            RecursionError,
-        ):
+        except (ValueError, LookupError, TypeError, AttributeError, struct.error, OverflowError, RecursionError):
             return None
 
 
@@ -126,23 +118,23 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
     loose = bytes.fromhex(record["loose"])
     near, shown = _expand(record["near"]), _expand(record["shown"])
     marks = {
-        row["line_num"] - 1: Mark(_word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at])
+        _whole(row["line_num"]) - 1: Mark(_word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at])
         for at, row in enumerate(rows)
     }
-    dead = {_word(name): Fate(*fate) if fate else None for name, fate in record["dead"].items()}
+    dead = {_word(name): _fate(*fate) if fate else None for name, fate in record["dead"].items()}
     alive = {mark.id for mark in marks.values()}
     ages = Runs((_whole(a), _whole(b)) for a, b in record["ages"])
     whole = len(alive) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
     if not whole or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
         return None
+    if not 0 < _whole(record["epoch"]) < EPOCHS:
+        return None
     index = Index(
-        _whole(record["epoch"]), record["content_hash"].removeprefix("sha256:"), digests, width, marks, ages,
+        record["epoch"], record["content_hash"].removeprefix("sha256:"), digests, width, marks, ages,
         _whole(record["revision"]), _whole(record["counter"]), [(_whole(a), _word(b)) for a, b in record["versions"]], dead,
     )  # fmt: skip
     name, bom, newline, certain = record["encoding"]
-    encoding = Encoding(_word(name), bytes.fromhex(bom), bytes.fromhex(newline), bool(certain))
-    if not encoding.newline or "\n".encode(encoding.name) != encoding.newline:
-        return None
+    encoding = restored(_word(name), bytes.fromhex(bom), bytes.fromhex(newline), certain=bool(certain))
     stamp = record["stamp"]
     return Stored(index, encoding, (stamp[0], stamp[1], stamp[2], stamp[3], stamp[4]) if stamp else None, points, total)
 
@@ -154,15 +146,22 @@ def _whole(value: object) -> int:
 
 
 def _word(value: object) -> str:
-    if not isinstance(value, str) or not value.replace("-", "").replace("_", "").isalnum() or len(value) > 64:
+    plain = isinstance(value, str) and value.isascii() and len(value) <= 64
+    if not plain or not value.replace("-", "").replace("_", "").isalnum():  # type: ignore[attr-defined]
         raise ValueError(value)
-    return value
+    return value  # type: ignore[return-value]
+
+
+def _fate(how: object, line: object, after: object, before: object, revision: object) -> Fate:
+    after, before = (None if name is None else _word(name) for name in (after, before))
+    return Fate(_word(how), _whole(line), after, before, _whole(revision))
 
 
 def _expand(runs: list[tuple[int, int]]) -> list[int]:
-    if sum(length for length, _ in runs) > 10_000_000:
+    """Return the values of runs, each a revision or -1."""
+    if sum(_whole(length) for length, _ in runs) > 10_000_000:
         raise ValueError(runs)
-    return [value for length, value in runs for _ in range(length)]
+    return [_whole(value + 1) - 1 for length, value in runs for _ in range(length)]
 
 
 def _collapse(values: Iterable[int]) -> list[tuple[int, int]]:
@@ -175,7 +174,7 @@ def _load_dense(fd: int, name: str, total: int, *, dense: bool) -> tuple[Checkpo
     except OSError:
         return None
     try:
-        magic, version, width, lines, points = _HEAD.unpack(os.pread(binary, _HEAD.size, 0))
+        magic, version, width, lines, points, check = _HEAD.unpack(os.pread(binary, _HEAD.size, 0))
         size = os.fstat(binary).st_size
         if (magic, version, width, lines) != (
             _MAGIC,
@@ -185,6 +184,8 @@ def _load_dense(fd: int, name: str, total: int, *, dense: bool) -> tuple[Checkpo
         ) or size != _HEAD.size + 16 * points + 8 * lines:
             return None
         table = array("Q", os.pread(binary, 16 * points, _HEAD.size))
+        if zlib.crc32(table) != check:
+            return None
         digests = os.pread(binary, 8 * lines, _HEAD.size + 16 * points) if dense else b""
     finally:
         os.close(binary)
@@ -233,13 +234,29 @@ def _dump(record: dict[str, Any], index: Index) -> bytes:
         f'{{"id":"{mark.id}","line_num":{at + 1},"content_hash":"sha256:{index.digest(at).hex()}"}}'
         for at, mark in index.marks.items()
     )
-    return f'{head},"lines":[{",".join(rows)}]}}'.encode("ascii")
+    body = f'{head},"lines":[{",".join(rows)}]}}'.encode("ascii")[1:]
+    return _check_of(body) + body
+
+
+def _check_of(body: bytes | memoryview) -> bytes:
+    return b'{"check":"%08x",' % zlib.crc32(body)
+
+
+def _opened(raw: bytes) -> dict[str, Any]:
+    """Return the record, if its check sum says that it is as it was written."""
+    size = len(_check_of(b""))
+    if raw[:size] != _check_of(memoryview(raw)[size:]):
+        raise ValueError(raw[:size])
+    record = json.loads(raw)
+    if not isinstance(record, dict):
+        raise TypeError(record)
+    return record
 
 
 def _save_dense(fd: int, name: str, index: Index, points: Checkpoints) -> str:
     table = points.lines.tobytes() + points.offsets.tobytes()
     crc = f"{zlib.crc32(index.digests, zlib.crc32(table)):08x}"
-    head = _HEAD.pack(_MAGIC, _FORMAT, 8, index.count, len(points.lines))
+    head = _HEAD.pack(_MAGIC, _FORMAT, 8, index.count, len(points.lines), zlib.crc32(table))
     cache.write(fd, f"{name}.{crc}.lines", (head, table, index.digests))
     return crc
 
@@ -251,8 +268,8 @@ def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
         raw = cache.read(fd, f"{name}.json")
         if raw is None:
             return
-        record = json.loads(raw)
-        del record["lines"]
+        record = _opened(raw)
+        del record["lines"], record["check"]
         if not index.digests and stored.count:
             binary = _load_dense(fd, f"{name}.{record['dense']}.lines", stored.count, dense=True)
             if binary is None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rye import state
 from rye.errors import EditError, WorkspaceError
 from rye.toolkit import cache, config
-from rye.toolkit.replace import digest_of, is_temporary, remove, replace, temporary_name
+from rye.toolkit.replace import digest_of, is_temporary, remove, replace, sweep, temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,13 +102,16 @@ def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[
             remove(place, entry.before or "", temporary)
         else:
             replace(place, data, entry.before, temporary)
-    except BaseException:
-        if pending is not None:
-            pending.unlink(missing_ok=True)
+    except BaseException as err:
+        if pending is not None and getattr(err, "code", None) != "unsettled":
+            with contextlib.suppress(OSError):
+                pending.unlink(missing_ok=True)
         raise
     if pending is not None:
-        _finish(pending)
-        _trim(pending.parent.parent)
+        # The change has landed; an entry that stays pending is finished by the next change or undo.
+        with contextlib.suppress(OSError):
+            _finish(pending)
+            _trim(pending.parent.parent)
     return warnings
 
 
@@ -118,6 +121,7 @@ def _folder(ws: Workspace) -> Path:
 
 def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
     """Write the entry as pending; None where it cannot or should not be kept."""
+    path = None
     try:
         folder = _folder(ws) / "pending"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,6 +133,9 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
     except OSError:
+        if path is not None:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
         return None
     return path
 
@@ -166,7 +173,7 @@ def _unpack(data: bytes) -> Entry:
 def _load(path: Path) -> Entry | None:
     try:
         return _unpack(path.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error):
         return None
 
 
@@ -256,8 +263,8 @@ def _settle(ws: Workspace, path: Path, entry: Entry) -> None:
             path.unlink(missing_ok=True)
             return
         landed = _landed(ws, entry, temporary)
-        with ws.place(entry.path) as place, contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=place.dir_fd)
+        with ws.place(entry.path) as place:
+            sweep(place, temporary, entry.before, entry.after, landed=landed)
         if landed:
             _finish(path)
         else:

@@ -7,7 +7,7 @@ from array import array
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rye.errors import EditError
+from rye.errors import EditError, WorkspaceError
 from rye.toolkit import carry, index_store, journal, lines
 from rye.toolkit import document as documents
 from rye.toolkit.edits import Splice, refine, render, unified_diff
@@ -27,13 +27,17 @@ _IDS_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What an edit did: the document as it is now, the refined splices (old numbering), the diff, the journal entry."""
+    """What an edit did: the document as it is now, the refined splices (old numbering), the diff, the journal entry.
+
+    `indexed` is False where the new index could not be kept: the next read works it out.
+    """
 
     document: Document
     splices: list[Splice]
     diff: list[str]
     entry: str | None
     warnings: list[str]
+    indexed: bool = True
 
     def regions(self, context: int = 2) -> list[tuple[int, int]]:
         """Return the changed ranges [start, stop) in the new text, with `context` lines around, joined where they meet."""
@@ -91,9 +95,18 @@ def land(
     entry = replace(entry, undoes=undoes)
     with document.ws.place(document.path) as place:
         warnings = journal.land(document.ws, place, new, entry)
-        info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
-    index_store.save(document.ws, document.file.path, index, text.encoding, info, after.points)
+        try:
+            info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
+            index_store.save(document.ws, document.file.path, index, text.encoding, info, after.points)
+        except (OSError, WorkspaceError) as err:
+            # The change has landed and is recorded: that is what the caller must hear.
+            return Landed(outcome, exact, diff, entry.id, [*warnings, index_lost(err)], indexed=False)
     return Landed(replace(outcome, landed=info), exact, diff, entry.id, warnings)
+
+
+def index_lost(err: Exception) -> str:
+    """Return the warning of a change that landed, but whose line IDs could not be kept."""
+    return f"The change is made, but its line IDs could not be kept ({err}). Read the file again before the next edit."
 
 
 def _whole(index: Index) -> Index:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 ALL_IDS_MAX = 2_000
 """Files of up to so many lines have an ID for every line; in larger ones a line gets its ID when it is first shown."""
 
+EPOCHS = 16**7
+"""Epochs count from 1 to below this."""
+
 FATES_KEPT = 1_000
 VERSIONS_KEPT = 20
 _SPACE = b" \t\r\x0b\x0c"

@@ -44,13 +44,14 @@ class Deadline:
 
     The toolkit calls `check` at every open and wraps every commit in `commit`. The executor calls `expire` when it
     gives up waiting: from then on no commit can begin, and one under way is waited for, so that what the caller is
-    told is true.
+    told is true. `commits` counts those that were completed.
     """
 
     def __init__(self, seconds: float) -> None:
         """Start the clock: the call may take `seconds` from now."""
         self.seconds = seconds
         self._end = time.monotonic() + seconds
+        self.commits = 0
         self._expired = False
         self._lock = threading.RLock()
 
@@ -69,6 +70,7 @@ class Deadline:
         with self._lock:
             self.check()
             yield
+            self.commits += 1
 
     def expire(self) -> None:
         """End the call's time now, after any commit that already began."""

@@ -8,6 +8,7 @@ A crash at any point leaves the old content or the new one, and at most a tempor
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import hashlib
@@ -52,25 +53,30 @@ def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, m
         place: where the file stands or will stand.
         data: the whole new content.
         expected: SHA-256 of the content that this replaces; None when no file may stand there.
-        temporary: a name from `temporary_name`; nothing by this name remains, whatever happens short of a crash.
+        temporary: a name from `temporary_name`; nothing by this name remains, short of a crash and of `unsettled`.
         mode: permission bits of a new file (default 0666 less the umask); an existing file keeps its own.
 
     Raises:
         WorkspaceError: `conflict` when something else stands there now; `no_space`, `read_only` … from the system. The
-            old content is in place.
+            old content is in place. Only after `unsettled` the new one may be, and the displaced one under `temporary`.
         DeadlineError: the call's time is up; nothing was changed.
     """
     with deadline().commit():
+        settled = True
         try:
             ours = _stage(place, data, temporary, mode)
             if expected is None:
-                _put_new(place, temporary)
+                _put_new(place, temporary, ours)
             else:
                 _exchange_checked(place, temporary, expected, ours)
         except OSError as err:
             raise system_failure(err, place.shown) from None
+        except WorkspaceError as err:
+            settled = err.code != "unsettled"
+            raise
         finally:
-            _discard(place.dir_fd, temporary)
+            if settled:
+                _discard(place.dir_fd, temporary)
 
 
 def remove(place: Place, expected: str, temporary: bytes) -> None:
@@ -78,13 +84,47 @@ def remove(place: Place, expected: str, temporary: bytes) -> None:
     with deadline().commit():
         try:
             _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
-            if _digest_at(place.dir_fd, temporary) != expected:
-                _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
-                raise conflict(place)
-            _sync_directory(place.dir_fd)
+        except FileNotFoundError:
+            raise conflict(place) from None
         except OSError as err:
             raise system_failure(err, place.shown) from None
+        try:
+            same = _digest_at(place.dir_fd, temporary) == expected
+            if same:
+                _sync_directory(place.dir_fd)
+        except OSError as err:
+            _return(place, temporary)
+            raise system_failure(err, place.shown) from None
+        if not same:
+            _return(place, temporary)
+            raise conflict(place)
         _discard(place.dir_fd, temporary)
+
+
+def sweep(place: Place, temporary: bytes, before: str | None, after: str | None, *, landed: bool) -> None:
+    """Remove the temporary file of a change that a crash ended; what it displaced of others is kept as `.rye-conflict`."""
+    with contextlib.suppress(FileNotFoundError):
+        if landed and _digest_at(place.dir_fd, temporary) not in (None, before, after):
+            _keep(place, temporary)
+        else:
+            os.unlink(temporary, dir_fd=place.dir_fd)
+
+
+def _return(place: Place, temporary: bytes) -> None:
+    """Give a file that was moved aside its name back; under another visible name where that is taken now."""
+    try:
+        try:
+            _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+        except FileExistsError:
+            _keep(place, temporary)
+    except OSError as err:
+        raise _unsettled(place, temporary, err) from None
+
+
+def _keep(place: Place, temporary: bytes) -> None:
+    """Keep what lies under the temporary name, and is not ours to delete, under a name that people see."""
+    kept = place.name[:200] + b"." + os.urandom(4).hex().encode() + b".rye-conflict"
+    _rename(place.dir_fd, temporary, kept, _NOREPLACE)
 
 
 def _stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> int:
@@ -116,6 +156,9 @@ def _copy_metadata(place: Place, fd: int, old: os.stat_result) -> None:
         except OSError:
             # A set-id bit must not pass to another owner.
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
+            # The group alone may be ours to give, so that a shared file stays shared.
+            with contextlib.suppress(OSError):
+                os.fchown(fd, -1, old.st_gid)
     if hasattr(os, "listxattr"):
         _copy_attributes(place, fd)
     os.fchmod(fd, mode)
@@ -128,22 +171,29 @@ def _copy_attributes(place: Place, fd: int) -> None:
         return
     try:
         for attribute in os.listxattr(source):
-            os.setxattr(fd, attribute, os.getxattr(source, attribute))
+            # One that may not be set (security labels) must not cost the others.
+            with contextlib.suppress(OSError):
+                os.setxattr(fd, attribute, os.getxattr(source, attribute))
     except OSError:
         return
     finally:
         os.close(source)
 
 
-def _put_new(place: Place, temporary: bytes) -> None:
+def _put_new(place: Place, temporary: bytes, ours: int) -> None:
     try:
         _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
     except FileExistsError:
         raise conflict(place) from None
     try:
         _sync_directory(place.dir_fd)
-    except OSError:
-        os.unlink(place.name, dir_fd=place.dir_fd)
+    except OSError as err:
+        try:
+            _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
+            if _inode_at(place.dir_fd, temporary) != ours:
+                _return(place, temporary)
+        except OSError:
+            raise _unsettled(place, temporary, err) from None
         raise
 
 
@@ -161,31 +211,39 @@ def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int) 
         same = _digest_at(place.dir_fd, temporary) == expected
         if same:
             _sync_directory(place.dir_fd)
-    except OSError:
-        _put_back(place, temporary, ours)
+    except OSError as err:
+        _put_back(place, temporary, ours, err)
         raise
     if not same:
-        _put_back(place, temporary, ours)
+        _put_back(place, temporary, ours, None)
         raise conflict(place)
 
 
-def _put_back(place: Place, temporary: bytes, ours: int) -> None:
+def _put_back(place: Place, temporary: bytes, ours: int, why: OSError | None) -> None:
     """Exchange again; what then lies under the temporary name must be our own file, or it is kept under a visible name."""
     try:
-        _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
-    except FileNotFoundError:
-        _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
-        return
-    if os.stat(temporary, dir_fd=place.dir_fd, follow_symlinks=False).st_ino != ours:
-        kept = place.name[:200] + b"." + os.urandom(4).hex().encode() + b".rye-conflict"
-        _rename(place.dir_fd, temporary, kept, _NOREPLACE)
+        while True:
+            try:
+                _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
+                break
+            except FileNotFoundError:
+                # Deleted meanwhile; if it comes back right then, it is exchanged after all.
+                with contextlib.suppress(FileExistsError):
+                    _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+                    return
+        if _inode_at(place.dir_fd, temporary) != ours:
+            _keep(place, temporary)
+    except OSError as err:
+        raise _unsettled(place, temporary, why or err) from None
 
 
 def _check_then_rename(place: Place, temporary: bytes, expected: str) -> None:
     if _digest_at(place.dir_fd, place.name) != expected:
         raise conflict(place)
     os.rename(temporary, place.name, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
-    _sync_directory(place.dir_fd)
+    # The old content is gone: whether the new one is durable changes nothing about what stands there.
+    with contextlib.suppress(OSError):
+        _sync_directory(place.dir_fd)
 
 
 def _rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
@@ -200,15 +258,26 @@ def _rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
     elif flags == _EXCHANGE:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
-    os.unlink(source, dir_fd=dir_fd)
+    try:
+        os.unlink(source, dir_fd=dir_fd)
+    except OSError:
+        os.unlink(target, dir_fd=dir_fd)
+        raise
+
+
+def _inode_at(dir_fd: int, name: bytes) -> int:
+    return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_ino
 
 
 def _digest_at(dir_fd: int, name: bytes) -> str | None:
     """Return the digest of the regular file under `name`; None when something else is there."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
-    except FileNotFoundError:
-        return None
+    except OSError as err:
+        # Gone, a symbolic link, a socket: no regular file.
+        if err.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            return None
+        raise
     try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE_BYTES:
@@ -226,6 +295,10 @@ def _sync_directory(dir_fd: int) -> None:
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         os.fsync(fd)
+    except OSError as err:
+        # Some file systems have no fsync for directories.
+        if err.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
     finally:
         os.close(fd)
 
@@ -243,4 +316,13 @@ def conflict(place: Place) -> WorkspaceError:
     return WorkspaceError(
         "conflict", f"{place.shown} was changed by another program while this call ran. Nothing was written.",
         f'Call read(file_path="{place.shown}") and edit what stands there now.',
+    )  # fmt: skip
+
+
+def _unsettled(place: Place, temporary: bytes, err: OSError) -> WorkspaceError:
+    """Return the failure of a change that could not be taken back either; the next change or undo settles it."""
+    return WorkspaceError(
+        "unsettled", f"{place.shown}: {os.strerror(err.errno or 0)}, while the file was being exchanged. It holds its old or "
+        f"its new content; the other one lies beside it as {temporary.decode()}.",
+        f'Call read(file_path="{place.shown}") to see which; check the disk before the next change.',
     )  # fmt: skip

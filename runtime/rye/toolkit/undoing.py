@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rye.toolkit.document import Document
     from rye.toolkit.journal import Entry, Recorded
+    from rye.toolkit.text import Text
 
 _UNDO = "rye/file-system/undo"
 
@@ -151,13 +152,27 @@ def _spots(document: Document, entry: Entry) -> list[edits.Splice]:
     if sha256(document.data or b"").hexdigest() == entry.after:
         return edits.reversed_splices([(s.start, len(s.added), s.removed) for s in entry.splices])
     positions = document.index.positions()
-    out = []
+    out: list[edits.Splice] = []
     for splice in entry.splices:
         start = _spot(document, positions, splice)
-        if start is None:
+        if start is None or (out and start < out[-1].stop):
             raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them")
         out.append(edits.Splice(start, start + len(splice.added), list(splice.removed)))
+    if not _apart(document.text, out):
+        raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
     return out
+
+
+def _apart(text: Text, splices: Sequence[edits.Splice]) -> bool:
+    """Tell whether every line would keep the next one apart: only a last line can be without a terminator."""
+    behind, at = 0, text.count
+    for splice in [*reversed(splices), edits.Splice(0, 0, [])]:
+        for lines in (text.lines(max(splice.stop, at - 1), at), splice.lines):
+            if lines and behind and not text.encoding.terminator(lines[-1]):
+                return False
+            behind += len(lines)
+        at = splice.start
+    return True
 
 
 def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> int | None:
@@ -199,7 +214,7 @@ def _restore(ws: Workspace, entry: Entry, *, dry_run: bool) -> dict[str, Any]:
         back = replace(whole_entry(ws, _UNDO, place, now, data), undoes=entry.id)
         warnings = [] if dry_run else journal.land(ws, place, data, back)
         if data is not None and not dry_run:
-            index_whole(ws, place, data, entry.encoding, splice.removed_ids)
+            warnings += index_whole(ws, place, data, entry.encoding, splice.removed_ids)
     header = [f"--- a/{entry.path}" if now is not None else "--- /dev/null"]
     header.append(f"+++ b/{entry.path}" if data is not None else "+++ /dev/null")
     return _result(entry, [*header, *_diff(back)], None if dry_run else back.id, warnings, dry_run=dry_run)

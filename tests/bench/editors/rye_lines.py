@@ -38,7 +38,8 @@ class RyeLines:
         encoding = declared_encoding(pair.before, before.codec, draft)
         cost: dict[str, Any] = {"sayable": sayable(before, after, draft)}
         if not draft or before.mark != after.mark:
-            return Attempt(False, "no line and no end of file differs in the view", **cost)
+            # Not sent: no line carries the mark, and the rest alone would be another change.
+            return Attempt(False, "not sent: only a byte order mark differs, or one goes", **cost)
         try:
             plain = self._pages(path, encoding, line_ids="none")
             cost["read_plain"] = sum(map(text_bytes, plain))

@@ -1,0 +1,311 @@
+"""`rye execute` as a process: exit codes, values, what stands on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from signed_tools import STRANGER, put, put_tool, rye, signed, tool_text
+
+READ = ("execute", "rye/file-system/read")
+ECHO = 'return {"success": True, "output": str(params), "params": params}'
+TYPES = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "number": {"type": "integer"},
+        "real": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "list": {"type": "array"},
+        "either": {"type": ["string", "null"]},
+        "path": {"type": "string", "format": "workspace-path"},
+    },
+}
+
+
+@pytest.fixture
+def here(project):
+    (project / ".ai").mkdir()
+    (project / "a.txt").write_bytes(b"one\ntwo\n")
+    return project
+
+
+def params(done):
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)["data"]["params"]
+
+
+# --- exit codes ---
+
+
+def test_success_is_0_and_prints_the_tools_text(here):
+    done = rye(*READ, "file_path=a.txt", cwd=here)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [line[12:] for line in done.stdout.split(b"\n")] == [b" one", b" two", b""]
+
+
+def test_what_the_tool_refuses_is_1(here):
+    done = rye(*READ, "file_path=b.txt", cwd=here)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"a.txt" in done.stderr
+    assert rye(*READ, "file_path=../x", cwd=here).returncode == 1
+    put_tool(here, "my/tool", "1 / 0")
+    done = rye("execute", "my/tool", cwd=here)
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("x=1",),
+        (),
+        ("file_path=a.txt", "limit=x"),
+        ("file_path=a.txt", "word"),
+        ("--params", "[1]"),
+        ("--params", "{"),
+        ("--prams",),
+    ],
+)
+def test_a_malformed_call_is_2(here, words):
+    done = rye(*READ, *words, cwd=here)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr
+
+
+def test_an_unknown_tool_or_project_is_2_with_the_nearest(here):
+    done = rye("execute", "rye/file-system/reed", cwd=here)
+    assert done.returncode == 2
+    assert b"rye/file-system/read" in done.stderr
+    assert rye(*READ, "file_path=a.txt", "--project", "nowhere", cwd=here).returncode == 2
+
+
+def test_what_trust_refuses_is_3(here):
+    good = signed(tool_text("my/tool"))
+    for raw in (tool_text("my/tool"), good.replace(b"1.2.3", b"1.2.4"), signed(tool_text("my/tool"), STRANGER)):
+        put(here, "tools/my/tool.py", raw)
+        done = rye("execute", "my/tool", cwd=here)
+        assert (done.returncode, done.stdout) == (3, b""), done
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_an_unsigned_tool_is_not_run_without_a_person(here):
+    put(here, "tools/my/tool.py", tool_text("my/tool"))
+    done = rye("execute", "my/tool", "--allow-unsigned", cwd=here)
+    assert done.returncode != 0
+    assert b"person" in done.stderr
+
+
+def test_a_dry_run_says_so(here):
+    done = rye("execute", "rye/file-system/write", "file_path=new.txt", "content=x", "--dry-run", cwd=here)
+    assert done.returncode == 0
+    assert b"not run" in done.stdout
+    assert not (here / "new.txt").exists()
+
+
+# --- the answer alone on standard output ---
+
+NOISY = """import os, subprocess, sys, threading, time
+print("noise")
+sys.stdout.write("noise")
+sys.__stdout__.write("noise")
+sys.__stdout__.flush()
+os.write(1, b"noise")
+subprocess.run(["sh", "-c", "echo noise"])
+thread = threading.Thread(target=print, args=("noise",))
+thread.start()
+thread.join()
+return {"success": True, "output": "answer"}"""
+
+
+def test_json_prints_json_and_nothing_else_whatever_the_tool_writes(here):
+    put_tool(here, "my/tool", NOISY)
+    done = rye("execute", "my/tool", "--json", cwd=here)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["data"]["output"] == "answer"
+    assert done.stderr.count(b"noise") >= 3, "what was written past Python is not lost"
+    done = rye("execute", "my/tool", cwd=here)
+    assert done.stdout == b"answer\n"
+
+
+def test_a_tool_that_outlives_its_call_does_not_write_into_the_answer(here):
+    put_tool(
+        here,
+        "my/tool",
+        'import os\nwhile True:\n    os.write(1, b"noise")\n    print("noise", flush=True)',
+        more="__timeout__ = 0.3",
+    )
+    done = rye("execute", "my/tool", "--json", cwd=here)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["code"] == "deadline_exceeded"
+    assert b"noise" in done.stderr, "control: it did write"
+
+
+def test_json_is_printed_for_errors_too(here):
+    for words, code in (
+        ((*READ, "file_path=b.txt"), "file_not_found"),
+        (("execute", "no/tool"), "item_not_found"),
+        ((*READ, "limit=1"), "invalid_parameters"),
+    ):
+        done = rye(*words, "--json", cwd=here)
+        response = json.loads(done.stdout)
+        assert (response["status"], response["code"]) == ("error", code)
+        assert done.returncode in (1, 2)
+
+
+def test_warnings_go_to_standard_error(here):
+    put(here, "tools/rye/file-system/read.py", b"x")
+    done = rye(*READ, "file_path=a.txt", "--json", cwd=here)
+    assert json.loads(done.stdout)["warnings"]
+    done = rye(*READ, "file_path=a.txt", cwd=here)
+    assert b"warning" in done.stderr
+    assert b"warning" not in done.stdout
+
+
+# --- values ---
+
+
+def test_values_are_typed_by_the_schema(here):
+    put_tool(here, "my/tool", ECHO, TYPES)
+    words = ("text=5", "number=-5", "real=1e3", "flag=true", 'list=[1, "a"]', "either=null", "path=a=b.txt")
+    assert params(rye("execute", "my/tool", *words, "--json", cwd=here)) == {
+        "text": "5", "number": -5, "real": 1000.0, "flag": True, "list": [1, "a"], "either": None, "path": "a=b.txt",
+    }  # fmt: skip
+
+
+def test_options_may_stand_anywhere(here):
+    put_tool(here, "my/tool", ECHO, TYPES)
+    for words in (
+        ("--json", "my/tool", "text=a", "number=1"),
+        ("my/tool", "--json", "text=a", "number=1"),
+        ("my/tool", "text=a", "--json", "number=1"),
+        ("my/tool", "text=a", "number=1", "--json"),
+        ("my/tool", "--json", "--", "text=a", "number=1"),
+    ):
+        assert params(rye("execute", *words, cwd=here)) == {"text": "a", "number": 1}, words
+
+
+def test_parameters_come_as_json_from_the_line_a_file_or_standard_input_and_words_win(here):
+    put_tool(here, "my/tool", ECHO, TYPES)
+    given = {"text": "${HOME} `id`\n", "number": 3}
+    (here / "p.json").write_text(json.dumps(given))
+    for source, stdin in ((json.dumps(given), b""), ("@p.json", b""), ("-", json.dumps(given).encode())):
+        done = rye("execute", "my/tool", "--params", source, "--json", cwd=here, stdin=stdin)
+        assert params(done) == given, source
+    done = rye("execute", "my/tool", "--params", json.dumps(given), "number=4", "--json", cwd=here)
+    assert params(done) == {**given, "number": 4}
+
+
+def test_a_large_value_comes_by_standard_input(here):
+    content = "line\n" * 200_000
+    done = rye(
+        "execute", "rye/file-system/write", "--params", "-", cwd=here,
+        stdin=json.dumps({"file_path": "big.txt", "content": content}).encode(),
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert (here / "big.txt").read_text() == content
+
+
+@pytest.mark.parametrize("source", ["@", "@nowhere", "@.", "{", "[]", "5", "null", '{"a": NaN', "[" * 50_000, "@binary", "''"])
+def test_bad_json_is_one_sentence_and_a_hint(here, source):
+    (here / "binary").write_bytes(b"\xff\xfe")
+    done = rye(*READ, "--params", source, cwd=here)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"rye: ")
+    assert b"Traceback" not in done.stderr
+
+
+def test_json_knows_no_nan(here):
+    put_tool(here, "my/tool", ECHO, {"type": "object", "properties": {"x": {}}})
+    done = rye("execute", "my/tool", "--params", '{"x": NaN}', cwd=here)
+    assert done.returncode == 2
+
+
+# --- the project ---
+
+
+def test_the_project_is_the_nearest_folder_above_with_ai_or_git(here):
+    deep = here / "src/deep"
+    deep.mkdir(parents=True)
+    assert rye(*READ, "file_path=a.txt", cwd=deep).returncode == 0
+    (here / "src/.git").mkdir()
+    assert rye(*READ, "file_path=a.txt", cwd=deep).returncode == 1
+    (here / "src/.git").rmdir()
+    (here / "src/.git").write_text("gitdir: elsewhere\n")
+    assert rye(*READ, "file_path=a.txt", cwd=deep).returncode == 1, "a worktree's .git is a file"
+    assert rye(*READ, "file_path=a.txt", "--project", str(here), cwd=deep).returncode == 0
+    assert rye(*READ, "file_path=a.txt", "--project", "../..", cwd=deep).returncode == 0
+
+
+def test_the_users_space_is_no_project(user_space):
+    (user_space / ".ai").mkdir()
+    (user_space / "outer.txt").write_bytes(b"x\n")
+    inner = user_space / "work/inner"
+    inner.mkdir(parents=True)
+    (inner / "a.txt").write_bytes(b"x\n")
+    assert rye(*READ, "file_path=a.txt", cwd=inner).returncode == 0, "without a project the folder itself is it"
+    assert rye(*READ, "file_path=../../outer.txt", cwd=inner).returncode == 1
+    # Control: with an .ai between, that is the root.
+    (user_space / "job/.ai").mkdir(parents=True)
+    (user_space / "job/a.txt").write_bytes(b"x\n")
+    (user_space / "job/inner").mkdir()
+    assert rye(*READ, "file_path=a.txt", cwd=user_space / "job/inner").returncode == 0
+
+
+# --- terminals and file names ---
+
+
+def test_a_reader_that_goes_away_is_no_error(here):
+    (here / "long.txt").write_bytes(b"x" * 40 + b"\n" + b"line\n" * 9_000)
+    command = f"{sys.executable} -m rye execute rye/file-system/read file_path=long.txt limit=9000 line_ids=none --json"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -c 20; exit ${{PIPESTATUS[0]}}"], cwd=here, env=env, capture_output=True, check=False
+    )
+    assert len(done.stdout) == 20
+    assert done.stderr == b""
+    assert done.returncode in (0, 141)
+
+
+@pytest.mark.parametrize(
+    "env", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}]
+)
+def test_text_that_the_terminal_cannot_show_is_escaped(here, env):
+    (here / "a.txt").write_text("snow ☃ man 😀\n")
+    done = rye(*READ, "file_path=a.txt", "line_ids=none", cwd=here, env=env)
+    assert done.returncode == 0, done
+    assert done.stdout in (b"snow \\u2603 man \\U0001f600\n", "snow ☃ man 😀\n".encode())
+    done = rye(*READ, "file_path=a.txt", "line_ids=none", "--json", cwd=here, env=env)
+    assert json.loads(done.stdout)["data"]["output"] == "snow ☃ man 😀"
+    assert rye(*READ, "file_path=☃", cwd=here, env=env).returncode == 1
+
+
+def test_a_file_name_that_is_not_utf8_can_be_given(here):
+    name = b"caf\xe9\xff.txt"
+    with open(os.fsencode(here) + b"/" + name, "wb") as file:
+        file.write(b"one\n")
+    done = rye(*READ, os.fsdecode(b"file_path=" + name), "--json", cwd=here)
+    assert done.returncode == 0, done
+    shown = json.loads(done.stdout)["data"]["file_path"]
+    assert shown == "caf\\xe9\\xff.txt"
+    # As it was shown it can be given again.
+    assert rye(*READ, f"file_path={shown}", cwd=here).returncode == 0
+
+
+def test_bytes_that_are_no_text_in_any_other_word_are_an_answer(here):
+    put_tool(here, "my/tool", ECHO, TYPES)
+    bad = os.fsdecode(b"\xff")
+    for words in (
+        ("my/tool", f"text={bad}"),
+        (f"my/{bad}",),
+        ("my/tool", f"{bad}=1"),
+        ("my/tool", bad),
+        ("my/tool", "--params", bad),
+    ):
+        done = rye("execute", *words, cwd=here)
+        assert b"Traceback" not in done.stderr
+        assert done.returncode in (0, 2), words

@@ -1,0 +1,136 @@
+"""The command itself: verbs, help, streams, and that no command line ends in a traceback."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from signed_tools import put, rye
+
+VERBS = ("execute", "tools", "verify", "sign", "trust", "bundle", "lock", "keys")
+
+
+def shell(line, cwd, **env):
+    """Run a line in which RYE stands for the command."""
+    command = f'RYE() {{ {shlex.quote(sys.executable)} -m rye "$@"; }}; {line}'
+    return subprocess.run(
+        ["bash", "-c", command], cwd=cwd, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **env},
+        capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_help_lists_every_verb(project):
+    done = rye("--help", cwd=project)
+    assert done.returncode == 0
+    text = done.stdout.decode()
+    assert all(f"  {verb} " in text for verb in VERBS)
+    assert "examples:" in text
+    assert rye("-h", cwd=project).stdout == done.stdout
+    assert rye(cwd=project).returncode == 2
+    assert rye("--version", cwd=project).stdout.startswith(b"rye 0.")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_teaches_itself(project, verb):
+    done = rye(verb, "--help", cwd=project)
+    assert done.returncode == 0
+    assert b"rye " + verb.encode() in done.stdout
+    assert b"--json" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"), [("excute", "execute"), ("tool", "tools"), ("verfy", "verify"), ("zzz", "execute")]
+)
+def test_an_unknown_verb_is_2_with_the_nearest(project, word, nearest):
+    done = rye(word, cwd=project)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert nearest.encode() in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+BAD = [
+    "RYE ''", "RYE -x", "RYE --json", "RYE $'\\xff'", "RYE execute", "RYE execute ''", "RYE execute a b c", "RYE execute rye =",
+    "RYE execute rye/file-system/read =x", "RYE execute rye/file-system/read --params", "RYE execute x --params - </dev/null",
+    "RYE execute x --params - <&-", "RYE execute x --params @/", "RYE execute x --project /dev/null",
+    "RYE execute x --project ''",
+    "RYE execute x --project $'\\xff'", "RYE execute x --project /proc", "RYE execute rye/file-system/read file_path=/dev/zero",
+    "RYE execute rye/file-system/read file_path=$(printf 'a%.0s' {1..5000})", "RYE execute $(printf 'a/%.0s' {1..5000})a",
+    "RYE tools --category ''", "RYE tools --category ../..", "RYE tools --project nowhere", "RYE tools x", "RYE tools >&-",
+    "RYE tools 2>&- >&-", "RYE tools >/dev/full", "RYE execute rye/file-system/read file_path=a.txt >/dev/full",
+    "RYE execute rye/file-system/read file_path=a.txt >&-", "RYE --help >/dev/full", "RYE verify nowhere", "RYE verify ''",
+    "RYE verify --space moon", "RYE verify --trust nowhere a.txt", "RYE sign", "RYE sign nowhere --key nowhere", "RYE keys",
+    "RYE keys show", "RYE trust", "RYE trust what", "RYE trust revoke xyz", "RYE trust add nowhere", "RYE bundle", "RYE lock",
+    "RYE lock no/such", "mkdir gone; cd gone; rmdir ../gone; RYE tools", "mkdir gone; cd gone; rmdir ../gone; RYE execute x",
+    "mkdir gone; cd gone; rmdir ../gone; RYE verify", "PYTHONIOENCODING=ascii RYE --help",
+    "PYTHONIOENCODING=ascii RYE execute --help",
+    "LC_ALL=C PYTHONUTF8=0 RYE execute ☃", "RYE tools | true", "RYE --help | true",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_no_command_line_ends_in_a_traceback(project, line):
+    (project / "a.txt").write_bytes(b"x\n")
+    done = shell(line, project)
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    assert b"Exception ignored" not in done.stderr, done.stderr.decode()
+    assert done.returncode in (0, 1, 2, 3, 141), done
+
+
+@pytest.mark.parametrize("config", [b"log: [", b"\xff", b"log: {events: maybe}", b"[" * 100_000])
+@pytest.mark.parametrize("line", ["RYE execute rye/file-system/read file_path=a.txt", "RYE tools", "RYE verify --all"])
+def test_nor_does_a_broken_configuration(project, user_space, config, line):
+    (project / "a.txt").write_bytes(b"x\n")
+    put(user_space, "config/rye.yaml", config)
+    done = shell(line, project)
+    assert b"Traceback" not in done.stderr
+    assert done.returncode in (0, 1, 2)
+
+
+def test_nor_does_a_user_space_that_cannot_be_used(project, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    (project / "a.txt").write_bytes(b"x\n")
+    for space in (str(tmp_path / "file"), "/dev/null", "/proc/nowhere", "relative/path", str(tmp_path / ("n" * 300))):
+        for line in ("RYE tools", "RYE execute rye/file-system/read file_path=a.txt", "RYE verify --all"):
+            done = shell(line, project, USER_SPACE=space)
+            assert b"Traceback" not in done.stderr, (space, line, done.stderr.decode())
+
+
+def test_control_a_traceback_would_be_seen(project):
+    assert b"Traceback" in shell("python3 -c '1/0'", project).stderr
+
+
+HOSTILE = ("json", "argparse", "yaml", "hashlib", "jsonschema_rs", "cryptography", "sitecustomize", "usercustomize")
+
+
+def test_modules_of_the_folder_it_is_called_in_are_never_imported(project):
+    for name in HOSTILE:
+        (project / f"{name}.py").write_text(f"open('canary-{name}', 'w').close()\n")
+    (project / "a.txt").write_bytes(b"x\n")
+    runtime = os.pathsep.join(filter(None, sys.path))
+    env = {**os.environ, "PYTHONPATH": runtime}
+    for words in (("--help",), ("tools",), ("execute", "rye/file-system/read", "file_path=a.txt"), ("verify", "--all")):
+        done = subprocess.run([sys.executable, "-m", "rye", *words], cwd=project, env=env, capture_output=True, check=False)
+        assert b"Traceback" not in done.stderr, done.stderr.decode()
+    assert list(project.glob("canary*")) == []
+    # Control: Python itself takes them from there.
+    subprocess.run([sys.executable, "-c", "import json"], cwd=project, env=env, capture_output=True, check=False)
+    assert (project / "canary-json").exists()
+
+
+def test_a_folder_named_on_pythons_path_as_empty_is_not_used_for_what_is_loaded_later(project):
+    """An empty entry of PYTHONPATH stands for the current folder: what loads before `main` cannot be kept from it."""
+    (project / "yaml.py").write_text("open('canary', 'w').close()\n")
+    (project / "a.txt").write_bytes(b"x\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(["", *filter(None, sys.path)])}
+    done = subprocess.run(
+        [sys.executable, "-m", "rye", "execute", "rye/file-system/read", "file_path=a.txt"],
+        cwd=project, env=env, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    assert not (project / "canary").exists()
+    subprocess.run([sys.executable, "-c", "import yaml"], cwd=project, env=env, capture_output=True, check=False)
+    assert (project / "canary").exists(), "control"

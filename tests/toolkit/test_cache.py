@@ -1,0 +1,202 @@
+"""Where indexes and locks live: made on demand, hostile contents survived, locks that hold across processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import stat
+import threading
+import time
+
+import pytest
+
+import rye
+from rye import state
+from rye.errors import DeadlineError, WorkspaceError
+from rye.toolkit import cache, output
+from rye.toolkit.workspace import Workspace
+
+READ, EDIT, WRITE = "rye/file-system/read", "rye/file-system/edit_lines", "rye/file-system/write"
+
+
+@pytest.fixture
+def ws(project):
+    with Workspace(str(project)) as held:
+        yield held
+
+
+def test_the_cache_is_made_on_demand_and_ignores_itself_in_git(ws, project):
+    with cache.folder(ws, "tools", "x") as fd:
+        cache.write(fd, "entry", b"data")
+        assert cache.read(fd, "entry") == b"data"
+    assert (project / ".ai/cache/.gitignore").read_text() == "*\n"
+    assert (project / ".ai/cache/tools/x/entry").read_bytes() == b"data"
+
+
+@pytest.mark.parametrize("name", [".ai", ".ai/cache", ".ai/cache/tools", ".ai/cache/tools/x"])
+@pytest.mark.parametrize("kind", ["link out", "link in", "file", "pipe"])
+def test_what_is_no_plain_folder_is_not_entered(ws, project, name, kind):
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (project / "inside").mkdir()
+    at = project / name
+    at.parent.mkdir(parents=True, exist_ok=True)
+    {"link out": lambda: at.symlink_to(outside), "link in": lambda: at.symlink_to(project / "inside"),
+     "file": lambda: at.write_text(""), "pipe": lambda: os.mkfifo(at)}[kind]()  # fmt: skip
+    with cache.folder(ws, "tools", "x") as fd:
+        cache.write(fd, "entry", b"data")
+    assert not list(outside.iterdir())
+    assert not list((project / "inside").iterdir())
+    assert (state.state_dir(str(project)) / "cache/tools/x/entry").read_bytes() == b"data"
+
+
+def test_neither_place_can_be_written(ws, project, user_space):
+    (project / ".ai").write_text("in the way")
+    (user_space / ".ai").mkdir()
+    (user_space / ".ai/state").write_text("in the way")
+    with pytest.raises(WorkspaceError) as caught, cache.folder(ws, "x"):
+        pass
+    assert caught.value.code == "cache_unwritable"
+    response = rye.execute(WRITE, {"file_path": "new", "content": "x"}, project_path=project)
+    assert response["code"] == "cache_unwritable"
+    assert not (project / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "full folder", "pipe", "socket"])
+def test_a_foreign_thing_under_an_entrys_name(ws, project, kind):
+    secret = project.parent / "secret"
+    secret.write_text("secret")
+    with cache.folder(ws, "x") as fd:
+        at = project / ".ai/cache/x/entry"
+        {"link": lambda: at.symlink_to(secret), "folder": at.mkdir, "full folder": lambda: (at / "deep").mkdir(parents=True),
+         "pipe": lambda: os.mkfifo(at), "socket": lambda: os.mknod(at, stat.S_IFSOCK | 0o600)}[kind]()  # fmt: skip
+        assert cache.read(fd, "entry") is None
+        cache.write(fd, "entry", b"data")
+        assert cache.read(fd, "entry") == b"data"
+    assert secret.read_text() == "secret"
+
+
+def test_too_large_an_entry_counts_as_missing(ws):
+    with cache.folder(ws, "x") as fd:
+        cache.write(fd, "entry", (b"1234", b"5678"))
+        assert cache.read(fd, "entry", limit=8) == b"12345678"
+        assert cache.read(fd, "entry", limit=7) is None
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+@pytest.mark.parametrize("what", ["locks", "index"])
+def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind, what):
+    file = project / "a.txt"
+    file.write_text("one\ntwo\n")
+    outside = project.parent / "outside"
+    outside.write_text("secret")
+    if what == "locks":
+        names = [f"locks/{number:02x}.lock" for number in range(256)]
+    else:
+        names = [f"tools/read/line_index/{cache.name_of(b'a.txt')}.json", "tools/read/line_index/.pruned"]
+    for name in names:
+        at = project / ".ai/cache" / name
+        at.parent.mkdir(parents=True, exist_ok=True)
+        {"link": lambda: at.symlink_to(outside), "folder": at.mkdir, "pipe": lambda: os.mkfifo(at)}[kind]()
+    responses = [rye.execute(READ, {"file_path": "a.txt"}, project_path=project),
+                 rye.execute(WRITE, {"file_path": "a.txt", "content": "new\n"}, project_path=project)]  # fmt: skip
+    for response in responses:
+        assert response.get("code") in (None, "cache_unwritable"), response
+        if response["status"] == "error":
+            assert what == "locks"
+            assert ".ai/cache/locks" in response["error"]
+    assert outside.read_text() == "secret"
+    assert file.read_text() == ("new\n" if responses[1]["status"] == "success" else "one\ntwo\n")
+    if what == "index":
+        assert [response["status"] for response in responses] == ["success", "success"]
+        shutil.rmtree(project / ".ai/cache")
+
+
+# --- locks ---
+
+
+def count_up(root, space, times, locked):
+    os.environ["USER_SPACE"] = space
+    with Workspace(root) as ws:
+        for _ in range(times):
+            if locked:
+                with cache.locked(ws, b"counter"):
+                    bump(root)
+            else:
+                bump(root)
+
+
+def bump(root):
+    with open(f"{root}/counter") as file:
+        value = int(file.read() or 0)
+    time.sleep(0)
+    with open(f"{root}/counter", "w") as file:
+        file.write(str(value + 1))
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_only_one_holds_a_lock_across_processes_and_threads(project, user_space, threads):
+    make = threading.Thread if threads else multiprocessing.get_context("spawn").Process
+    for locked in (True, False):
+        (project / "counter").write_text("0")
+        workers = [make(target=count_up, args=(str(project), str(user_space), 150, locked)) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        text = (project / "counter").read_text()
+        # The control loses some, or tears the number.
+        assert (text == "600") == locked, text
+
+
+def test_a_lock_waits_no_longer_than_the_call_may(ws):
+    with cache.locked(ws, b"file"):
+        with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"file", wait=False):
+            pass
+        assert caught.value.code == "locked"
+        with output.within(output.Deadline(0.05)), pytest.raises((WorkspaceError, DeadlineError)), cache.locked(ws, b"file"):
+            pass
+        other = next(b"%d" % n for n in range(99) if cache.name_of(b"%d" % n)[:2] != cache.name_of(b"file")[:2])
+        with cache.locked(ws, other, wait=False):
+            pass
+    with cache.locked(ws, b"file", b"file", b"other", wait=False):
+        pass
+
+
+def test_holders_of_several_never_wait_in_a_circle(project):
+    paths = [b"%d" % number for number in range(40)]
+    done = []
+
+    def work(order):
+        with Workspace(str(project)) as ws:
+            for _ in range(20):
+                with cache.locked(ws, *order):
+                    pass
+        done.append(order)
+
+    threads = [threading.Thread(target=work, args=(order,)) for order in (paths, paths[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(done) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root passes every permission check; this needs root to set it up")
+def test_another_users_lock_file_can_be_locked(ws, project):
+    with cache.locked(ws, b"file"):
+        pass
+    for path in (project / ".ai/cache/locks").iterdir():
+        path.chmod(0o444)
+    real = os.open
+
+    def as_ordinary_user(path, flags, *args, **options):
+        if str(path).endswith(".lock") and flags & (os.O_RDWR | os.O_CREAT):
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", as_ordinary_user)
+        with cache.locked(ws, b"file"), pytest.raises(WorkspaceError), cache.locked(ws, b"file", wait=False):
+            pass

@@ -1,0 +1,91 @@
+"""The user's settings over the defaults."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rye.errors import UsageError
+from rye.toolkit import config
+
+
+@pytest.fixture
+def file(user_space):
+    path = user_space / ".ai/config/rye.yaml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def refusal(key="journal.max_bytes"):
+    with pytest.raises(UsageError) as caught:
+        config.setting(key)
+    assert caught.value.code == "bad_config"
+    assert caught.value.hint
+    return str(caught.value)
+
+
+def test_without_a_file_the_defaults_hold():
+    assert config.setting("journal.max_bytes") == 64 * 1024 * 1024
+    assert config.number("journal.max_age_days") == 30
+    assert config.setting("signing.agents") == "deny"
+    assert config.setting("log.events") is False
+
+
+def test_the_users_file_wins_key_by_key(file):
+    file.write_text("journal: {max_bytes: 5}\nsigning:\n  agents: allow\nunknown: {x: 1}\n")
+    assert config.number("journal.max_bytes") == 5
+    assert config.number("journal.max_age_days") == 30
+    assert config.setting("signing.agents") == "allow"
+
+
+def test_a_change_is_noticed_even_of_the_same_size_and_time(file):
+    file.write_text("journal: {max_bytes: 5}\n")
+    assert config.number("journal.max_bytes") == 5
+    before = file.stat()
+    other = file.with_name("other")
+    other.write_text("journal: {max_bytes: 6}\n")
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(file)
+    assert config.number("journal.max_bytes") == 6
+    file.unlink()
+    assert config.number("journal.max_bytes") == 64 * 1024 * 1024
+
+
+def test_a_project_has_no_say(project, monkeypatch, file):
+    (project / ".ai/config").mkdir(parents=True)
+    (project / ".ai/config/rye.yaml").write_text("signing: {agents: allow}\n")
+    monkeypatch.chdir(project)
+    assert config.setting("signing.agents") == "deny"
+    # Control: in the user's own place the same text counts.
+    file.write_text("signing: {agents: allow}\n")
+    assert config.setting("signing.agents") == "allow"
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "text\n", "journal: 5\n", "journal: [1]\n", "journal: {max_bytes: null}\n"])
+def test_what_says_nothing_leaves_the_default(file, text):
+    file.write_text(text)
+    assert config.number("journal.max_bytes") == 64 * 1024 * 1024
+
+
+@pytest.mark.parametrize("value", ["'5'", "5.0", "true", "[5]", "{a: 1}"])
+def test_a_value_of_another_type_is_named(file, value):
+    file.write_text(f"journal: {{max_bytes: {value}}}\n")
+    assert "journal.max_bytes must be int" in refusal()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"a: [1", b"a: \xff", b"a: 2021-99-99", b"!!python/name:os.system x", b"[" * 100_000, b"#" * 300_000, b"a: b: c"],
+)
+def test_a_file_that_cannot_be_read_as_yaml_is_named(file, data):
+    file.write_bytes(data)
+    assert str(file) in refusal()
+
+
+def test_what_is_no_regular_file_is_named_and_does_not_block(file):
+    os.mkfifo(file)
+    assert "not a regular file" in refusal()
+    file.unlink()
+    file.mkdir()
+    assert str(file) in refusal()

@@ -1,0 +1,140 @@
+"""The call's deadline, and the one shape of what was cut."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+
+import pytest
+
+from rye.errors import DeadlineError
+from rye.toolkit import output
+from rye.toolkit.output import Deadline, deadline, envelope, ok, within
+
+
+def test_the_notice_names_the_numbers_and_the_next_call():
+    call = 'read(file_path="a.py", offset=101)'
+    assert envelope(100, 423, "lines", call) == f"[tool_result: 100 of 423 lines; 323 more omitted. Call {call} to see more.]"
+    assert "20 more omitted" in envelope(100, 423, "lines", call, omitted=20)
+
+
+def test_a_success_result_has_its_output_and_fields():
+    assert ok("text", count=1) == {"success": True, "output": "text", "count": 1}
+
+
+def test_outside_a_call_there_is_no_limit():
+    limit = deadline()
+    limit.check()
+    assert limit.remaining() == float("inf")
+    with limit.commit():
+        pass
+
+
+def test_a_limit_holds_inside_its_block_and_in_copies_of_its_context_only():
+    with within(Deadline(5)) as limit:
+        assert deadline() is limit
+        assert contextvars.copy_context().run(deadline) is limit
+        with within(Deadline(1)) as inner:
+            assert deadline() is inner
+        assert deadline() is limit
+    assert deadline() is output._UNLIMITED
+
+
+def test_past_its_end_no_check_passes_and_no_commit_begins():
+    for limit in (Deadline(0), Deadline(-1)):
+        assert limit.remaining() == 0
+        with pytest.raises(DeadlineError) as caught:
+            limit.check()
+        assert caught.value.code == "deadline_exceeded"
+        with pytest.raises(DeadlineError), limit.commit():
+            pytest.fail("it began")
+        assert limit.commits == 0
+
+
+def test_expired_it_is_over_whatever_the_clock_says():
+    limit = Deadline(1_000)
+    limit.check()
+    limit.expire()
+    limit.expire()
+    assert limit.remaining() == 0
+    with pytest.raises(DeadlineError), limit.commit():
+        pytest.fail("it began")
+
+
+def test_a_commit_that_fails_is_not_counted_and_lets_go():
+    limit = Deadline(1_000)
+    with pytest.raises(ValueError), limit.commit():
+        raise ValueError
+    with limit.commit(), limit.commit():
+        pass
+    assert limit.commits == 2
+    limit.expire()
+
+
+def test_expire_waits_for_the_commit_under_way():
+    limit = Deadline(1_000)
+    inside, go = threading.Event(), threading.Event()
+    seen = []
+
+    def work():
+        with limit.commit():
+            inside.set()
+            go.wait()
+            seen.append("committed")
+
+    def end():
+        limit.expire()
+        seen.append("expired")
+
+    threads = [threading.Thread(target=work), threading.Thread(target=end)]
+    threads[0].start()
+    inside.wait()
+    threads[1].start()
+    time.sleep(0.05)
+    assert seen == [], "neither can be over yet"
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert seen == ["committed", "expired"]
+    assert limit.commits == 1
+
+
+def test_under_threads_nothing_is_committed_after_expire_returned():
+    """Control: the same threads without `commit` do write after it."""
+    for naive in (False, True):
+        late = 0
+        for _ in range(60):
+            late += _race(naive)
+        assert (late > 0) == naive, (naive, late)
+
+
+def _race(naive):
+    limit = Deadline(1_000)
+    over = threading.Event()
+    late = []
+
+    def work():
+        while True:
+            try:
+                if naive:
+                    limit.check()
+                    time.sleep(0.0005)
+                    late.append(over.is_set())
+                else:
+                    with limit.commit():
+                        time.sleep(0.0005)
+                        late.append(over.is_set())
+            except DeadlineError:
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while not late:
+        time.sleep(0.0005)
+    limit.expire()
+    over.set()
+    for thread in threads:
+        thread.join()
+    return sum(late)
