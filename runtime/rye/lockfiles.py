@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rye.spaces import Space
+    from rye.toolkit.workspace import Place
 
 _FOLDER = "lockfiles"
 
@@ -55,10 +56,18 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
             if place.path != os.fsencode(name):
                 raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
             replace.replace(place, data, _digest_of(workspace, name), replace.temporary_name())
-            for other in _names_in(place.dir_fd, item_id):
-                if os.fsencode(other) != place.name:
-                    os.unlink(other, dir_fd=place.dir_fd)
+            _drop_others(place, item_id)
     return record
+
+
+def _drop_others(place: Place, item_id: str) -> None:
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.dir_fd)
+    try:
+        for other in _names_in(fd, item_id):
+            if os.fsencode(other) != place.name:
+                os.unlink(other, dir_fd=fd)
+    finally:
+        os.close(fd)
 
 
 def _digest_of(workspace: Workspace, name: str) -> str | None:

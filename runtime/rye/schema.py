@@ -205,12 +205,16 @@ def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:  # noqa: ANN401
 
 
 def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
-    if not isinstance(value, dict | list):
-        return value
     parts = list(_applying(schemas, root, certain=True))
     if isinstance(value, list):
-        return [_with_defaults(list(_elements(parts, at)), item, root) for at, item in enumerate(value)]
-    out = {key: _with_defaults(list(_members(parts, key)), item, root) for key, item in value.items()}
+        return [
+            _with_defaults(_elements(parts, at), item, root) if isinstance(item, dict | list) else item
+            for at, item in enumerate(value)
+        ]
+    out = {
+        key: _with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list) else item
+        for key, item in value.items()
+    }
     for part in parts:
         for name, below in part.get("properties", {}).items():
             if name not in out:
@@ -232,6 +236,8 @@ def _workspace_paths(schemas: Iterable[object], value: object, name: str, root: 
             yield name, value
     elif isinstance(value, dict):
         for key, item in value.items():
+            if item is None or isinstance(item, int | float):
+                continue
             yield from _workspace_paths(_members(parts, key), item, f"{name}.{key}".lstrip("."), root)
     elif isinstance(value, list | tuple) and parts:
         for at, item in enumerate(value):

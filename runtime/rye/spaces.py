@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -69,7 +70,12 @@ class Candidate:
 
 def system_folder() -> Path:
     """Return the system bundle's `.ai`: inside the installed package, or in the checkout of an editable install."""
-    package = Path(__file__).resolve().parent
+    return _bundle_beside(__file__)
+
+
+@lru_cache(maxsize=2)
+def _bundle_beside(module: str) -> Path:
+    package = Path(module).resolve().parent
     inside = package / ".ai"
     # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
     return inside if inside.is_dir() else package.parents[1] / ".ai"
@@ -88,7 +94,7 @@ def installed_bundles() -> tuple[Space, ...]:
         if entry.dist is None or not _PACKAGE.fullmatch(package) or not _ID.fullmatch(entry.name):
             continue
         folder = Path(str(entry.dist.locate_file(package.replace(".", "/")))) / ".ai"
-        if folder.is_dir() and not _same(folder, system_folder()):
+        if folder.is_dir() and _identity(folder) != _identity(system_folder()):
             out.append(Space(f"bundle:{entry.name}", folder))
     return tuple(out)
 
@@ -101,11 +107,8 @@ def spaces(project_path: str | Path) -> tuple[Space, ...]:
         Space("user", state.user_ai()),
         Space("system", system),
     ]
-    out: list[Space] = []
-    for at, space in enumerate(found):
-        if not any(_same(space.folder, other.folder) for other in found[at + 1 :]):
-            out.append(space)
-    return tuple(out)
+    stand = [_identity(space.folder) for space in found]
+    return tuple(space for at, space in enumerate(found) if stand[at] is None or stand[at] not in stand[at + 1 :])
 
 
 def _project(project_path: str | Path) -> Space:
@@ -116,12 +119,13 @@ def _project(project_path: str | Path) -> Space:
     return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
 
 
-def _same(one: Path, other: Path) -> bool:
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Name a folder by what it is; None where there is none, which is the same as no other."""
     try:
-        a, b = one.stat(), other.stat()
+        info = os.stat(folder)
     except OSError:
-        return False
-    return (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+        return None
+    return info.st_dev, info.st_ino
 
 
 def check_id(item_id: str) -> None:

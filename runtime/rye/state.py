@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import lru_cache
 from pathlib import Path
 
 
 def user_space() -> Path:
     """Return the folder that holds the user's `.ai` (`USER_SPACE`, else the home directory)."""
-    return Path(os.environ.get("USER_SPACE") or os.path.expanduser("~"))
+    return _paths(os.environ.get("USER_SPACE") or os.path.expanduser("~"))[0]
 
 
 def user_ai() -> Path:
     """Return `${USER_SPACE:-~}/.ai`."""
-    return user_space() / ".ai"
+    return _paths(os.environ.get("USER_SPACE") or os.path.expanduser("~"))[1]
+
+
+@lru_cache(maxsize=8)
+def _paths(space: str) -> tuple[Path, Path]:
+    # Asked for several times in every call.
+    return Path(space), Path(space, ".ai")
 
 
 def project_digest(root: str) -> str:

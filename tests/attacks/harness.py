@@ -35,7 +35,10 @@ def can_exchange(folder: Path) -> bool:
     for name in ("x1", "x2"):
         (folder / name).write_text("")
     libc = ctypes.CDLL(None)
-    done = hasattr(libc, "renameat2") and libc.renameat2(-100, os.fsencode(folder / "x1"), -100, os.fsencode(folder / "x2"), EXCHANGE) == 0
+    done = (
+        hasattr(libc, "renameat2")
+        and libc.renameat2(-100, os.fsencode(folder / "x1"), -100, os.fsencode(folder / "x2"), EXCHANGE) == 0
+    )
     for name in ("x1", "x2"):
         (folder / name).unlink()
     return done

@@ -24,7 +24,8 @@ from rye.toolkit import beneath
 TOOLS = sorted((spaces.system_folder() / "tools/rye/file-system").glob("*.py"))
 SECRET = "S3CRET-93b1"
 STEP = re.compile(
-    r"\b(Use|Give|Call|Name|Copy|Ask|Try|Remove|Check|Read|Did you mean|Set|Leave|Make|Delete|Wait|Search|Convert|Open|Install)\b"
+    r"\b(Use|Give|Call|Name|Copy|Ask|Try|Remove|Check|Read|Did you mean|Set|Leave|Make|Delete|Wait|Search|Convert|Open|Install|work elsewhere)\b",
+    re.IGNORECASE,
 )
 # A deadlock, not a slow answer.
 PATIENCE = 60
@@ -59,7 +60,9 @@ def sample(schema: dict, *, everything: bool):
         wanted = {name: below for name, below in schema.get("properties", {}).items() if everything or name in required}
         if "after_line_id" in schema.get("properties", {}):
             return {"after_line_id": "start", "new_content": "x\n"}
-        return {name: sample(below, everything=everything) for name, below in wanted.items() if name not in ("version", "encoding")}
+        return {
+            name: sample(below, everything=everything) for name, below in wanted.items() if name not in ("version", "encoding")
+        }
     if kind == "array":
         return [sample(schema.get("items", {}), everything=everything)]
     if kind == "integer":
@@ -110,10 +113,14 @@ def arena(tmp_path, user_space):
     (user_space / ".ai/keys").mkdir(parents=True)
     (user_space / ".ai/keys/private_key.pem").write_text(f"{SECRET}-key\n")
     links = {
-        "out": "../outside", "outfile": "../outside/secret", "abs": str(outside), "absfile": str(outside / "secret"), "etc": "/etc",
-        "absin": str(project / "src/app.py"), "new": "../outside/created", "newabs": str(outside / "created"), "deep/up": "../..",
-        "loop": "loop", "ping": "pong", "pong": "ping", "fd": "/proc/self/fd", "cwd": "/proc/self/cwd", "root": "/proc/self/root",
-        "null": "/dev/null", "zero": "/dev/zero", "tty": "/dev/tty", "home": str(user_space), "chain": "out/../outside/secret",
+        "out": "../outside", "outfile": "../outside/secret", "abs": str(outside), "absfile": str(outside / "secret"),
+        "etc": "/etc",
+        "absin": str(project / "src/app.py"), "new": "../outside/created", "newabs": str(outside / "created"),
+        "deep/up": "../..",
+        "loop": "loop", "ping": "pong", "pong": "ping", "fd": "/proc/self/fd", "cwd": "/proc/self/cwd",
+        "root": "/proc/self/root",
+        "null": "/dev/null", "zero": "/dev/zero", "tty": "/dev/tty", "home": str(user_space),
+        "chain": "out/../outside/secret",
         "git": ".git", "keys": ".ai/trusted_keys",
     }  # fmt: skip
     (project / "deep").mkdir()
@@ -135,15 +142,24 @@ def hostile(project: Path) -> list[str]:
     outside, user = project.parent / "outside", Path(os.environ["USER_SPACE"])
     return [
         "..", "../outside/secret", "../../../../../../../../etc/passwd", "src/../../outside/secret", "./../outside/secret",
-        "../project-evil/secret", f"{project}-evil/secret", f"{project}/../outside/secret", str(outside / "secret"), "/etc/passwd",
-        "//etc/passwd", "/", "/etc/shadow", "/proc/self/environ", "/proc/self/mem", "/dev/stdin", "/dev/zero", str(user / ".ai/keys/private_key.pem"),
-        "out/secret", "out/dir/secret", "out/created", "outfile", "abs/secret", "absfile", "etc/passwd", "absin", "new", "newabs",
-        "deep/up/outside/secret", "deep/up/project/../outside/secret", "loop", "loop/x", "ping", "fd/0", "cwd/../outside/secret",
-        "root/etc/passwd", "null", "zero", "tty", "home/.ai/keys/private_key.pem", "chain", "git/config", ".git/config", ".git/hooks/post-commit",
-        ".GIT/config", ".git./config", "git~1/config", ".ai/trusted_keys/evil.toml", ".ai/Trusted_Keys/evil.toml", "keys/evil.toml",
-        ".ai/keys/private_key.pem", ".ai/cache/x", "pipe", "sock", "device", "hard", "", " ", "\0", "src/app.py\0.txt", "a\ud800",
-        "n" * 256, "n/" * 2100, "\n", "\x1b[2J", "-rf", "~/.ai/keys/private_key.pem", "$HOME/.ssh/id_rsa", "file:///etc/passwd",
-        "C:\\Windows\\win.ini", "\\\\host\\share", "src/app.py/..", "src/app.py/", "src/", ".", "..\\outside\\secret", r"\x2e\x2e/outside/secret",
+        "../project-evil/secret", f"{project}-evil/secret", f"{project}/../outside/secret", str(outside / "secret"),
+        "/etc/passwd",
+        "//etc/passwd", "/", "/etc/shadow", "/proc/self/environ", "/proc/self/mem", "/dev/stdin", "/dev/zero",
+        str(user / ".ai/keys/private_key.pem"),
+        "out/secret", "out/dir/secret", "out/created", "outfile", "abs/secret", "absfile", "etc/passwd", "absin", "new",
+        "newabs",
+        "deep/up/outside/secret", "deep/up/project/../outside/secret", "loop", "loop/x", "ping", "fd/0",
+        "cwd/../outside/secret",
+        "root/etc/passwd", "null", "zero", "tty", "home/.ai/keys/private_key.pem", "chain", "git/config", ".git/config",
+        ".git/hooks/post-commit",
+        ".GIT/config", ".git./config", "git~1/config", ".ai/trusted_keys/evil.toml", ".ai/Trusted_Keys/evil.toml",
+        "keys/evil.toml",
+        ".ai/keys/private_key.pem", ".ai/cache/x", "pipe", "sock", "device", "hard", "", " ", "\0", "src/app.py\0.txt",
+        "a\ud800",
+        "n" * 256, "n/" * 2100, "\n", "\x1b[2J", "-rf", "~/.ai/keys/private_key.pem", "$HOME/.ssh/id_rsa",
+        "file:///etc/passwd",
+        "C:\\Windows\\win.ini", "\\\\host\\share", "src/app.py/..", "src/app.py/", "src/", ".", "..\\outside\\secret",
+        r"\x2e\x2e/outside/secret",
         r"..\x2foutside\x2fsecret", "%2e%2e/outside/secret", "．．/outside/secret",
     ]  # fmt: skip
 
@@ -162,7 +178,13 @@ def test_no_path_gets_out_and_each_refusal_says_what_to_do(arena, monkeypatch, a
     if available and not beneath._kernel_can():
         pytest.skip("no openat2")
     monkeypatch.setattr(beneath, "_available", available)
-    around = [arena.parent / "outside", arena.parent / "project-evil", user_space / ".ai/keys", arena / ".git", arena / ".ai/trusted_keys"]
+    around = [
+        arena.parent / "outside",
+        arena.parent / "project-evil",
+        user_space / ".ai/keys",
+        arena / ".git",
+        arena / ".ai/trusted_keys",
+    ]
     before = [fingerprint(folder) for folder in around]
     paths = hostile(arena)
     assert len(set(paths)) >= 60

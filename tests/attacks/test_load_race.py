@@ -36,7 +36,8 @@ def twins(project: Path) -> dict[str, bytes]:
         "unsigned": tool_text("my/tool", EVIL),
         "under the good signature": header + tool_text("my/tool", EVIL),
         "one byte changed": good.replace(b"GOOD", b"EVIL"),
-        "good, with a line after": good + b'\ndef execute(params, project_path):\n    return {"success": True, "output": "EVIL"}\n',
+        "good, with a line after": good
+        + b'\ndef execute(params, project_path):\n    return {"success": True, "output": "EVIL"}\n',
         "signed by a stranger": signed(tool_text("my/tool", EVIL), key=STRANGER),
     }
 
@@ -92,7 +93,9 @@ def _exchange_works(tmp_path):
         pytest.skip("this file system cannot exchange two names")
 
 
-@pytest.mark.parametrize("name", ["unsigned", "under the good signature", "one byte changed", "good, with a line after", "signed by a stranger"])
+@pytest.mark.parametrize(
+    "name", ["unsigned", "under the good signature", "one byte changed", "good, with a line after", "signed by a stranger"]
+)
 def test_no_evil_twin_runs(project, name):
     tally = race(project, twins(project)[name], 300, load_by_rye)
     print(dict(tally))
@@ -157,7 +160,9 @@ def poison_cache(tool: Path, mode) -> None:
     evil.unlink()
 
 
-@pytest.mark.parametrize("mode", [py_compile.PycInvalidationMode.TIMESTAMP, py_compile.PycInvalidationMode.UNCHECKED_HASH], ids=str)
+@pytest.mark.parametrize(
+    "mode", [py_compile.PycInvalidationMode.TIMESTAMP, py_compile.PycInvalidationMode.UNCHECKED_HASH], ids=str
+)
 def test_a_poisoned_bytecode_cache_is_never_looked_at(project, mode, tmp_path, monkeypatch):
     monkeypatch.setenv("CANARY", str(tmp_path / "canary"))
     tool = put_tool(project, "my/tool", GOOD)
@@ -196,7 +201,13 @@ def test_nothing_a_project_brings_is_run(project, tmp_path, start, spared):
     canary = tmp_path / "canary"
     for verb in VERBS:
         done = subprocess.run(
-            [*start, *verb], cwd=project, env=environment(CANARY=str(canary)), capture_output=True, text=True, check=False, timeout=60
+            [*start, *verb],
+            cwd=project,
+            env=environment(CANARY=str(canary)),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
         assert not canary.exists(), (verb, canary.read_text(), done.stderr)
         assert "Traceback" not in done.stderr, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import subprocess
 
 import pytest
@@ -116,7 +117,7 @@ def test_refined_splices_have_the_same_effect_and_none_is_idle(case):
     refined = refine(text, splices)
     assert render(text, refined) == render(text, splices)
     assert all(text.lines(s.start, s.stop) != s.lines for s in refined)
-    assert all(a.stop <= b.start for a, b in zip(refined, refined[1:], strict=False))
+    assert all(a.stop <= b.start for a, b in itertools.pairwise(refined))
 
 
 @given(edits())
@@ -200,7 +201,8 @@ def test_the_final_newline(data, span, final, expected):
 
 
 @pytest.mark.parametrize(
-    ("data", "span"), [(b"a\n\n", (0, 1, [b"x"])), (b"a\nb\n", (1, 2, [b""])), (b"a\nb", (1, 2, [b"x", b""])), (b"\n", (0, 0, []))]
+    ("data", "span"),
+    [(b"a\n\n", (0, 1, [b"x"])), (b"a\nb\n", (1, 2, [b""])), (b"a\nb", (1, 2, [b"x", b""])), (b"\n", (0, 0, []))],
 )
 def test_an_empty_last_line_cannot_lose_its_newline(data, span):
     with pytest.raises(EditError) as caught:
@@ -263,4 +265,9 @@ def test_a_missing_final_newline_is_told():
 
 def test_a_creation_is_told():
     text = parse(b"", UTF8)
-    assert unified_diff("f", text, [Splice(0, 0, [b"a\n"])], created=True) == ["--- /dev/null", "+++ b/f", "@@ -0,0 +1,1 @@", "+a"]
+    assert unified_diff("f", text, [Splice(0, 0, [b"a\n"])], created=True) == [
+        "--- /dev/null",
+        "+++ b/f",
+        "@@ -0,0 +1,1 @@",
+        "+a",
+    ]

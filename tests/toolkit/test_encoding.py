@@ -38,7 +38,9 @@ def test_detection(data, label):
     assert detect(data).label == label
 
 
-@pytest.mark.parametrize("name", ["latin-1", "cp1252", "shift_jis", "gbk", "gb18030", "euc_kr", "koi8-r", "utf-16-le", "utf-8-sig"])
+@pytest.mark.parametrize(
+    "name", ["latin-1", "cp1252", "shift_jis", "gbk", "gb18030", "euc_kr", "koi8-r", "utf-16-le", "utf-8-sig"]
+)
 def test_a_declared_encoding_is_used(name):
     code = detect("a\n".encode(name.removesuffix("-sig")), name)
     assert code.certain
@@ -52,7 +54,22 @@ def test_a_byte_order_mark_decides_over_the_declaration():
 
 @pytest.mark.parametrize(
     "name",
-    ["nonsense", "", "utf-16", "utf-32", "cp037", "rot13", "hex", "zlib", "base64", "punycode", "unicode_escape", "idna", "a\0b", "é"],
+    [
+        "nonsense",
+        "",
+        "utf-16",
+        "utf-32",
+        "cp037",
+        "rot13",
+        "hex",
+        "zlib",
+        "base64",
+        "punycode",
+        "unicode_escape",
+        "idna",
+        "a\0b",
+        "é",
+    ],
 )
 def test_a_codec_that_has_no_lines_is_refused(name):
     with pytest.raises(UsageError) as caught:
@@ -169,7 +186,9 @@ def test_keys_are_the_text_whatever_the_encoding():
         assert code.key("é\r\n".encode(name)) == "é".encode()
 
 
-@pytest.mark.parametrize(("text", "name"), [("表示\n", "shift_jis"), ("中文\n", "gbk"), ("丂\n", "gb18030"), ("한국\n", "euc_kr")])
+@pytest.mark.parametrize(
+    ("text", "name"), [("表示\n", "shift_jis"), ("中文\n", "gbk"), ("丂\n", "gb18030"), ("한국\n", "euc_kr")]
+)
 def test_multibyte_characters_are_not_cut_at_their_second_byte(text, name):
     code = detect(text.encode(name), name)
     assert code.show(text.encode(name)) == text.rstrip("\n")

@@ -4,47 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import time
+import zlib
 from hashlib import sha256
 from random import Random
 
 import pytest
+from index_files import LARGE, SMALL, binary, edit, entry, folder, read, rows, settle
 
-import rye
 from rye import state
-from rye.toolkit import lines
-
-SMALL = b"".join(b"line %d\n" % (n % 7) for n in range(12))
-LARGE = b"".join(b"line %d\n" % n for n in range(lines.ALL_IDS_MAX + 50))
-
-
-def read(project, path="f.txt", **more):
-    answer = rye.execute("rye/file-system/read", {"file_path": path, **more}, project_path=project)
-    assert answer["status"] == "success", answer
-    return answer["data"]
-
-
-def rows(data):
-    return re.findall(r"^\[LID:([0-9a-z]+)\] (.*)$", data["output"], re.MULTILINE)
-
-
-def edit(project, path="f.txt", **change):
-    answer = rye.execute("rye/file-system/edit_lines", {"file_path": path, "changes": [change]}, project_path=project)
-    return answer["data"]
-
-
-def folder(project):
-    return project / ".ai/cache/tools/read/line_index"
-
-
-def entry(project, path="f.txt"):
-    return folder(project) / f"{sha256(path.encode()).hexdigest()[:16]}.json"
-
-
-def binary(project):
-    return next(folder(project).glob("*.lines"))
 
 
 @pytest.fixture
@@ -59,12 +27,6 @@ def large(project):
     (project / "f.txt").write_bytes(LARGE)
     settle(project / "f.txt")
     return rows(read(project, limit=100))
-
-
-def settle(path, seconds=10):
-    """Make a file old enough that its times are believed."""
-    past = time.time() - seconds
-    os.utime(path, (past, past))
 
 
 def sound(project, content, known):
@@ -171,7 +133,25 @@ def test_garbage_heals(project, small, garbage):
     assert rows(read(project)) == found
 
 
-HOSTILE_VALUES = [None, True, -1, 0, 1.5, 10**30, "x", "../x", "", [], {}, [[]], [[1, 2]], [None], {"a": 1}, [[10**18, 1]], "\ud800"]
+HOSTILE_VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    10**30,
+    "x",
+    "../x",
+    "",
+    [],
+    {},
+    [[]],
+    [[1, 2]],
+    [None],
+    {"a": 1},
+    [[10**18, 1]],
+    "\ud800",
+]
 
 
 def test_any_field_of_any_type_heals(project, small):
@@ -215,8 +195,6 @@ def unsealed(path):
 
 def seal(path, record):
     """Write a record as the store itself does, its check sum right."""
-    import zlib
-
     body = json.dumps(record, separators=(",", ":"))[1:].encode("utf-8", "surrogatepass")
     path.write_bytes(b'{"check":"%08x",' % zlib.crc32(body) + body)
 
@@ -268,7 +246,12 @@ def test_a_hostile_index_counts_as_missing(project, small, name):
 def test_an_unsealed_index_counts_as_missing(project, small):
     """Such as one that the original RYE kept, with the same field names."""
     rows_ = [{"id": f"{n:06x}", "line_num": n + 1, "content_hash": "0" * 64} for n in range(12)]
-    old = {"file_path": "f.txt", "content_hash": sha256(SMALL).hexdigest(), "last_modified": "2026-01-01T00:00:00", "lines": rows_}
+    old = {
+        "file_path": "f.txt",
+        "content_hash": sha256(SMALL).hexdigest(),
+        "last_modified": "2026-01-01T00:00:00",
+        "lines": rows_,
+    }
     entry(project).write_text(json.dumps(old))
     sound(project, SMALL, small)
 
@@ -344,53 +327,6 @@ def test_nothing_temporary_remains(project, large):
     assert len(list(folder(project).iterdir())) == 3
 
 
-def aged(project, days, *paths):
-    past = time.time() - days * 86_400
-    for path in paths or folder(project).iterdir():
-        os.utime(path, (past, past), follow_symlinks=False)
-
-
-def other(project, name="g.txt"):
-    """Any use of the store that writes: it prunes when a day has passed."""
-    (project / name).write_bytes(SMALL)
-    read(project, name)
-
-
-def test_entries_unused_for_30_days_are_pruned(project, large):
-    aged(project, 31)
-    other(project)
-    assert {path.name for path in folder(project).iterdir()} == {entry(project, "g.txt").name, ".pruned"}
-
-
-def test_younger_entries_stay(project, large):
-    aged(project, 29)
-    other(project)
-    assert entry(project).exists()
-    assert binary(project).exists()
-
-
-def test_pruning_looks_once_a_day_at_most(project, small):
-    other(project)
-    aged(project, 31, entry(project))
-    aged(project, 0.9, folder(project) / ".pruned")
-    other(project, "h.txt")
-    assert entry(project).exists()
-    aged(project, 1.1, folder(project) / ".pruned")
-    other(project, "i.txt")
-    assert not entry(project).exists()
-
-
-def test_a_used_entry_is_not_pruned_and_its_binary_stays_with_it(project, large):
-    """Using is reading: a window of a known large file writes nothing else."""
-    aged(project, 31)
-    read(project, limit=100)
-    aged(project, 2, folder(project) / ".pruned")
-    other(project)
-    assert entry(project).exists()
-    assert binary(project).exists()
-    assert rows(read(project, limit=100)) == large
-
-
 def test_an_index_survives_an_unchanged_content_with_new_times(project, small):
     (project / "f.txt").write_bytes(SMALL)
     assert rows(read(project)) == small
@@ -407,6 +343,7 @@ def test_a_changed_content_under_the_old_times_and_size_is_seen_by_an_edit(proje
 
 
 def test_two_files_of_one_project_have_their_own_entries(project):
-    other(project, "a.txt")
-    other(project, "b.txt")
+    for name in ("a.txt", "b.txt"):
+        (project / name).write_bytes(SMALL)
+        read(project, name)
     assert len(list(folder(project).glob("*.json"))) == 2

@@ -63,7 +63,10 @@ def test_an_entry_is_private_and_holds_what_undo_needs(project, file):
         assert [found.id for found in journal.entries(ws)] == [entry.id]
     assert call(project, "undo")["status"] == "success"
     assert file.read_bytes() == OLD
-    assert call(project, "undo", entry_id=call(project, "undo", list=True)["data"]["entries"][0]["entry_id"])["status"] == "success"
+    assert (
+        call(project, "undo", entry_id=call(project, "undo", list=True)["data"]["entries"][0]["entry_id"])["status"]
+        == "success"
+    )
     assert file.read_bytes() == NEW
 
 
@@ -207,7 +210,9 @@ def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):
     assert not list(folder(project).glob("pending/*"))
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[]", b"null", b'{"splices": 3}', b"\x78\x9c", os.urandom(300), b'{"a":' * 100_000])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"{}", b"[]", b"null", b'{"splices": 3}', b"\x78\x9c", os.urandom(300), b'{"a":' * 100_000]
+)
 def test_records_that_are_none_are_passed_over(project, file, data):
     land(project, NEW, entry_for())
     (folder(project) / "pending").mkdir(exist_ok=True)

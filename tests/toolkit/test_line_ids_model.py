@@ -269,12 +269,7 @@ OPS = [
 
 
 def common(one, other):
-    count = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def same_but_for_space(world, old, ids):
@@ -397,9 +392,7 @@ def main():
     for seed, problem in found[:20]:
         print(f"seed {seed}: {problem}")
     took = time.monotonic() - started
-    print(
-        f"{args.sequences} sequences of {args.steps} steps, seeds {first}..{last - 1}: {len(found)} violations, {took:.0f} s"
-    )
+    print(f"{args.sequences} sequences of {args.steps} steps, seeds {first}..{last - 1}: {len(found)} violations, {took:.0f} s")
     return bool(found)
 
 

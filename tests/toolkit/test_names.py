@@ -63,7 +63,8 @@ SPELLINGS = [
     ".git", ".GIT", ".Git", ".git.", ".git ", ".git. . .", ".git...", ".git:x", ".git::$INDEX_ALLOCATION", ".git :x",
     ".git\u200c", ".g\u200dit", "\ufeff.git", ".gi\u00adt", ".g\u034fit", ".git\ufe0f", ".\uff47\uff49\uff54", "\uff0egit",
     ".g\u0131t".replace("\u0131", "i"), ".\u24d6\u24d8\u24e3", "git~1", "GIT~1", ".ɢit".replace("ɢ", "g"),
-    ".ai/trusted_keys", ".AI/trusted_keys", ".ai/Trusted_Keys", ".ai./trusted_keys.", ".ai/tru\u017fted_keys", ".ai/trusted_\u212aeys",
+    ".ai/trusted_keys", ".AI/trusted_keys", ".ai/Trusted_Keys", ".ai./trusted_keys.", ".ai/tru\u017fted_keys",
+    ".ai/trusted_\u212aeys",
     "ai~1/trusted_keys", ".ai/TRUSTE~1", ".ai/keys", ".ai/KEYS ", ".ai/cache", ".Ai/Cache::$DATA", ".a\u200bi/keys",
     ".\uff41\uff49/\uff4b\uff45\uff59\uff53", ".ai/k\ufe00eys", ".ai/trusted_keys\u3164",
 ]  # fmt: skip
@@ -86,7 +87,8 @@ def test_the_spellings_are_no_plain_ones():
 @pytest.mark.parametrize(
     "path",
     [
-        ".gitignore", ".github/workflows/x.yml", ".gitattributes", ".ai/tools/x.py", ".ai/knowledge/keys.md", "ai/keys", "git",
+        ".gitignore", ".github/workflows/x.yml", ".gitattributes", ".ai/tools/x.py", ".ai/knowledge/keys.md", "ai/keys",
+        "git",
         "keys", "trusted_keys", ".ai/config/cache.yaml", "x.git", ".ai/trusted", ".aide/keys", "\xff/.gi",
     ],
 )  # fmt: skip

@@ -133,7 +133,9 @@ def test_extended_attributes_survive_and_one_that_cannot_does_not_cost_the_other
 def test_an_acl_survives(project, file):
     # version 2; user::rw-, user:1234:r--, group::r--, mask::r--, other::r--
     entries = [(1, 6, 2**32 - 1), (2, 4, 1234), (4, 4, 2**32 - 1), (16, 4, 2**32 - 1), (32, 4, 2**32 - 1)]
-    acl = (2).to_bytes(4, "little") + b"".join(t.to_bytes(2, "little") + p.to_bytes(2, "little") + i.to_bytes(4, "little") for t, p, i in entries)
+    acl = (2).to_bytes(4, "little") + b"".join(
+        t.to_bytes(2, "little") + p.to_bytes(2, "little") + i.to_bytes(4, "little") for t, p, i in entries
+    )
     try:
         os.setxattr(file, "system.posix_acl_access", acl)
     except OSError:
@@ -404,4 +406,6 @@ def test_temporary_names_are_known_again():
     made = {temporary_name() for _ in range(1_000)}
     assert len(made) == 1_000
     assert all(replace.is_temporary(name) for name in made)
-    assert not any(replace.is_temporary(name) for name in (b".rye-x.tmp", b"rye-0123456789abcdef.tmp", b".rye-0123456789abcdef.tm"))
+    assert not any(
+        replace.is_temporary(name) for name in (b".rye-x.tmp", b"rye-0123456789abcdef.tmp", b".rye-0123456789abcdef.tm")
+    )

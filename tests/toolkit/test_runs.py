@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ def runs(numbers):
 def test_runs_are_joined_and_none_is_empty(pairs):
     made = list(Runs(pairs))
     assert all(length > 0 for length, _ in made)
-    assert all(a[1] != b[1] for a, b in zip(made, made[1:], strict=False))
+    assert all(a[1] != b[1] for a, b in itertools.pairwise(made))
     expected = [value for length, value in pairs for _ in range(length)]
     assert Runs(pairs).values(0, 100) == expected
     assert len(Runs(pairs)) == len(expected)
@@ -42,4 +44,4 @@ def test_splicing_is_slice_assignment(numbers, data):
 def test_since_gives_the_positions_above(numbers, value):
     ranges = runs(numbers).since(value)
     assert [at for start, stop in ranges for at in range(start, stop)] == [at for at, n in enumerate(numbers) if n > value]
-    assert all(a[1] < b[0] for a, b in zip(ranges, ranges[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(ranges))

@@ -73,8 +73,10 @@ def test_an_absolute_path_is_inside_by_identity_not_by_spelling(ws, project):
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        ("", "bad_path"), ("\0", "bad_path"), ("src/app.py\0.txt", "bad_path"), (r"src/\x00", "bad_path"), ("a\ud800b", "bad_path"),
-        ("n" * 256, "bad_path"), ("n/" * 3000, "bad_path"), ("src", "is_directory"), (".", "is_directory"), ("src/", "is_directory"),
+        ("", "bad_path"), ("\0", "bad_path"), ("src/app.py\0.txt", "bad_path"), (r"src/\x00", "bad_path"), ("a\ud800b",
+        "bad_path"),
+        ("n" * 256, "bad_path"), ("n/" * 3000, "bad_path"), ("src", "is_directory"), (".", "is_directory"), ("src/",
+        "is_directory"),
         ("README.md/x", "not_a_directory"), ("README.md/", "not_a_directory"), ("nope", "file_not_found"),
         ("src/nope/deeper", "file_not_found"), ("..", "path_outside"), ("../outside/secret", "path_outside"),
         ("~/secret", "file_not_found"), ("$HOME/x", "file_not_found"), ("file:///etc/passwd", "file_not_found"),

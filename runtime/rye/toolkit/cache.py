@@ -6,6 +6,7 @@ is data to be checked, never an order.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_WAIT = 60.0
+# A passing trouble must not pass for an absence: IDs would be lost, and the lock would be another than others hold.
+_PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+_ABSENT = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM)
 
 
 def name_of(path: bytes) -> str:
@@ -52,7 +56,9 @@ def folder(ws: Workspace, *parts: str) -> Iterator[int]:
 def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
     try:
         fd = _descend(os.dup(ws.fd), (".ai", "cache", *parts))
-    except OSError:
+    except OSError as err:
+        if err.errno in _PASSING:
+            raise
         return None
     # Root passes every permission check, so a read-only mount shows only here.
     if os.access(".", os.W_OK, dir_fd=fd):
@@ -106,8 +112,10 @@ def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None
 
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
-    except OSError:
-        return None
+    except OSError as err:
+        if err.errno in _ABSENT:
+            return None
+        raise
     try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
@@ -203,6 +211,8 @@ def _take(fd: int, patience: float) -> None:
                 raise WorkspaceError(
                     "locked", "Another call has held this file's lock for too long.", "Try again in a moment."
                 ) from None
+        except OSError as err:
+            raise system_failure(err, "The file's lock") from None
         # Jitter keeps waiters from meeting in step.
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
         pause = min(pause * 2, 0.01)

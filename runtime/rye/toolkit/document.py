@@ -14,7 +14,7 @@ from rye.toolkit.encoding import Encoding, detect
 from rye.toolkit.text import Text, chunks, mark, parse, reopen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rye.toolkit.lines import Index
     from rye.toolkit.text import Checkpoints
@@ -68,9 +68,16 @@ class Document:
         marks = self.index.marks
         return [Row(at + 1, marks[at].id if ids else None, code.show(line)) for at, line in enumerate(raw, start)]
 
-    def shown(self, start: int, stop: int) -> None:
-        """Record that lines [start, stop) were printed with their IDs."""
-        if lines.note_shown(self.index, start, stop):
+    def name(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Give every line of some ranges an ID, all at once."""
+        raw = {at: line for start, stop in ranges for at, line in enumerate(self.text.lines(start, stop), start)}
+        key, marks = self.text.encoding.key, self.index.marks
+        lines.give_ids_at(self.index, {at: key(line) for at, line in raw.items() if at not in marks})
+
+    def shown(self, *ranges: tuple[int, int]) -> None:
+        """Record that lines [start, stop) of some ranges were printed with their IDs."""
+        news = [lines.note_shown(self.index, start, stop) for start, stop in ranges]
+        if any(news):
             self.keep()
 
     def confirm(self) -> None:

@@ -94,6 +94,7 @@ def _regions(landed: Landed) -> tuple[list[str], list[dict[str, Any]], bool]:
     room = MAX_OUTPUT_BYTES - _DIFF_BYTES
     shown: list[str] = []
     rows: list[dict[str, Any]] = []
+    seen: list[tuple[int, int]] = []
     for start, stop in landed.regions():
         for at in range(start, stop):
             row = landed.document.rows(at, at + 1)[0]
@@ -101,11 +102,12 @@ def _regions(landed: Landed) -> tuple[list[str], list[dict[str, Any]], bool]:
             line = f"{row.number}: [LID:{row.id}] {text}"
             room -= len(line.encode("utf-8", "replace")) + 1
             if room < 0:
-                landed.document.shown(start, at)
+                landed.document.shown(*seen, (start, at))
                 return shown, rows, True
             shown.append(line)
             rows.append({"line_num": row.number, "id": row.id})
-        landed.document.shown(start, stop)
+        seen.append((start, stop))
+    landed.document.shown(*seen)
     return shown, rows, False
 
 

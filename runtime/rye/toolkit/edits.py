@@ -84,10 +84,10 @@ def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep"
     code, count = text.encoding, text.count
     tail = text.lines(count - 1, count)
     open_end = bool(tail) and not code.terminator(tail[0])
-    if out and out[-1].start == count and open_end and out[-1].lines:
+    appends = bool(out) and out[-1].start == count and bool(out[-1].lines)
+    if appends and open_end and not (len(out) > 1 and out[-2].stop == count):
         # A splice of its own, or the old last line might be taken for a twin among those put behind it.
-        if not (len(out) > 1 and out[-2].stop == count):
-            out.insert(-1, Splice(count - 1, count, [_closed(text, tail[0])]))
+        out.insert(-1, Splice(count - 1, count, [_closed(text, tail[0])]))
     return _end(text, out, final, open_end=open_end)
 
 
@@ -127,7 +127,9 @@ def _closed(text: Text, line: bytes) -> bytes:
     """Return the text's last line, which has no terminator, with one."""
     if len(line) % len(text.encoding.newline):
         raise EditError(
-            "odd_end", f"The file ends within a character of its encoding ({text.encoding.label}); no line can follow there.",
+            "odd_end",
+            f"The file ends within a character of its encoding ({text.encoding.label}); no line can follow there. "
+            "Nothing was written.",
             "Replace its last line, then put lines behind it.",
         )  # fmt: skip
     return line + _neighbour(text, text.count - 1, [])
@@ -135,7 +137,8 @@ def _closed(text: Text, line: bytes) -> bytes:
 
 def _empty_last_line() -> EditError:
     return EditError(
-        "empty_last_line", "The last line would be empty, and an empty line without a newline does not exist. Nothing was written.",
+        "empty_last_line",
+        "The last line would be empty, and an empty line without a newline does not exist. Nothing was written.",
         "Delete that line, or leave the final newline.",
     )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """Where a file's line index is kept between calls.
 
 `<cache>/tools/read/line_index/<name>.json` holds the fields of the RYE line cache (`file_path`, `content_hash`,
-`last_modified`, `lines: [{id, line_num, content_hash}]`), what persistent IDs need besides, and a check sum of it all. For a file of more than
-`ALL_IDS_MAX` lines, `lines` lists only those that were shown (with 8 bytes of their digests), and
+`last_modified`, `lines: [{id, line_num, content_hash}]`), what persistent IDs need besides, and a check sum of it all. For a
+file of more than `ALL_IDS_MAX` lines, `lines` lists only those that were shown (with 8 bytes of their digests), and
 `<name>.<crc>.lines` beside it holds the checkpoints and all digests in binary.
 
 A file here that is corrupt, cut short, foreign or of another version counts as missing. That an index existed is

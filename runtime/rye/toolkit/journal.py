@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rye import state
 from rye.errors import EditError, WorkspaceError
 from rye.toolkit import cache, config
-from rye.toolkit.replace import digest_of, is_temporary, remove, replace, sweep, temporary_name
+from rye.toolkit.replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,16 +98,14 @@ def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[
     if pending is None:
         warnings.append("Not recorded for undo: the change is too large for the journal or the state folder cannot be written.")
     try:
-        if data is None:
-            remove(place, entry.before or "", temporary)
-        else:
-            replace(place, data, entry.before, temporary)
-    except BaseException as err:
-        if pending is not None and getattr(err, "code", None) != "unsettled":
+        free = remove(place, entry.before or "", temporary) if data is None else replace(place, data, entry.before, temporary)
+    except BaseException:
+        # While something lies under the temporary name, the entry stays pending, for the next call to settle.
+        if pending is not None and is_free(place, temporary):
             with contextlib.suppress(OSError):
                 pending.unlink(missing_ok=True)
         raise
-    if pending is not None:
+    if pending is not None and free:
         # The change has landed; an entry that stays pending is finished by the next change or undo.
         with contextlib.suppress(OSError):
             _finish(pending)

@@ -160,7 +160,7 @@ def _locate(
     if key in ("after_line_id", "before_line_id") and line_id in _ENDS:
         at = 0 if line_id == "start" else document.text.count
         return at - 1 if key == "after_line_id" else at
-    name = str(line_id).strip().removeprefix("[LID:").removesuffix("]")
+    name = _bare(line_id)
     at_ = positions.get(name)
     if at_ is None:
         around = _around_dead(document.index, positions, name)
@@ -170,6 +170,11 @@ def _locate(
             problems.details.setdefault("nearest", {})[name] = nearest(name, shown)
             problems.details.setdefault("available_ids", shown[:_AVAILABLE])
     return at_
+
+
+def _bare(line_id: object) -> str:
+    """Return an ID without the brackets in which read prints it."""
+    return str(line_id).strip().removeprefix("[LID:").removesuffix("]")
 
 
 def _around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str, int]:
@@ -224,7 +229,7 @@ def _check_seen(document: Document, plan: _Plan, problems: _Problems) -> None:
         mark = marks.get(at)
         seen = mark is not None and mark.shown >= age
         beside = at == plan.start or (mark is not None and mark.shown >= mark.near)
-        before = at == plan.start or (
+        before = at == plan.start or (unseen and unseen[-1] == at - 1) or (
             mark is not None and (other := marks.get(at - 1)) is not None and other.shown >= mark.near
         )
         if not (seen and beside and before):
@@ -264,8 +269,7 @@ def excerpt(document: Document, around: set[int], context: int = 1) -> str:
         row = document.rows(at, at + 1)[0]
         out.append(f"{row.number}: [LID:{row.id}] {row.text[:500]}")
         last = at
-    for low, high in _spans(wanted):
-        document.shown(low, high)
+    document.shown(*_spans(wanted))
     return "\n".join(out)
 
 
@@ -306,7 +310,7 @@ def _stale(document: Document, changes: Sequence[dict[str, Any]]) -> EditError:
     """Say which of the named lines changed, how, and what stands there now."""
     assert document.before is not None  # noqa: S101 - the caller's condition
     was, now = document.before.positions(), document.index.positions()
-    named = [str(value) for change in changes for key, value in change.items() if key.endswith("_id") and value not in _ENDS]
+    named = [_bare(value) for change in changes for key, value in change.items() if key.endswith("_id") and value not in _ENDS]
     said: list[str] = []
     lines: set[int] = set()
     for name in dict.fromkeys(named):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rye.toolkit.runs import Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ALL_IDS_MAX = 2_000
 """Files of up to so many lines have an ID for every line; in larger ones a line gets its ID when it is first shown."""
@@ -138,17 +138,20 @@ def fresh(epoch: int, content_hash: str, digests: bytes, width: int) -> Index:
 
 def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> bool:
     """Give an ID to each line of [start, start + len(texts)) that has none; tell whether any was given."""
-    missing = [at for at in range(start, start + len(texts)) if at not in index.marks]
-    if missing:
+    return give_ids_at(index, {at: text for at, text in enumerate(texts, start) if at not in index.marks})
+
+
+def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> bool:
+    """Give an ID to each of these lines (position: text, ascending), none of which has one; tell whether there was any."""
+    if texts:
         taken = {mark.id for mark in index.marks.values()}
         taken.update(index.dead)
-        for at in missing:
-            text = texts[at - start]
+        for at, text in texts.items():
             made = _first_id(index, at, text, taken) if index.revision == 0 else _later_id(index, text, taken)
             taken.add(made)
             index.marks[at] = Mark(made, loose_digest(text))
         index.marks = dict(sorted(index.marks.items()))
-    return bool(missing)
+    return bool(texts)
 
 
 def _epoch_tail(epoch: int) -> str:

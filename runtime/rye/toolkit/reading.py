@@ -11,11 +11,15 @@ from rye.toolkit.visible import reveal
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rye.toolkit.document import Document, Row
 
 _BATCH = 500
+# Bytes kept free for the notices around the lines.
+_NOTICES = 400
+# Bytes that a line with its ID takes at least.
+_SHORTEST = 13
 
 
 def read(
@@ -28,7 +32,8 @@ def read(
         WorkspaceError, UsageError: see `document.view`; `bad_offset` for a window past the end.
     """
     with Workspace(project_path) as ws, documents.view(ws, file_path, encoding) as document:
-        window = _Window(document, ids=line_ids == "all", whitespace=show_whitespace)
+        room = MAX_OUTPUT_BYTES - _NOTICES - 2 * len(file_path.encode("utf-8", "replace"))
+        window = _Window(document, ids=line_ids == "all", whitespace=show_whitespace, room=room)
         if changes_since is not None:
             since = document.index.revision_of(changes_since)
             if since is not None:
@@ -36,8 +41,8 @@ def read(
         result = _window(document, window, file_path, offset, limit)
         if changes_since is not None:
             result["output"] = (
-                f"[changes_since: version {changes_since} is not among the last 20 of this file; here is the window instead.]\n"
-                + result["output"]
+                f"[changes_since: version {changes_since[:80]} is not among the last 20 of this file; here is the window "
+                f"instead.]\n{result['output']}"
             )
             result["changes_known"] = False
         return result
@@ -46,10 +51,11 @@ def read(
 class _Window:
     """Collects shown lines up to the output's size, and records which were shown."""
 
-    def __init__(self, document: Document, *, ids: bool, whitespace: bool, room: int = MAX_OUTPUT_BYTES) -> None:
+    def __init__(self, document: Document, *, ids: bool, whitespace: bool, room: int) -> None:
         self.document, self.ids, self.whitespace = document, ids, whitespace
         self.room = room
         self.lines: list[str] = []
+        self.seen: list[tuple[int, int]] = []
         self.full = False
 
     def add(self, start: int, stop: int) -> int:
@@ -66,7 +72,7 @@ class _Window:
                 self.lines.append(text)
                 at += 1
         if self.ids and at > start:
-            self.document.shown(start, at)
+            self.seen.append((start, at))
         return at
 
     def _line(self, row: Row) -> str:
@@ -100,6 +106,7 @@ def _window(document: Document, window: _Window, file_path: str, offset: int, li
             f"Use an offset from 1 to {max(total, 1)}, or a negative one to count from the end.",
         )  # fmt: skip
     stop = window.add(start, min(start + limit, total))
+    document.shown(*window.seen)
     shown = stop - start
     truncated = stop < total
     lines = list(window.lines)
@@ -128,17 +135,24 @@ def _changes(document: Document, window: _Window, version: str, since: int, file
     shown = 0
     cut_at = None
     lines: list[str] = []
+    ending = _gone(gone.items()) if gone else ""
+    window.room -= len(ending)
+    if window.ids:
+        document.name(_first(ranges, window.room // _SHORTEST))
     for start, stop in ranges:
         before = len(window.lines)
+        header = f"@ line {start + 1}"
+        window.room -= len(header) + 1
         reached = window.add(start, stop)
         shown += reached - start
         if reached > start:
-            lines += [f"@ line {start + 1}", *window.lines[before:]]
+            lines += [header, *window.lines[before:]]
         if reached < stop:
             cut_at = reached
             break
+    document.shown(*window.seen)
     if gone:
-        lines.append(_gone(gone.items()))
+        lines.append(ending)
     if not count and not gone:
         lines.append(f"[no changes since version {version}]")
     fields: dict[str, Any] = {}
@@ -150,6 +164,15 @@ def _changes(document: Document, window: _Window, version: str, since: int, file
         "\n".join(lines), line_count=shown, changed_lines=count, deleted_ids=list(gone)[:200], changes_known=True,
         truncated=cut_at is not None, offset=(ranges[0][0] + 1 if ranges else 1), **fields, **_facts(document),
     )  # fmt: skip
+
+
+def _first(ranges: Iterable[tuple[int, int]], count: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges as far as `count` positions reach."""
+    for start, stop in ranges:
+        yield start, min(stop, start + max(count, 0))
+        count -= stop - start
+        if count <= 0:
+            return
 
 
 def _gone(fates: Iterable[tuple[str, Any]]) -> str:

@@ -46,15 +46,18 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, mode: int | None = None) -> None:
+def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, mode: int | None = None) -> bool:
     """Put `data` in `place`.
 
     Args:
         place: where the file stands or will stand.
         data: the whole new content.
         expected: SHA-256 of the content that this replaces; None when no file may stand there.
-        temporary: a name from `temporary_name`; nothing by this name remains, short of a crash and of `unsettled`.
+        temporary: a name from `temporary_name`.
         mode: permission bits of a new file (default 0666 less the umask); an existing file keeps its own.
+
+    Returns:
+        Whether the temporary name is free again; see `is_free`.
 
     Raises:
         WorkspaceError: `conflict` when something else stands there now; `no_space`, `read_only` … from the system. The
@@ -75,12 +78,12 @@ def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, m
             settled = err.code != "unsettled"
             raise
         finally:
-            if settled:
-                _discard(place.dir_fd, temporary)
+            free = settled and _discard(place.dir_fd, temporary)
+        return free
 
 
-def remove(place: Place, expected: str, temporary: bytes) -> None:
-    """Delete the file in `place` if its content is still `expected` (SHA-256); errors as `replace`."""
+def remove(place: Place, expected: str, temporary: bytes) -> bool:
+    """Delete the file in `place` if its content is still `expected` (SHA-256); returns and errors as `replace`."""
     with deadline().commit():
         try:
             _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
@@ -98,7 +101,18 @@ def remove(place: Place, expected: str, temporary: bytes) -> None:
         if not same:
             _return(place, temporary)
             raise conflict(place)
-        _discard(place.dir_fd, temporary)
+        return _discard(place.dir_fd, temporary)
+
+
+def is_free(place: Place, temporary: bytes) -> bool:
+    """Tell whether a change left nothing under its temporary name, which else `sweep` must settle later."""
+    try:
+        os.stat(temporary, dir_fd=place.dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def sweep(place: Place, temporary: bytes, before: str | None, after: str | None, *, landed: bool) -> None:
@@ -303,12 +317,14 @@ def _sync_directory(dir_fd: int) -> None:
         os.close(fd)
 
 
-def _discard(dir_fd: int, name: bytes) -> None:
+def _discard(dir_fd: int, name: bytes) -> bool:
     try:
         os.unlink(name, dir_fd=dir_fd)
+    except FileNotFoundError:
+        return True
     except OSError:
-        # Gone already, or the next call's sweep takes it.
-        return
+        return False
+    return True
 
 
 def conflict(place: Place) -> WorkspaceError:

@@ -108,7 +108,10 @@ def read_all(fd: int, size: int, limit: int) -> bytes:
 
 
 class Workspace:
-    """A project root held open. Use it as a context manager, or `close` it."""
+    """A project root held open. Use it as a context manager, or `close` it.
+
+    As a context manager it turns whatever the system refuses inside the block, in any module, into a typed failure.
+    """
 
     def __init__(self, root: str) -> None:
         """Hold `root` (an existing directory) open.
@@ -124,7 +127,11 @@ class Workspace:
                 "project_not_found", f"Project folder not usable: {root} ({os.strerror(err.errno or 0)}).",
                 "Give project_path (or --project) an existing directory.",
             ) from None  # fmt: skip
-        self._stat = os.fstat(self.fd)
+        try:
+            self._stat = os.fstat(self.fd)
+        except OSError as err:
+            self.close()
+            raise system_failure(err, root) from None
         if f"{os.path.realpath(self.root)}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
             self.close()
             raise WorkspaceError(
@@ -138,6 +145,9 @@ class Workspace:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+        if isinstance(error, OSError):
+            name = error.filename if isinstance(error.filename, str | bytes) else self.root
+            raise system_failure(error, names.show(os.fsencode(name))) from error
 
     def close(self) -> None:
         """Let the root go."""
@@ -191,10 +201,13 @@ class Workspace:
             fd, physical = beneath.open_beneath(self.fd, parts, _READ)
         except OSError as err:
             raise self.refusal(err, path) from None
-        info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode):
+        try:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                raise wrong_kind(info.st_mode, names.show(b"/".join(physical)) or ".")
+        except BaseException:
             os.close(fd)
-            raise wrong_kind(info.st_mode, names.show(b"/".join(physical)) or ".")
+            raise
         return OpenFile(fd, physical, info)
 
     @contextmanager

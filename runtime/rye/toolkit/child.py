@@ -1,0 +1,161 @@
+"""A searching child process: started in a held directory, read as it goes, ended with all that it started.
+
+Its environment is nearly empty, its standard input is nothing, and it leads a process group of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "SYSTEMROOT")
+_BLOCK = 1 << 18
+_MAX_SAID = 1 << 16
+_LINUX_FDS = "/proc/self/fd"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run.
+
+    Attributes:
+        argv: program (absolute path) and arguments.
+        fds: descriptors that the child inherits under their numbers.
+    """
+
+    argv: list[str | bytes]
+    fds: tuple[int, ...] = ()
+
+
+def name_of_fd(fd: int) -> str:
+    """Return the path under which a child opens an inherited descriptor."""
+    return f"{_LINUX_FDS}/{fd}" if os.path.isdir(_LINUX_FDS) else f"/dev/fd/{fd}"
+
+
+def _directory(fd: int) -> str | bytes:
+    """Return a path that is the very directory held, for the child to start in."""
+    if os.path.isdir(_LINUX_FDS):
+        return f"{_LINUX_FDS}/{fd}"
+    import fcntl
+
+    # macOS, where no path leads through a directory's descriptor: its present path.
+    found: bytes = fcntl.fcntl(fd, getattr(fcntl, "F_GETPATH", 50), bytes(1024))
+    return found.rstrip(b"\0")
+
+
+class Child:
+    """A running child; a context manager that ends it.
+
+    Attributes:
+        timed_out: its time ran out before its output ended.
+    """
+
+    def __init__(self, command: Command, cwd_fd: int, seconds: float, max_memory: int | None = None) -> None:
+        """Start `command` in the directory that `cwd_fd` holds.
+
+        Args:
+            command: what to run.
+            cwd_fd: directory descriptor (O_PATH is enough).
+            seconds: how long it may take.
+            max_memory: bytes of address space, where the system can limit them.
+        """
+        self._end = time.monotonic() + seconds
+        self.timed_out = False
+        self._said = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            command.argv, cwd=_directory(cwd_fd), pass_fds=command.fds, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+        )  # fmt: skip
+        if max_memory is not None:
+            _limit_memory(self._process.pid, max_memory)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+        self._said.close()
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the output as it comes, until it ends or the time is up; the child is gone then."""
+        pipe = self._process.stdout
+        assert pipe is not None  # noqa: S101 - asked for above
+        fd = pipe.fileno()
+        poll = select.poll()
+        poll.register(fd, select.POLLIN | select.POLLHUP)
+        while True:
+            left = self._end - time.monotonic()
+            if left <= 0 or not poll.poll(left * 1000):
+                self.timed_out = True
+                break
+            block = os.read(fd, _BLOCK)
+            if not block:
+                break
+            yield block
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self.timed_out:
+            try:
+                self._process.wait(max(0.05, self._end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self.timed_out = True
+        self.end()
+
+    def end(self) -> int:
+        """Kill what still runs; return the exit code, negative for a signal."""
+        if self._process.returncode is None:
+            # Not reaped yet, so the group's number is still its own.
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return self._process.returncode
+
+    def said(self) -> bytes:
+        """Return the beginning of what it wrote to standard error (at most 64 KB)."""
+        return os.pread(self._said.fileno(), _MAX_SAID, 0)
+
+
+def _limit_memory(pid: int, most: int) -> None:
+    import resource
+
+    if hasattr(resource, "prlimit"):
+        try:
+            resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        except (OSError, ValueError):
+            # Already ended, or a lower limit stands.
+            return
+
+
+def split_records(blocks: Iterator[bytes], end: bytes, most: int = 1 << 24) -> Iterator[list[bytes]]:
+    """Yield the records of each block, joined over the seams; an unfinished last record is dropped.
+
+    Of a record longer than `most` bytes (about) only the first block is given.
+    """
+    parts: list[bytes] = []
+    held = 0
+    for block in blocks:
+        records = block.split(end)
+        last = records.pop()
+        if records:
+            records[0] = (b"".join(parts) if held <= most else parts[0]) + records[0]
+            parts, held = [], 0
+            yield records
+        held += len(last)
+        if held <= most:
+            parts.append(last)

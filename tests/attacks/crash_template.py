@@ -1,0 +1,124 @@
+"""A warmed-up process that forks one victim for each line on its standard input (JSON), and says how it ended.
+
+A victim stops itself (SIGSTOP) before its first system call that counts, so that a tracer can be attached.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+
+def edit(order):
+    """One edit through the toolkit, in the main thread, so that the n-th system call means one thing."""
+    from rye.errors import RyeError
+    from rye.toolkit import editing
+
+    try:
+        return editing.edit_lines(order["project"], "f.txt", order["changes"])
+    except RyeError as err:
+        return {"success": False, "code": err.code, "error": str(err)}
+
+
+def loop(order):
+    """Edits without end through the whole corridor: the first and the last line get the same number."""
+    import rye
+
+    for number in range(order["from"], 1 << 30):
+        answer = rye.execute(
+            "rye/file-system/edit_lines", {"file_path": "f.txt", "changes": order["changes"]}, project_path=order["project"]
+        )
+        if answer["status"] != "success":
+            return answer
+        rows = answer["data"]["lines"]
+        ids = (rows[0]["id"], rows[-1]["id"])
+        order["changes"] = [{"line_id": one, "new_content": f"number {number + 1}"} for one in ids]
+    return None
+
+
+def naive(order):
+    """The control: the file is written in place."""
+    lines = Path(order["project"], "f.txt").read_text().splitlines(keepends=True)
+    with open(f"{order['project']}/f.txt", "w") as file:
+        for line in [order["changes"][0]["new_content"] + "\n", *lines[1:]]:
+            file.write(line)
+    return {"success": True}
+
+
+def naive_loop(order):
+    for number in range(1 << 30):
+        order["changes"] = [{"new_content": f"number {number}"}]
+        lines = Path(order["project"], "f.txt").read_text().splitlines(keepends=True)
+        with open(f"{order['project']}/f.txt", "w") as file:
+            file.writelines([f"number {number}\n", *lines[1:-1], f"number {number}\n"])
+
+
+JOBS = {"edit": edit, "loop": loop, "naive": naive, "naive_loop": naive_loop}
+
+
+def open_files():
+    while True:
+        try:
+            return sorted(os.listdir("/proc/self/fd"))
+        except OSError:
+            continue
+
+
+def victim(order):
+    if order.get("short"):
+        real = os.write
+        os.write = lambda fd, data: real(fd, bytes(data)[: max(1, len(data) // 2)])
+    before = open_files()
+    out = os.open(order["out"], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600) if "out" in order else None
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        result = JOBS[order["job"]](order)
+    except BaseException:
+        result = {"crashed": traceback.format_exc()}
+    os.getpriority(os.PRIO_PROCESS, 0)
+    after = open_files()
+    if out is not None:
+        # The fault that was meant for the edit may fall here.
+        data = json.dumps({"result": result, "leaked": len(after) - len(before) - 1}).encode()
+        while data:
+            try:
+                data = data[os.write(out, data) :]
+            except OSError:
+                continue
+
+
+def main():
+    scratch = Path(sys.argv[1])
+    scratch.mkdir()
+    (scratch / "f.txt").write_text("one\ntwo\n")
+    import rye
+
+    answer = rye.execute("rye/file-system/read", {"file_path": "f.txt"}, project_path=scratch)
+    ids = [line[5:11] for line in answer["data"]["output"].split("\n")]
+    order = {"project": str(scratch), "changes": [{"line_id": ids[0], "new_content": "x"}]}
+    edit(order)
+    edit(order)
+    rye.execute("rye/file-system/edit_lines", {"file_path": "f.txt", "changes": order["changes"]}, project_path=scratch)
+    time.sleep(0.1)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            try:
+                victim(json.loads(line))
+            finally:
+                os._exit(0)
+        os.waitpid(pid, os.WUNTRACED)
+        print(pid, flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""Many processes and a careless editor at one file: every edit is there exactly once, or its maker was told.
+
+Full size: `python tests/attacks/test_lost_updates.py --processes 16 --edits 500 --replacements 3000`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from harness import EXCHANGE, arguments, can_exchange, environment, own_space
+
+import rye
+from rye.errors import WorkspaceError
+from rye.toolkit import replace
+from rye.toolkit.workspace import Workspace
+
+LINES = 64
+EDIT, READ = "rye/file-system/edit_lines", "rye/file-system/read"
+# What a second editor of the same line is told, and tries again after.
+RETRY = {"invalid_line_id", "stale_file", "conflict", "locked"}
+
+
+# --- sixteen of our own ---
+
+
+def edit_by_rye(project: str, token: str, rng: random.Random) -> str | None:
+    """Append a token to a line of the file; return None once it is done, else the refusal's code."""
+    answer = rye.execute(READ, {"file_path": "shared.txt"}, project_path=project)
+    assert answer["status"] == "success", answer
+    at = rng.randrange(LINES)
+    found = re.match(r"\[LID:([0-9a-f]+)\] (.*)", answer["data"]["output"].split("\n")[at])
+    change = {"line_id": found[1], "new_content": f"{found[2]} {token}"}
+    answer = rye.execute(EDIT, {"file_path": "shared.txt", "changes": [change]}, project_path=project)
+    assert answer.get("code") in RETRY | {None}, answer
+    return answer.get("code")
+
+
+def edit_naively(project: str, token: str, rng: random.Random) -> None:
+    """Read, change, write a temporary file and rename it: atomic, and still not safe."""
+    file = Path(project, "shared.txt")
+    lines = file.read_text().split("\n")
+    lines[rng.randrange(LINES)] += f" {token}"
+    fresh = file.with_name(f".{token}")
+    fresh.write_text("\n".join(lines))
+    fresh.replace(file)
+
+
+def worker(how: str, project: str, name: str, edits: int, seed: int) -> None:
+    rng = random.Random(f"{seed} {name}")
+    refusals: Counter = Counter()
+    for number in range(edits):
+        token = f"{name}-{number}."
+        if how == "naive":
+            edit_naively(project, token, rng)
+            continue
+        while (code := edit_by_rye(project, token, rng)) is not None:
+            refusals[code] += 1
+            time.sleep(rng.random() * 0.01)
+    print(json.dumps(refusals))
+
+
+def together(project: Path, how: str, processes: int, edits: int) -> tuple[Counter, Counter]:
+    """Have processes edit at the same time; return how often each token stands in the file, and the refusals."""
+    project.mkdir(exist_ok=True)
+    (project / "shared.txt").write_text("".join(f"line {number}:\n" for number in range(LINES)))
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    command = [sys.executable, __file__, "--worker", how, str(project)]
+    running = [
+        subprocess.Popen([*command, f"p{number}", str(edits), str(seed)], stdout=subprocess.PIPE, env=environment())
+        for number in range(processes)
+    ]
+    refusals: Counter = Counter()
+    for child in running:
+        out, _ = child.communicate()
+        assert child.returncode == 0
+        if how != "naive":
+            refusals.update(json.loads(out))
+    text = (project / "shared.txt").read_text()
+    assert how == "naive" or [line.split(":")[0] for line in text.splitlines()] == [f"line {number}" for number in range(LINES)]
+    return Counter(re.findall(r"p\d+-\d+\.", text)), refusals
+
+
+def missing(found: Counter, processes: int, edits: int) -> int:
+    wanted = {f"p{one}-{number}." for one in range(processes) for number in range(edits)}
+    assert not set(found) - wanted
+    assert max(found.values()) == 1
+    return len(wanted - set(found))
+
+
+def test_processes_lose_no_edit_of_each_other(project):
+    found, refusals = together(project, "rye", 4, 15)
+    print("refused and tried again:", dict(refusals))
+    assert missing(found, 4, 15) == 0
+    assert not list(project.glob(".rye-*"))
+    found, _ = together(project, "naive", 4, 200)
+    assert missing(found, 4, 200) > 0
+
+
+# --- an editor that takes no lock ---
+
+EDITOR = r"""
+import ctypes, json, os, random, sys, time
+file, count, seed = sys.argv[1].encode(), int(sys.argv[2]), sys.argv[3]
+rng = random.Random(seed)
+call = ctypes.CDLL(None, use_errno=True).renameat2
+fresh = file + b".editor"
+displaced = []
+for number in range(1, count + 1):
+    with open(fresh, "w") as out:
+        out.write(f"version {number}\n" + "other text\n" * 20)
+    if call(-100, fresh, -100, file, 2):
+        sys.exit(f"the file was not there: errno {ctypes.get_errno()}")
+    with open(fresh) as old:
+        displaced.append(old.readline())
+    # A new file each time: truncating the displaced one would change it under whoever still reads it.
+    os.unlink(fresh)
+    time.sleep(rng.random() * 0.004)
+print(json.dumps(displaced))
+"""
+
+
+@contextmanager
+def editor(file: Path, count: int):
+    """Have an editor replace the file `count` times; yields a function that tells whether it is still at it, and its findings."""
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", EDITOR, file, str(count), str(seed)], stdout=subprocess.PIPE, text=True
+    )
+    findings: list[str] = []
+    reader = threading.Thread(target=lambda: findings.append(child.stdout.read()))
+    reader.start()
+    try:
+        yield lambda: child.poll() is None, findings
+        reader.join(60)
+        assert child.wait(60) == 0
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        reader.join()
+        child.stdout.close()
+
+
+def replace_by_rye(project: Path, number: int) -> bool:
+    """Change a line under the editor's nose; True when it landed, False when we were told."""
+    with Workspace(str(project)) as ws, ws.place("file") as place, ws.file("file") as file:
+        old = file.read()
+        new = old + b"ours %d\n" % number if number % 3 else old.split(b"\n", 1)[0] + b"\nours\n"
+        try:
+            replace.replace(place, new, hashlib.sha256(old).hexdigest(), replace.temporary_name())
+        except WorkspaceError as err:
+            assert err.code == "conflict", err
+            return False
+    return True
+
+
+def replace_by_tool(project: Path, number: int) -> bool:
+    answer = rye.execute(READ, {"file_path": "file"}, project_path=project)
+    assert answer["status"] == "success" or answer["code"] == "conflict", answer
+    if answer["status"] != "success":
+        return False
+    last = answer["data"]["output"].rsplit("[LID:", 1)[1][:6]
+    change = {"after_line_id": last, "new_content": f"ours {number}"}
+    answer = rye.execute(EDIT, {"file_path": "file", "changes": [change], "on_stale": "rebase"}, project_path=project)
+    assert answer.get("code") in RETRY | {None}, answer
+    return answer["status"] == "success"
+
+
+def replace_naively(project: Path, number: int) -> bool:
+    """Check right before the rename, as good editors do."""
+    file, fresh = project / "file", project / ".naive"
+    old = file.read_bytes()
+    fresh.write_bytes(old + b"ours %d\n" % number)
+    fd = os.open(fresh, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+    if file.read_bytes() != old:
+        return False
+    fresh.replace(file)
+    return True
+
+
+def against_an_editor(project: Path, change, count: int) -> tuple[int, int, int, int]:
+    """Return (our changes that landed, that were refused, versions kept as .rye-conflict, versions lost)."""
+    project.mkdir(exist_ok=True)
+    file = project / "file"
+    file.write_text("version 0\n")
+    landed = refused = 0
+    with editor(file, count) as (at_work, findings):
+        while at_work():
+            if change(project, landed + refused):
+                landed += 1
+            else:
+                refused += 1
+    kept = {path.read_text().split("\n", 1)[0] for path in project.glob("*.rye-conflict")}
+    # A version is accounted for when the editor itself replaced it (with or without our change), when it stands, or is kept.
+    seen = {line.strip() for line in json.loads(findings[0])} | {file.read_text().split("\n", 1)[0]} | kept
+    lost = {f"version {number}" for number in range(count + 1)} - seen
+    for path in project.glob("*.rye-conflict"):
+        path.unlink()
+    assert not [name for name in os.listdir(project) if name.startswith(".rye-")]
+    return landed, refused, len(kept), len(lost)
+
+
+@pytest.fixture
+def _exchange(tmp_path):
+    if not can_exchange(tmp_path):
+        pytest.skip("this file system cannot exchange two names")
+
+
+@pytest.mark.usefixtures("_exchange")
+@pytest.mark.parametrize("change", [replace_by_rye, replace_by_tool])
+def test_no_version_of_an_editor_is_lost_unreported(project, change):
+    landed, refused, kept, lost = against_an_editor(project, change, 400)
+    print(f"{landed} landed, {refused} refused, {kept} kept as .rye-conflict, {lost} lost")
+    assert lost == 0
+    assert landed > 0
+
+
+@pytest.mark.usefixtures("_exchange")
+def test_checking_before_the_rename_loses_some(project):
+    lost = 0
+    for _ in range(10):
+        lost += against_an_editor(project, replace_naively, 300)[3]
+        if lost:
+            break
+    assert lost > 0
+
+
+def main() -> int:
+    numbers = arguments(processes=16, edits=500, replacements=3_000)
+    good = True
+    with own_space() as folder:
+        begun = time.monotonic()
+        found, refusals = together(folder / "ours", "rye", numbers.processes, numbers.edits)
+        lost = missing(found, numbers.processes, numbers.edits)
+        print(f"{numbers.processes} processes x {numbers.edits} edits: {sum(found.values())} present exactly once, {lost} lost; "
+              f"refused and tried again: {dict(refusals)}; {time.monotonic() - begun:.0f} s", flush=True)  # fmt: skip
+        found, _ = together(folder / "naive", "naive", numbers.processes, numbers.edits)
+        control = missing(found, numbers.processes, numbers.edits)
+        print(f"  control, read-modify-rename without a lock: {control} lost", flush=True)
+        good = good and not lost and control > 0
+        for name, change in (
+            ("replace()", replace_by_rye),
+            ("edit_lines", replace_by_tool),
+            ("check, then rename (control)", replace_naively),
+        ):
+            landed, refused, kept, lost = against_an_editor(folder / f"editor{change.__name__}", change, numbers.replacements)
+            print(f"{numbers.replacements} replacements by an editor against {name}: {landed} of ours landed, {refused} refused, "
+                  f"{kept} kept as .rye-conflict, {lost} lost unreported", flush=True)  # fmt: skip
+            good = good and (lost > 0) == ("control" in name) and landed > 0
+    print("ok" if good else "FAILED")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    assert EXCHANGE == 2
+    if sys.argv[1:2] == ["--worker"]:
+        worker(*sys.argv[2:5], *map(int, sys.argv[5:7]))
+        sys.exit(0)
+    sys.exit(main())

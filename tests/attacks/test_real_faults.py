@@ -1,0 +1,188 @@
+"""Disks that are full, read-only or gone, as the system really makes them: clear refusals, the old content intact."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+
+import pytest
+from harness import fingerprint
+
+import rye
+from rye.errors import WorkspaceError
+from rye.toolkit import replace
+from rye.toolkit.workspace import Workspace
+
+TEXT = "".join(f"line {number} of a file that is worth keeping\n" for number in range(40))
+
+
+def call(project, tool, **parameters):
+    return rye.execute(f"rye/file-system/{tool}", parameters, project_path=project)
+
+
+def ids_of(answer):
+    assert answer["status"] == "success", answer
+    return re.findall(r"^\[LID:(\w+)\]", answer["data"]["output"], re.MULTILINE)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of 64 KiB of its own; only root mounts one."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=40", "none", folder], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount here: {done.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def remount(disk, how):
+    subprocess.run(["mount", "-o", f"remount,{how}", disk], check=True)
+
+
+def filled(disk, leave=0):
+    """Take all room that is left, but for `leave` bytes."""
+    with (disk / "filler").open("wb", buffering=0) as file:
+        free = os.statvfs(disk)
+        try:
+            file.write(b"x" * max(0, free.f_bavail * free.f_bsize - leave))
+            while not leave and file.write(b"x" * 4096):
+                pass
+        except OSError:
+            return
+
+
+def left(project):
+    return [name for name in os.listdir(project) if name.startswith(".rye-")]
+
+
+@pytest.mark.parametrize("leave", [0, 4_096, 8_192, 12_288, 16_384, 20_480])
+def test_a_full_disk(disk, leave):
+    file = disk / "a.txt"
+    file.write_text(TEXT)
+    ids = ids_of(call(disk, "read", file_path="a.txt"))
+    filled(disk, leave)
+    answers = [
+        call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "changed"}]),
+        call(disk, "write", file_path="b.txt", content=TEXT * 20),
+        call(disk, "write", file_path="new/folder/b.txt", content=TEXT * 20),
+    ]
+    for answer in answers[1:]:
+        assert answer["code"] == "no_space", answer
+        assert "free disk space" in answer["error"]
+    landed = answers[0]["status"] == "success"
+    assert landed or answers[0]["code"] == "no_space", answers[0]
+    assert file.read_text() == (TEXT.replace("line 5 of a file that is worth keeping", "changed") if landed else TEXT)
+    assert not left(disk)
+    assert not (disk / "b.txt").exists()
+    assert not (disk / "new").exists()
+    # With room again all goes on, and the journal knows what happened.
+    (disk / "filler").unlink()
+    assert call(disk, "undo", list=True)["data"]["total"] == landed
+    ids = ids_of(call(disk, "read", file_path="a.txt"))
+    assert len(set(ids)) == 40
+    assert (
+        call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[9], "new_content": "on"}])["status"] == "success"
+    )
+
+
+def test_writing_in_place_on_a_full_disk_loses_the_file(disk):
+    (disk / "a.txt").write_text(TEXT)
+    filled(disk)
+    with pytest.raises(OSError, match="No space"), (disk / "a.txt").open("w") as file:
+        file.write(TEXT * 10)
+    assert (disk / "a.txt").read_text() != TEXT
+
+
+def test_no_room_for_the_state(disk, project, monkeypatch):
+    """The user's space is full: the change lands, and says that it cannot be undone."""
+    (project / "a.txt").write_text(TEXT)
+    filled(disk)
+    monkeypatch.setenv("USER_SPACE", str(disk))
+    ids = ids_of(call(project, "read", file_path="a.txt"))
+    answer = call(project, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "changed"}])
+    assert answer["status"] == "success", answer
+    assert any("Not recorded for undo" in warning for warning in answer["data"]["warnings"])
+    assert "changed" in (project / "a.txt").read_text()
+
+
+def test_a_read_only_disk_is_read_and_refuses_changes(disk):
+    (disk / "a.txt").write_text(TEXT)
+    before = fingerprint(disk)
+    remount(disk, "ro")
+    first, again = (call(disk, "read", file_path="a.txt") for _ in range(2))
+    ids = ids_of(first)
+    assert ids == ids_of(again)
+    for answer in (
+        call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "changed"}]),
+        call(disk, "write", file_path="a.txt", content="new"),
+        call(disk, "write", file_path="sub/new.txt", content="new"),
+    ):
+        assert answer["code"] == "read_only", answer
+        assert "cannot be written" in answer["error"]
+    assert fingerprint(disk) == before
+    # It becomes writable again: the IDs that were shown still name their lines.
+    remount(disk, "rw")
+    ids = ids_of(call(disk, "read", file_path="a.txt"))
+    assert (
+        call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "on"}])["status"] == "success"
+    )
+
+
+def test_a_folder_that_vanishes_between_opening_and_writing(project):
+    (project / "sub").mkdir()
+    (project / "sub/file").write_text("old")
+    for expected in (replace.digest_of(b"old"), None):
+        (project / "sub").mkdir(exist_ok=True)
+        (project / "sub/file").write_text("old")
+        with Workspace(str(project)) as ws, ws.place("sub/file") as place:
+            (project / "sub/file").unlink()
+            (project / "sub").rmdir()
+            with pytest.raises(WorkspaceError) as caught:
+                replace.replace(place, b"new", expected, replace.temporary_name())
+        assert caught.value.hint
+        assert not (project / "sub").exists()
+
+
+def test_a_project_that_vanishes_is_said_to_be_gone(project):
+    (project / "a.txt").write_text(TEXT)
+    ids = ids_of(call(project, "read", file_path="a.txt"))
+    project.rename(project.parent / "moved")
+    answer = call(project, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "changed"}])
+    assert answer["code"] == "project_not_found"
+    assert (project.parent / "moved/a.txt").read_text() == TEXT
+
+
+def test_no_descriptors_left_is_said_and_nothing_is_lost(project):
+    (project / "a.txt").write_text(TEXT)
+    ids = ids_of(call(project, "read", file_path="a.txt"))
+    change = [{"line_id": ids[5], "new_content": "changed"}]
+    call(project, "edit_lines", file_path="a.txt", changes=change, dry_run=True)
+    old = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    codes = []
+    try:
+        for room in range(30):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + room, old[1]))
+            answer = call(project, "edit_lines", file_path="a.txt", changes=change)
+            resource.setrlimit(resource.RLIMIT_NOFILE, old)
+            codes.append(answer.get("code"))
+            changed = "changed" in (project / "a.txt").read_text()
+            assert changed == (answer["status"] == "success"), answer
+            assert not left(project)
+            if changed:
+                break
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, old)
+    print(codes)
+    assert codes[0] is not None
+    assert codes[-1] is None
+    assert "tool_crashed" not in codes

@@ -1,0 +1,44 @@
+"""Calls of the file tools, as a model makes them."""
+
+from __future__ import annotations
+
+import re
+
+import rye
+
+ROW = re.compile(r"^\[LID:([0-9a-z]+)\] (.*)$", re.MULTILINE)
+
+
+def call(tool, project, /, **parameters):
+    """Return the tool's result, success or failure; a refusal before the tool ran looks the same."""
+    answer = rye.execute(f"rye/file-system/{tool}", parameters, project_path=project)
+    data = (
+        answer["data"] if answer["data"] is not None else {"success": False, "error": answer["error"], "code": answer["code"]}
+    )
+    assert data.get("code") != "tool_crashed", answer
+    return data
+
+
+def done(tool, project, /, **parameters):
+    """The result of a call that succeeds."""
+    data = call(tool, project, **parameters)
+    assert data["success"], data
+    return data
+
+
+def refused(code, tool, project, /, **parameters):
+    """The error of a call that is refused with this code."""
+    data = call(tool, project, **parameters)
+    assert not data["success"], data
+    assert data["code"] == code, data
+    return data["error"]
+
+
+def rows(data):
+    """(ID, text) of the lines that a read shows."""
+    return ROW.findall(data["output"])
+
+
+def ids(project, path="f.txt", **more):
+    """The IDs of a file's lines, all read."""
+    return [name for name, _ in rows(done("read", project, file_path=path, **more))]

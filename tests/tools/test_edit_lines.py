@@ -1,0 +1,266 @@
+"""edit_lines: every form of change, every refusal, and what it returns."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from calling import done, ids, refused, rows
+
+from rye.toolkit.output import MAX_OUTPUT_BYTES
+
+TEXT = b"a\nb\nc\nd\ne\n"
+
+
+@pytest.fixture
+def file(project):
+    path = project / "f.txt"
+    path.write_bytes(TEXT)
+    return path
+
+
+@pytest.fixture
+def names(project, file):
+    return ids(project)
+
+
+def edit(project, *changes, **more):
+    return done("edit_lines", project, file_path="f.txt", changes=list(changes), **more)
+
+
+def no(code, project, *changes, **more):
+    error = refused(code, "edit_lines", project, file_path="f.txt", changes=list(changes), **more)
+    assert "Nothing was written" in error
+    return error
+
+
+def test_the_fields_of_a_result(project, file, names):
+    data = edit(project, {"line_id": names[1], "new_content": "B"}, {"line_id": names[4], "new_content": "E\nF"})
+    assert set(data) == {
+        "success", "output", "changes_applied", "lines_changed", "truncated", "file_path", "version", "warnings", "entry_id",
+        "lines",
+    }  # fmt: skip
+    assert (data["changes_applied"], data["lines_changed"], data["truncated"]) == (2, 3, False)
+    assert data["output"].startswith("--- a/f.txt\n+++ b/f.txt\n@@ -1,5 +1,6 @@\n a\n-b\n+B\n c\n d\n-e\n+E\n+F\n")
+    assert file.read_bytes() == b"a\nB\nc\nd\nE\nF\n"
+
+
+FORMS = {
+    "replace": (lambda n: {"line_id": n[1], "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
+    "replace by more": (lambda n: {"line_id": n[1], "new_content": "x\ny\n"}, b"a\nx\ny\nc\nd\ne\n"),
+    "delete": (lambda n: {"line_id": n[1], "new_content": ""}, b"a\nc\nd\ne\n"),
+    "empty line": (lambda n: {"line_id": n[1], "new_content": "\n"}, b"a\n\nc\nd\ne\n"),
+    "range": (lambda n: {"start_line_id": n[1], "end_line_id": n[3], "new_content": "x"}, b"a\nx\ne\n"),
+    "range of one": (lambda n: {"start_line_id": n[1], "end_line_id": n[1], "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
+    "delete all": (lambda n: {"start_line_id": n[0], "end_line_id": n[4], "new_content": ""}, b""),
+    "after": (lambda n: {"after_line_id": n[1], "new_content": "x"}, b"a\nb\nx\nc\nd\ne\n"),
+    "before": (lambda n: {"before_line_id": n[1], "new_content": "x"}, b"a\nx\nb\nc\nd\ne\n"),
+    "before start": (lambda n: {"before_line_id": "start", "new_content": "x"}, b"x\na\nb\nc\nd\ne\n"),
+    "after start": (lambda n: {"after_line_id": "start", "new_content": "x"}, b"x\na\nb\nc\nd\ne\n"),
+    "before end": (lambda n: {"before_line_id": "end", "new_content": "x"}, b"a\nb\nc\nd\ne\nx\n"),
+    "after end": (lambda n: {"after_line_id": "end", "new_content": "x"}, b"a\nb\nc\nd\ne\nx\n"),
+    "as it was printed": (lambda n: {"line_id": f"[LID:{n[1]}]", "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(project, file, names, form):
+    change, expected = FORMS[form]
+    edit(project, change(names))
+    assert file.read_bytes() == expected
+
+
+def test_several_changes_land_together_whatever_their_order(project, file, names):
+    edit(
+        project, {"after_line_id": names[4], "new_content": "z"}, {"line_id": names[0], "new_content": ""},
+        {"before_line_id": names[2], "new_content": "1"}, {"after_line_id": names[1], "new_content": "2"},
+        {"start_line_id": names[2], "end_line_id": names[3], "new_content": "3"},
+    )  # fmt: skip
+    assert file.read_bytes() == b"b\n1\n2\n3\ne\nz\n"
+
+
+def test_edit_after_edit_needs_no_read(project, file, names):
+    """Defect 3: after one edit all IDs were lost."""
+    edit(project, {"line_id": names[0], "new_content": "A\nAA"})
+    edit(project, {"line_id": names[4], "new_content": "E"})
+    assert file.read_bytes() == b"A\nAA\nb\nc\nd\nE\n"
+
+
+def test_the_new_ids_of_the_changed_lines_are_returned(project, file, names):
+    data = edit(project, {"line_id": names[2], "new_content": "x\ny"})
+    assert [row["line_num"] for row in data["lines"]] == [1, 2, 3, 4, 5, 6]
+    assert [row["id"] for row in data["lines"]] == ids(project)
+    edit(project, {"start_line_id": data["lines"][2]["id"], "end_line_id": data["lines"][3]["id"], "new_content": "z"})
+    assert file.read_bytes() == b"a\nb\nz\nd\ne\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "at", "content", "after"),
+    [
+        (b"x\r\ny\r\n", 1, "Y", b"x\r\nY\r\n"), (b"x\r\ny\n", 1, "Y\nZ", b"x\r\nY\nZ\n"), (b"a\rb\nc\n", 1, "d", b"a\rb\nd\n"),
+        (b"\xef\xbb\xbfa\nb\n", 0, "x", b"\xef\xbb\xbfx\nb\n"), (b"a\nb", 1, "x", b"a\nx"),
+        (b"a\x0cb\nc\n", 1, "x", b"a\x0cb\nx\n"),
+        ("a\u2028b\nc\n".encode(), 1, "x", "a\u2028b\nx\n".encode()), (b"caf\xe9\nb\n", 1, "x", b"caf\xe9\nx\n"),
+        (b"\xff\xfea\0\r\0\n\0b\0", 0, "é", b"\xff\xfe\xe9\0\r\0\n\0b\0"),
+    ],
+)  # fmt: skip
+def test_all_other_bytes_stay(project, file, before, at, content, after):
+    """Defects 4 and 5."""
+    file.write_bytes(before)
+    edit(project, {"line_id": ids(project)[at], "new_content": content})
+    assert file.read_bytes() == after
+
+
+def test_newline_options(project, file, names):
+    edit(
+        project,
+        {"line_id": names[0], "new_content": "A", "newline": "lf"},
+        {"line_id": names[1], "new_content": "B"},
+        newline="crlf",
+    )
+    assert file.read_bytes() == b"A\nB\r\nc\nd\ne\n"
+    edit(project, {"line_id": names[2], "new_content": "C"}, convert_newlines="crlf")
+    assert file.read_bytes() == b"A\r\nB\r\nC\r\nd\r\ne\r\n"
+    assert ids(project)[3:] == names[3:]
+
+
+@pytest.mark.parametrize(("option", "expected"), [("keep", b"a\nX"), ("add", b"a\nX\n"), ("remove", b"a\nX")])
+def test_final_newline(project, file, option, expected):
+    file.write_bytes(b"a\nx")
+    edit(project, {"line_id": ids(project)[1], "new_content": "X"}, final_newline=option)
+    assert file.read_bytes() == expected
+
+
+def test_an_empty_last_line_cannot_lose_its_newline(project, file):
+    """It once was written and reported as a crash, the index a line longer than the file."""
+    file.write_bytes(b"a\n\n")
+    no("empty_last_line", project, {"line_id": ids(project)[0], "new_content": "A"}, final_newline="remove")
+    assert file.read_bytes() == b"a\n\n"
+
+
+def test_an_empty_file(project, file):
+    file.write_bytes(b"")
+    ids(project)
+    edit(project, {"after_line_id": "start", "new_content": "a\nb"})
+    assert file.read_bytes() == b"a\nb\n"
+
+
+def test_deleting_everything_leaves_nothing(project, file, names):
+    """Defect 11: a newline was left."""
+    edit(project, {"start_line_id": names[0], "end_line_id": names[4], "new_content": ""})
+    assert file.read_bytes() == b""
+
+
+def test_the_version_guard(project, file):
+    version = done("read", project, file_path="f.txt")["version"]
+    names = ids(project)
+    data = edit(project, {"line_id": names[0], "new_content": "A"}, version=version)
+    error = no("wrong_version", project, {"line_id": names[1], "new_content": "B"}, version=version)
+    assert data["version"] in error
+    edit(project, {"line_id": names[1], "new_content": "B"}, version=data["version"])
+    assert file.read_bytes() == b"A\nB\nc\nd\ne\n"
+
+
+def test_a_dry_run_writes_nothing(project, file, names):
+    info = file.stat()
+    data = edit(project, {"line_id": names[0], "new_content": "A"}, dry_run=True)
+    assert "+A" in data["output"]
+    assert (data["dry_run"], data["changes_applied"]) == (True, 0)
+    assert file.read_bytes() == TEXT
+    assert (file.stat().st_mtime_ns, file.stat().st_ino) == (info.st_mtime_ns, info.st_ino)
+    assert done("undo", project, list=True)["count"] == 0
+    edit(project, {"line_id": names[0], "new_content": "A"})
+    assert file.read_bytes() == b"A\nb\nc\nd\ne\n"
+
+
+def test_a_change_of_nothing_is_said(project, file, names):
+    assert "no-op" in no("no_change", project, {"line_id": names[1], "new_content": "b"})
+
+
+@pytest.mark.parametrize("content", ["[LID:abc123] x", "ok\n  [LID:abc123] y"])
+def test_pasted_prefixes_are_refused(project, file, names, content):
+    assert "[LID:…] prefix" in no("pasted_ids", project, {"line_id": names[0], "new_content": content})
+    assert file.read_bytes() == TEXT
+
+
+def test_pasted_prefixes_are_allowed_where_the_file_has_such_lines(project, file):
+    file.write_bytes(b"[LID:a1b2c3] an example\nb\n")
+    edit(project, {"line_id": ids(project)[1], "new_content": "[LID:d4e5f6] another"})
+    assert file.read_bytes() == b"[LID:a1b2c3] an example\n[LID:d4e5f6] another\n"
+
+
+def test_what_the_encoding_cannot_hold(project, file):
+    file.write_bytes(b"caf\xe9\nb\n")
+    name = ids(project, encoding="latin-1")[1]
+    assert "U+65E5" in no("unencodable", project, {"line_id": name, "new_content": "日"})
+    edit(project, {"line_id": name, "new_content": "é"})
+    assert file.read_bytes() == b"caf\xe9\n\xe9\n"
+
+
+def test_twins_are_not_mistaken(project, file):
+    """Defect 2: editing the first of two equal lines changed the second."""
+    file.write_bytes(b"x {\n}\ny {\n}\n")
+    ids(project)
+    file.write_bytes(b"new\nx {\n}\ny {\n}\n")
+    names = ids(project)
+    assert len(set(names)) == 5
+    edit(project, {"line_id": names[2], "new_content": "} // x"})
+    assert file.read_bytes() == b"new\nx {\n} // x\ny {\n}\n"
+
+
+def test_appending_a_twin_to_an_open_end(project, file):
+    file.write_bytes(b"a\n}")
+    names = ids(project)
+    edit(project, {"after_line_id": "end", "new_content": "}"})
+    assert file.read_bytes() == b"a\n}\n}"
+    assert ids(project)[:2] == names
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o755])
+def test_the_mode_is_kept(project, file, names, mode):
+    file.chmod(mode)
+    edit(project, {"line_id": names[0], "new_content": "A"})
+    assert file.stat().st_mode & 0o777 == mode
+
+
+def test_a_link_stays_a_link_and_shares_the_ids(project, file, names):
+    (project / "link").symlink_to("f.txt")
+    done("edit_lines", project, file_path="link", changes=[{"line_id": names[0], "new_content": "A"}])
+    assert (project / "link").is_symlink()
+    assert file.read_bytes() == b"A\nb\nc\nd\ne\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("missing", "file_not_found"), ("folder", "is_directory"), ("../x", "path_outside"), (".git/config", "protected_path")],
+)
+def test_what_cannot_be_edited(project, path, code):
+    (project / "folder").mkdir()
+    (project / ".git").mkdir()
+    (project / ".git/config").write_text("a\n")
+    name = ids(project, path)[0] if code == "protected_path" else "abc123"
+    refused(code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}])
+
+
+def test_a_long_result_is_cut_with_the_envelope(project, file, names):
+    data = edit(project, {"line_id": names[0], "new_content": "".join(f"line {n}\n" for n in range(9_000))})
+    assert data["truncated"]
+    assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES + 500
+    assert data["output"].split("\n")[-1].startswith("[tool_result: ")
+    assert file.read_bytes().count(b"\n") == 9_004
+
+
+def test_many_changes_in_one_call(project, file):
+    """1,000 changes at once; each lands in its place."""
+    file.write_bytes(b"".join(b"line %d\n" % n for n in range(2_000)))
+    names = ids(project)
+    edit(project, *({"line_id": names[n], "new_content": f"LINE {n}"} for n in range(0, 2_000, 2)))
+    assert file.read_bytes() == b"".join((b"LINE %d\n" if n % 2 == 0 else b"line %d\n") % n for n in range(2_000))
+
+
+def test_the_times_of_the_file_are_believed_only_when_settled(project, file):
+    """Two edits by another program within the clock's grain are both seen."""
+    for n in range(5):
+        file.write_bytes(b"%d\n" % n)
+        assert rows(done("read", project, file_path="f.txt"))[0][1] == str(n)
+        time.sleep(0.001)

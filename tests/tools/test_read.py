@@ -1,0 +1,327 @@
+"""read: windows, limits, IDs, what changed since, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from calling import call, done, ids, refused, rows
+
+from rye.toolkit.output import MAX_OUTPUT_BYTES
+
+
+@pytest.fixture
+def put(project):
+    def write(data, name="f.txt"):
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    return write
+
+
+def numbered(count):
+    return "".join(f"line {n}\n" for n in range(1, count + 1))
+
+
+def test_the_fields_of_a_result(project, put):
+    put("a\nb\n")
+    data = done("read", project, file_path="f.txt")
+    assert set(data) == {
+        "success", "output", "line_count", "total_lines", "truncated", "offset", "version", "encoding", "file_path",
+    }  # fmt: skip
+    assert [text for _, text in rows(data)] == ["a", "b"]
+    assert (data["line_count"], data["total_lines"], data["truncated"], data["offset"]) == (2, 2, False, 1)
+    assert (data["encoding"], data["file_path"]) == ("utf-8", "f.txt")
+    json.dumps(data)
+
+
+def test_defaults_are_the_first_2000_lines(project, put):
+    put(numbered(2_500))
+    data = done("read", project, file_path="f.txt")
+    assert (data["line_count"], data["total_lines"], data["truncated"], data["next_offset"]) == (2_000, 2_500, True, 2_001)
+    envelope = '[tool_result: 2000 of 2500 lines; 500 more omitted. Call read(file_path="f.txt", offset=2001) to see more.]'
+    assert data["output"].split("\n")[-1] == envelope
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "first", "last"),
+    [
+        (1, 1, 1, 1),
+        (3, 4, 3, 6),
+        (10, 5, 10, 10),
+        (-1, 5, 10, 10),
+        (-3, 2, 8, 9),
+        (-10, 2, 1, 2),
+        (-99, 3, 1, 3),
+        (1, 100_000, 1, 10),
+    ],
+)
+def test_windows(project, put, offset, limit, first, last):
+    put(numbered(10))
+    data = done("read", project, file_path="f.txt", offset=offset, limit=limit)
+    assert [text for _, text in rows(data)] == [f"line {n}" for n in range(first, last + 1)]
+    assert data["offset"] == first
+    assert data["truncated"] == (last < 10)
+    assert data.get("next_offset") == (last + 1 if last < 10 else None)
+
+
+def test_a_window_has_the_ids_of_its_own_lines(project, put):
+    """Defect 1: a cached window began with the IDs of lines 1 and 2, so that an edit changed another line."""
+    path = put("a\nb\nc\nd\n")
+    ids(project)
+    names = [name for name, _ in rows(done("read", project, file_path="f.txt", offset=3))]
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[0], "new_content": "C"}])
+    assert path.read_bytes() == b"a\nb\nC\nd\n"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"offset": 0}, {"limit": 0}, {"limit": -1}, {"limit": 100_001}, {"offset": "1"}, {"line_ids": "some"}, {"nope": 1}],
+)
+def test_parameters_are_checked(project, put, parameters):
+    """Defect 8: limit -1 returned all but one line, offset 0 was taken."""
+    put("a\n")
+    refused("invalid_parameters", "read", project, file_path="f.txt", **parameters)
+
+
+def test_a_missing_path_is_told(project):
+    """Defect 33."""
+    assert "file_path" in refused("invalid_parameters", "read", project)
+
+
+def test_past_the_end(project, put):
+    put("a\nb\n")
+    assert "has 2 line(s)" in refused("bad_offset", "read", project, file_path="f.txt", offset=3)
+
+
+def test_an_empty_file(project, put):
+    put("")
+    data = done("read", project, file_path="f.txt")
+    assert (data["line_count"], data["total_lines"], data["truncated"]) == (0, 0, False)
+    assert "empty file" in data["output"]
+
+
+def test_without_ids(project, put):
+    put("a\nb\n")
+    assert done("read", project, file_path="f.txt", line_ids="none")["output"] == "a\nb"
+
+
+def test_lines_that_were_read_without_ids_were_not_shown_with_them(project, put):
+    put("a\nb\n")
+    done("read", project, file_path="f.txt", line_ids="none")
+    guess = ids_in_cache(project)[0]
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"line_id": guess, "new_content": "x"}])
+
+
+def ids_in_cache(project):
+    entry = next((project / ".ai/cache/tools/read/line_index").glob("*.json"))
+    return [row["id"] for row in json.loads(entry.read_bytes())["lines"]]
+
+
+def test_lines_end_at_newlines_only(project, put):
+    """Defect 5: form feeds and U+2028 were taken for line ends."""
+    put("a\x0cb\u2028c\x85d\x1ce\nz\r\n")
+    data = done("read", project, file_path="f.txt")
+    assert data["total_lines"] == 2
+    assert [text for _, text in rows(data)] == ["a\x0cb\u2028c\x85d\x1ce", "z"]
+
+
+def test_long_lines_are_shortened_visibly(project, put):
+    """Defect 7: the limit was never applied."""
+    put("x" * 2_000 + "\n" + "y" * 3_013 + "\n")
+    shown = [text for _, text in rows(done("read", project, file_path="f.txt"))]
+    assert shown[0] == "x" * 2_000
+    assert shown[1] == "y" * 2_000 + "… [line shortened: 2,000 of 3,013 characters shown]"
+
+
+def test_the_id_of_a_shortened_line_stands_for_all_of_it(project, put):
+    path = put("y" * 5_000 + "\nb\n")
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": ids(project)[0], "new_content": "short"}])
+    assert path.read_bytes() == b"short\nb\n"
+
+
+@pytest.mark.parametrize("char", ["x", "é", "日", "🙂"])
+def test_output_is_cut_in_bytes_at_a_line_boundary_with_true_numbers(project, put, char):
+    """Defect 7: the cut was counted in characters, fell within a line, and its numbers were wrong."""
+    put("".join(f"{n:04} {char * 200}\n" for n in range(1, 601)))
+    seen, offset = [], 1
+    while offset:
+        data = done("read", project, file_path="f.txt", offset=offset)
+        assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES
+        found = [text for _, text in rows(data)]
+        assert len(found) == data["line_count"]
+        assert all(text.endswith(char * 200) for text in found)
+        if data["truncated"]:
+            said = f"[tool_result: {len(found)} of 600 lines; {600 - offset - len(found) + 1} more omitted."
+            assert data["output"].split("\n")[-1].startswith(said)
+        seen += found
+        offset = data.get("next_offset")
+    assert [text[:4] for text in seen] == [f"{n:04}" for n in range(1, 601)]
+
+
+def test_whitespace_is_shown_on_demand(project, put):
+    put("a\tb  \r\nc\u00a0d\r\n e\n")
+    data = done("read", project, file_path="f.txt", show_whitespace=True)
+    assert [text for _, text in rows(data)] == ["a→\tb··␍", "c<U+00A0>d␍", " e"]
+
+
+def test_an_encoding_can_be_given(project, put):
+    put("café\n".encode("latin-1"))
+    assert rows(done("read", project, file_path="f.txt"))[0][1] == "caf\\xe9"
+    data = done("read", project, file_path="f.txt", encoding="latin-1")
+    assert (rows(data)[0][1], data["encoding"]) == ("café", "iso8859-1")
+    # From then on it is known.
+    assert rows(done("read", project, file_path="f.txt"))[0][1] == "café"
+
+
+def test_undecodable_bytes_are_shown(project, put):
+    """Defect 9: the codec's message came instead."""
+    put(b"ok\ncaf\xe9 \xff\n")
+    data = done("read", project, file_path="f.txt")
+    assert rows(data)[1][1] == "caf\\xe9 \\xff"
+    assert data["encoding"] == "utf-8?"
+
+
+def test_broken_cache_files_heal(project, put):
+    """Defect 9: a malformed index broke every later read."""
+    put("a\n")
+    before = ids(project)
+    entry = next((project / ".ai/cache/tools/read/line_index").glob("*.json"))
+    entry.write_text("7")
+    assert ids(project) != before
+    assert ids(project) == ids(project)
+
+
+def test_20000_lines_have_20000_ids(project, put):
+    """Defect 6: six hex digits gave 19,987 for 20,000 distinct lines."""
+    put(numbered(20_000))
+    names, offset = [], 1
+    while offset:
+        data = done("read", project, file_path="f.txt", offset=offset, limit=100_000)
+        names += [name for name, _ in rows(data)]
+        offset = data.get("next_offset")
+    assert len(set(names)) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("missing.txt", "file_not_found"), ("folder", "is_directory"), ("../outside.txt", "path_outside"),
+        ("/etc/passwd", "path_outside"), ("link", "path_outside"), ("image.png", "binary_file"), ("fifo", "not_regular_file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read(project, put, path, code):
+    (project / "folder").mkdir()
+    put(b"\x89PNG\r\n\x1a\n\0\0", "image.png")
+    (project.parent / "outside.txt").write_text("secret")
+    (project / "link").symlink_to(project.parent / "outside.txt")
+    os.mkfifo(project / "fifo")
+    error = refused(code, "read", project, file_path=path)
+    assert "secret" not in error
+    if code == "path_outside":
+        assert "Path outside project workspace" in error
+    if code == "binary_file":
+        assert "PNG image, 10 bytes" in error
+
+
+def test_an_absolute_path_inside_is_the_same_file(project, put):
+    path = put("a\n")
+    assert done("read", project, file_path=str(path))["file_path"] == "f.txt"
+    assert rows(done("read", project, file_path=str(path))) == rows(done("read", project, file_path="f.txt"))
+
+
+def test_a_close_name_is_suggested(project, put):
+    put("a\n", "src/app.py")
+    assert "src/app.py" in refused("file_not_found", "read", project, file_path="src/ap.py")
+
+
+def test_changes_since_shows_only_what_is_new(project, put):
+    path = put(numbered(50))
+    first = done("read", project, file_path="f.txt")
+    path.write_text(
+        numbered(50).replace("line 7\n", "LINE 7\n").replace("line 20\n", "").replace("line 40\n", "line 40\nnew\n")
+    )
+    data = done("read", project, file_path="f.txt", changes_since=first["version"])
+    assert [text for _, text in rows(data)] == ["LINE 7", "new"]
+    assert "@ line 7" in data["output"]
+    assert data["changes_known"] is True
+    assert (data["changed_lines"], data["line_count"]) == (2, 2)
+    before = [name for name, _ in rows(first)]
+    assert sorted(data["deleted_ids"]) == sorted([before[6], before[19]])
+    assert before[19] in data["output"]
+    assert data["version"] != first["version"]
+
+
+def test_changes_since_lines_can_be_edited_at_once(project, put):
+    path = put("a\nb\nc\n")
+    version = done("read", project, file_path="f.txt")["version"]
+    path.write_bytes(b"a\nB\nc\n")
+    (name, _), *_ = rows(done("read", project, file_path="f.txt", changes_since=version))
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": name, "new_content": "x"}])
+    assert path.read_bytes() == b"a\nx\nc\n"
+
+
+def test_no_changes_since(project, put):
+    put("a\n")
+    version = done("read", project, file_path="f.txt")["version"]
+    data = done("read", project, file_path="f.txt", changes_since=version)
+    assert data["output"] == f"[no changes since version {version}]"
+    assert data["changed_lines"] == 0
+
+
+def test_beyond_twenty_versions_the_window_comes_instead(project, put):
+    path = put("0\n")
+    versions = [done("read", project, file_path="f.txt")["version"]]
+    for n in range(1, 22):
+        path.write_text(f"{n}\n")
+        versions.append(done("read", project, file_path="f.txt")["version"])
+    known = done("read", project, file_path="f.txt", changes_since=versions[-20])
+    assert known["changes_known"] is True
+    data = done("read", project, file_path="f.txt", changes_since=versions[0])
+    assert data["changes_known"] is False
+    assert "not among the last 20" in data["output"]
+    assert [text for _, text in rows(data)] == ["21"]
+
+
+def test_many_changes_are_cut_with_the_envelope(project, put):
+    path = put(numbered(8_000))
+    version = done("read", project, file_path="f.txt")["version"]
+    path.write_text("".join(f"line {n}\n" if n % 2 else f"other {n}\n" for n in range(1, 8_001)))
+    data = done("read", project, file_path="f.txt", changes_since=version)
+    assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES
+    assert data["truncated"]
+    assert (
+        f"[tool_result: {data['line_count']} of 4000 changed lines; {4_000 - data['line_count']} more omitted."
+        in data["output"]
+    )
+
+
+def test_a_read_only_project_works(project, put, user_space):
+    """The index goes to the state folder. Control: `.ai` cannot be made, as a file stands there."""
+    path = put("a\nb\n")
+    (project / ".ai").write_text("")
+    names = ids(project)
+    assert ids(project) == names
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[0], "new_content": "x"}])
+    assert path.read_bytes() == b"x\nb\n"
+    assert list((user_space / ".ai/state").rglob("line_index/*.json"))
+
+
+def test_reading_changes_nothing(project, put):
+    path = put("a\r\nb")
+    info = path.stat()
+    ids(project)
+    assert path.read_bytes() == b"a\r\nb"
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (info.st_mtime_ns, info.st_ino)
+
+
+def test_a_hard_to_name_file(project, put):
+    """A name that is not UTF-8 comes and goes with its bytes as \\xHH."""
+    with open(os.fsencode(project) + b"/caf\xe9.txt", "wb") as file:
+        file.write(b"a\n")
+    data = done("read", project, file_path="caf\\xe9.txt")
+    assert data["file_path"] == "caf\\xe9.txt"
+    assert call("read", project, file_path=data["file_path"])["success"]

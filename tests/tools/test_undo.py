@@ -1,0 +1,293 @@
+"""undo: back, forth, listed, refused, bounded."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+from calling import call, done, ids, refused, rows
+
+from rye import state
+from rye.toolkit.output import MAX_OUTPUT_BYTES
+
+
+@pytest.fixture
+def file(project):
+    path = project / "f.txt"
+    path.write_bytes(b"a\nb\nc\nd\ne\n")
+    return path
+
+
+def edit(project, *changes, **more):
+    return done("edit_lines", project, file_path="f.txt", changes=list(changes), **more)["entry_id"]
+
+
+def replace(project, name, content):
+    return edit(project, {"line_id": name, "new_content": content})
+
+
+def journal(project):
+    return state.state_dir(str(project)) / "journal"
+
+
+def test_the_last_change_is_taken_back_and_lines_get_their_ids_again(project, file):
+    names = ids(project)
+    entry = edit(project, {"line_id": names[1], "new_content": "x\ny"}, {"line_id": names[3], "new_content": ""})
+    data = done("undo", project)
+    assert (data["undone"], data["file_path"], data["truncated"]) == (entry, "f.txt", False)
+    assert data["output"].startswith("--- a/f.txt\n+++ b/f.txt\n")
+    assert file.read_bytes() == b"a\nb\nc\nd\ne\n"
+    assert ids(project) == names
+
+
+def test_undo_after_undo_goes_further_back(project, file):
+    names = ids(project)
+    replace(project, names[0], "1")
+    replace(project, names[1], "2")
+    done("undo", project)
+    done("undo", project)
+    assert file.read_bytes() == b"a\nb\nc\nd\ne\n"
+    refused("nothing_to_undo", "undo", project)
+
+
+def test_undoing_an_undo_is_redo(project, file):
+    names = ids(project)
+    replace(project, names[0], "x")
+    edited = ids(project)
+    back = done("undo", project)["entry_id"]
+    done("undo", project, entry_id=back)
+    assert file.read_bytes() == b"x\nb\nc\nd\ne\n"
+    assert ids(project) == edited
+    # The change stands again, so that it can be undone again.
+    done("undo", project)
+    assert file.read_bytes() == b"a\nb\nc\nd\ne\n"
+    assert ids(project) == names
+
+
+def test_an_undone_change_is_not_undone_twice(project, file):
+    entry = replace(project, ids(project)[0], "x")
+    by = done("undo", project)["entry_id"]
+    assert by in refused("already_undone", "undo", project, entry_id=entry)
+
+
+def test_an_earlier_change_is_taken_back_beneath_later_ones(project, file):
+    names = ids(project)
+    first = replace(project, names[1], "B")
+    edit(project, {"before_line_id": "start", "new_content": "top"}, {"line_id": names[4], "new_content": "E"})
+    done("undo", project, entry_id=first)
+    assert file.read_bytes() == b"top\na\nb\nc\nd\nE\n"
+    assert ids(project)[2] == names[1]
+
+
+def test_a_change_is_taken_back_beside_those_of_other_programs(project, file):
+    entry = replace(project, ids(project)[1], "B")
+    file.write_bytes(b"new\na\nB\nc\nd\ne\n")
+    done("undo", project, entry_id=entry)
+    assert file.read_bytes() == b"new\na\nb\nc\nd\ne\n"
+
+
+@pytest.mark.parametrize("content", [b"a\nXX\nc\nd\ne\n", b"a\nc\nd\ne\n", b"a\n  B\nc\nd\ne\n", b""])
+def test_a_change_there_since_refuses(project, file, content):
+    entry = replace(project, ids(project)[1], "B")
+    file.write_bytes(content)
+    error = refused("changed_since", "undo", project, entry_id=entry)
+    assert "Nothing was written" in error
+    assert file.read_bytes() == content
+
+
+def test_a_deleted_file_refuses(project, file):
+    replace(project, ids(project)[1], "B")
+    file.unlink()
+    refused("changed_since", "undo", project)
+    assert not file.exists()
+
+
+def test_a_deletion_is_taken_back_between_its_neighbours_only(project, file):
+    entry = replace(project, ids(project)[2], "")
+    file.write_bytes(b"a\nb\nnew\nd\ne\n")
+    refused("changed_since", "undo", project, entry_id=entry)
+
+
+def test_an_open_end_is_not_put_back_into_the_middle(project, file):
+    """It once was, and glued the line to the one that had come behind it."""
+    file.write_bytes(b"a\nb")
+    ids(project)
+    entry = edit(project, {"after_line_id": "end", "new_content": "c"})
+    edit(project, {"after_line_id": "end", "new_content": "d"})
+    refused("changed_since", "undo", project, entry_id=entry)
+    assert file.read_bytes() == b"a\nb\nc\nd"
+
+
+def test_a_line_is_not_put_back_behind_an_open_end(project, file):
+    file.write_bytes(b"a\nb\n")
+    entry = replace(project, ids(project)[1], "")
+    file.write_bytes(b"a")
+    refused("changed_since", "undo", project, entry_id=entry)
+    assert file.read_bytes() == b"a"
+
+
+def test_lines_that_changed_their_order_refuse(project, file):
+    """It once crashed: the places of two changes had swapped."""
+    names = ids(project)
+    entry = edit(project, {"line_id": names[0], "new_content": "A"}, {"line_id": names[4], "new_content": "E"})
+    file.write_bytes(b"E\nb\nc\nd\nA\n")
+    refused("changed_since", "undo", project, entry_id=entry)
+    assert file.read_bytes() == b"E\nb\nc\nd\nA\n"
+
+
+def test_a_creation_is_undone_by_deleting(project):
+    done("write", project, file_path="new/f.txt", content="a\n")
+    data = done("undo", project)
+    assert not (project / "new/f.txt").exists()
+    assert "+++ /dev/null" in data["output"]
+    done("undo", project, entry_id=data["entry_id"])
+    assert (project / "new/f.txt").read_bytes() == b"a\n"
+
+
+def test_a_written_file_comes_back_with_its_ids(project, file):
+    names = ids(project)
+    done("write", project, file_path="f.txt", content="other\n")
+    done("undo", project)
+    assert file.read_bytes() == b"a\nb\nc\nd\ne\n"
+    assert ids(project) == names
+
+
+def test_ids_come_back_only_to_the_lines_that_had_them(project, file):
+    """The file had changed unread before it was written over: the index named other lines then."""
+    before = dict(rows(done("read", project, file_path="f.txt")))
+    file.write_bytes(b"x\na\nb\nc\nd\n")
+    done("write", project, file_path="f.txt", content="other\n")
+    done("undo", project)
+    after = dict(rows(done("read", project, file_path="f.txt")))
+    assert list(after.values()) == ["x", "a", "b", "c", "d"]
+    assert all(before.get(name, text) == text for name, text in after.items())
+
+
+def test_a_written_file_that_changed_since_is_not_restored(project, file):
+    done("write", project, file_path="f.txt", content="other\n")
+    file.write_bytes(b"changed\n")
+    refused("changed_since", "undo", project)
+    assert file.read_bytes() == b"changed\n"
+
+
+@pytest.mark.parametrize("data", [b"a\r\nb", b"\xff\xfea\0\n\0b\0", b"caf\xe9\n", b"\0\1\2\n\xff", b""])
+def test_any_bytes_come_back(project, file, data):
+    file.write_bytes(data)
+    done("write", project, file_path="f.txt", content="other\n")
+    done("undo", project)
+    assert file.read_bytes() == data
+
+
+def test_the_list_shows_changes_with_their_diffs(project, file):
+    names = ids(project)
+    first = replace(project, names[0], "x")
+    done("write", project, file_path="g.txt", content="new\n")
+    undone = done("undo", project)
+    data = done("undo", project, list=True)
+    assert (data["count"], data["total"], data["truncated"]) == (3, 3, False)
+    assert [row["tool"].split("/")[-1] for row in data["entries"]] == ["undo", "write", "edit_lines"]
+    assert data["entries"][2]["entry_id"] == first
+    assert data["entries"][1]["undone_by"] == data["entries"][0]["entry_id"] == undone["entry_id"]
+    assert data["entries"][0]["undoes"] == data["entries"][1]["entry_id"]
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", data["entries"][0]["time"])
+    assert "-a\n+x" in data["output"]
+
+
+def test_the_list_in_pages(project, file):
+    names = ids(project)
+    for n in range(5):
+        replace(project, names[n], f"x{n}")
+    data = done("undo", project, list=True, limit=2)
+    assert (data["count"], data["total"], data["truncated"]) == (2, 5, True)
+    said = "[tool_result: 2 of 5 changes; 3 more omitted. Call undo(list=true, offset=3) to see more.]"
+    assert data["output"].split("\n")[-1] == said
+    assert done("undo", project, list=True, limit=2, offset=5)["count"] == 1
+
+
+def test_a_long_list_is_cut(project, file):
+    for n in range(6):
+        done("write", project, file_path="f.txt", content=f"{n}" * 20_000 + "\n")
+    data = done("undo", project, list=True)
+    assert data["truncated"]
+    assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES + 200
+    assert data["count"] + len(done("undo", project, list=True, offset=data["count"] + 1)["entries"]) >= 2
+
+
+def test_an_empty_list(project):
+    assert done("undo", project, list=True)["output"] == "No changes recorded."
+
+
+def test_a_dry_run_writes_nothing(project, file):
+    replace(project, ids(project)[0], "x")
+    data = done("undo", project, dry_run=True)
+    assert "+a" in data["output"]
+    assert file.read_bytes() == b"x\nb\nc\nd\ne\n"
+    assert done("undo", project, list=True)["total"] == 1
+
+
+@pytest.mark.parametrize("entry", ["nope", "../../x", "", "0" * 200])
+def test_unknown_entries(project, entry):
+    refused("unknown_entry", "undo", project, entry_id=entry)
+
+
+def test_what_others_changed_is_said_to_be_unknown(project, file):
+    file.write_bytes(b"changed by a shell\n")
+    assert "shell" in refused("nothing_to_undo", "undo", project)
+
+
+def test_entries_are_private(project, file):
+    entry = replace(project, ids(project)[0], "x")
+    path = journal(project) / f"{entry}.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert state.state_dir(str(project)).stat().st_mode & 0o777 == 0o700
+
+
+def test_old_entries_are_dropped(project, file):
+    names = ids(project)
+    old = replace(project, names[0], "x")
+    past = time.time() - 31 * 86_400
+    os.utime(journal(project) / f"{old}.json", (past, past))
+    replace(project, names[1], "y")
+    refused("unknown_entry", "undo", project, entry_id=old)
+
+
+def test_the_bounds_are_the_users(project, file, user_space):
+    (user_space / ".ai/config").mkdir(parents=True)
+    (user_space / ".ai/config/rye.yaml").write_text("journal:\n  max_bytes: 20000\n")
+    for n in range(40):
+        done("write", project, file_path="f.txt", content=f"{n}{os.urandom(600).hex()}\n")
+    assert sum(path.stat().st_size for path in journal(project).glob("*.json")) <= 20_000
+    assert 1 <= done("undo", project, list=True)["total"] < 40
+    done("undo", project)
+
+
+def test_a_change_too_large_to_keep_is_listed_but_not_undone(project, file, user_space):
+    (user_space / ".ai/config").mkdir(parents=True)
+    (user_space / ".ai/config/rye.yaml").write_text("journal:\n  max_bytes: 20000\n")
+    entry = done("write", project, file_path="f.txt", content=os.urandom(50_000).hex())["entry_id"]
+    assert done("undo", project, list=True)["entries"][0]["entry_id"] == entry
+    refused("not_recorded", "undo", project, entry_id=entry)
+
+
+def test_a_damaged_entry_is_passed_over(project, file):
+    names = ids(project)
+    replace(project, names[0], "x")
+    last = replace(project, names[1], "y")
+    (journal(project) / f"{last}.json").write_bytes(b"{garbage")
+    assert done("undo", project, list=True)["total"] == 1
+    data = call("undo", project)
+    assert data["success"]
+    assert file.read_bytes() == b"a\ny\nc\nd\ne\n"
+
+
+def test_an_undo_needs_no_index(project, file):
+    """The cache may be lost in between; the lines get their IDs back all the same."""
+    names = ids(project)
+    replace(project, names[1], "B")
+    for entry in (project / ".ai/cache/tools/read/line_index").iterdir():
+        entry.unlink()
+    done("undo", project)
+    assert file.read_bytes() == b"a\nb\nc\nd\ne\n"
+    assert ids(project)[1] == names[1]

@@ -1,0 +1,167 @@
+"""write: whole files, created or replaced."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+
+import pytest
+from calling import done, ids, refused, rows
+
+from rye.toolkit.output import MAX_OUTPUT_BYTES
+
+
+def test_a_new_file(project):
+    data = done("write", project, file_path="f.txt", content="a\nb\n")
+    assert data["output"] == "Created f.txt (4 bytes)"
+    assert (data["file_path"], data["bytes_written"], data["created"], data["truncated"]) == ("f.txt", 4, True, False)
+    assert (project / "f.txt").read_bytes() == b"a\nb\n"
+
+
+def test_parents_are_made(project):
+    done("write", project, file_path="a/b/c/f.txt", content="x")
+    assert (project / "a/b/c/f.txt").read_bytes() == b"x"
+
+
+def test_replacing_shows_the_diff(project):
+    (project / "f.txt").write_bytes(b"a\nb\nc\n")
+    data = done("write", project, file_path="f.txt", content="a\nB\nc\n")
+    assert data["created"] is False
+    assert data["output"].split("\n") == ["--- a/f.txt", "+++ b/f.txt", "@@ -1,3 +1,3 @@", " a", "-b", "+B", " c"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "\n", "a", "a\r\nb", "é 日本 🙂\n", "a\0b", "\ufeffa\n", "\u2028\x85\x0c", "${HOME} {x}\n"]
+)
+def test_content_is_written_exactly_and_counted_in_bytes(project, content):
+    """Defects 16 and 18: characters were counted, `${…}` was expanded."""
+    data = done("write", project, file_path="f.txt", content=content)
+    assert (project / "f.txt").read_bytes() == content.encode()
+    assert data["bytes_written"] == len(content.encode())
+
+
+def test_a_large_content(project):
+    """Defect 19: 200 kB were too long for a command line."""
+    content = "é" * 300_000
+    assert done("write", project, file_path="f.txt", content=content)["bytes_written"] == 600_000
+    assert (project / "f.txt").read_text() == content
+
+
+def test_the_same_content_again(project):
+    (project / "f.txt").write_bytes(b"a\n")
+    assert "the same content as before" in done("write", project, file_path="f.txt", content="a\n")["output"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o755, 0o444])
+def test_the_mode_is_kept(project, mode):
+    (project / "f.sh").write_bytes(b"a\n")
+    (project / "f.sh").chmod(mode)
+    done("write", project, file_path="f.sh", content="b\n")
+    assert (project / "f.sh").stat().st_mode & 0o7777 == mode
+
+
+def test_a_link_inside_the_project_stays_a_link(project):
+    (project / "real.txt").write_bytes(b"a\n")
+    (project / "link.txt").symlink_to("real.txt")
+    data = done("write", project, file_path="link.txt", content="b\n")
+    assert data["file_path"] == "real.txt"
+    assert (project / "link.txt").is_symlink()
+    assert (project / "real.txt").read_bytes() == b"b\n"
+
+
+def test_the_expected_digest(project):
+    path = project / "f.txt"
+    path.write_bytes(b"a\n")
+    wrong = "0" * 64
+    error = refused("wrong_digest", "write", project, file_path="f.txt", content="b\n", expected_sha256=wrong)
+    assert sha256(b"a\n").hexdigest() in error
+    assert "Nothing was written" in error
+    assert path.read_bytes() == b"a\n"
+    done("write", project, file_path="f.txt", content="b\n", expected_sha256=sha256(b"a\n").hexdigest())
+    done("write", project, file_path="f.txt", content="c\n", expected_sha256="sha256:" + sha256(b"b\n").hexdigest().upper())
+    assert path.read_bytes() == b"c\n"
+
+
+def test_the_expected_digest_of_a_missing_file(project):
+    refused("wrong_digest", "write", project, file_path="f.txt", content="b\n", expected_sha256="0" * 64)
+    assert not (project / "f.txt").exists()
+
+
+def test_an_encoding(project):
+    assert done("write", project, file_path="f.txt", content="café\n", encoding="latin-1")["bytes_written"] == 5
+    assert (project / "f.txt").read_bytes() == b"caf\xe9\n"
+    assert rows(done("read", project, file_path="f.txt"))[0][1] == "café"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_nul_characters_in_wide_encodings(project, encoding):
+    done("write", project, file_path="f.txt", content="a\0b\n", encoding=encoding)
+    assert (project / "f.txt").read_bytes() == "a\0b\n".encode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "code"),
+    [("日", "latin-1", "unencodable"), ("\ud800", "utf-8", "unencodable"), ("a", "nonsense", "unknown_encoding")],
+)
+def test_what_cannot_be_encoded_is_refused(project, content, encoding, code):
+    (project / "f.txt").write_bytes(b"old\n")
+    refused(code, "write", project, file_path="f.txt", content=content, encoding=encoding)
+    assert (project / "f.txt").read_bytes() == b"old\n"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".ai/trusted_keys/x.toml",
+        ".ai/keys/private_key.pem",
+        ".ai/cache/x",
+        ".git/hooks/pre-commit",
+        "sub/.git/config",
+        ".AI/Trusted_Keys/x",
+    ],
+)
+def test_protected_places(project, path):
+    """Defect 16: the trust store could be written."""
+    refused("protected_path", "write", project, file_path=path, content="x")
+    assert not (project / path).exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("folder", "is_directory"), ("../x", "path_outside"), ("/tmp/x/y", "path_outside"), ("out/x", "path_outside")],
+)
+def test_where_nothing_is_written(project, path, code):
+    (project / "folder").mkdir()
+    (project.parent / "outside").mkdir()
+    (project / "out").symlink_to(project.parent / "outside")
+    refused(code, "write", project, file_path=path, content="x")
+    assert list((project.parent / "outside").iterdir()) == []
+
+
+def test_all_ids_become_unknown(project):
+    (project / "f.txt").write_bytes(b"a\nb\n")
+    before = ids(project)
+    done("write", project, file_path="f.txt", content="a\nb\nc\n")
+    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"line_id": before[0], "new_content": "x"}])
+    assert not set(ids(project)) & set(before)
+
+
+def test_a_long_diff_is_cut_with_the_envelope(project):
+    (project / "f.txt").write_text("".join(f"old {n}\n" for n in range(9_000)))
+    data = done("write", project, file_path="f.txt", content="".join(f"new {n}\n" for n in range(9_000)))
+    assert data["truncated"]
+    assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES + 200
+    assert data["output"].split("\n")[-1].startswith("[tool_result: ")
+
+
+def test_binary_content_is_replaced_without_a_diff(project):
+    (project / "f.bin").write_bytes(b"\0\1\2")
+    assert "no text diff" in done("write", project, file_path="f.bin", content="text\n")["output"]
+
+
+def test_hard_links_are_warned_of(project):
+    (project / "f.txt").write_bytes(b"a\n")
+    os.link(project / "f.txt", project / "g.txt")
+    data = done("write", project, file_path="f.txt", content="b\n")
+    assert "hard links" in data["warnings"][0]
+    assert (project / "g.txt").read_bytes() == b"a\n"
