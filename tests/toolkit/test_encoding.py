@@ -197,3 +197,11 @@ def test_multibyte_characters_are_not_cut_at_their_second_byte(text, name):
 def test_the_marks_are_those_of_the_standard():
     assert detect(codecs.BOM_UTF8).bom == codecs.BOM_UTF8
     assert detect(codecs.BOM_UTF32_LE).bom == codecs.BOM_UTF32_LE
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda x: x.replace(b"\n", b"")), max_size=6), st.sampled_from([b"", b"\n"]))
+def test_lines_shown_together_are_shown_as_each_is(bodies, end):
+    raw = [body + b"\n" for body in bodies]
+    if raw:
+        raw[-1] = raw[-1][:-1] + end or b"x"
+    assert UTF8.show_all(raw) == [UTF8.show(line) for line in raw]

@@ -62,11 +62,12 @@ class Document:
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
         """Return lines [start, stop), counted from 0; with `ids` each has one from now on."""
         raw = self.text.lines(start, stop)
-        code = self.text.encoding
-        if ids:
+        code, marks = self.text.encoding, self.index.marks
+        if ids and not all(at in marks for at in range(start, start + len(raw))):
             lines.give_ids(self.index, start, [code.key(line) for line in raw])
-        marks = self.index.marks
-        return [Row(at + 1, marks[at].id if ids else None, code.show(line)) for at, line in enumerate(raw, start)]
+            marks = self.index.marks
+        texts = code.show_all(raw)
+        return [Row(at, marks[at - 1].id if ids else None, text) for at, text in enumerate(texts, start + 1)]
 
     def name(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Give every line of some ranges an ID, all at once."""

@@ -79,6 +79,14 @@ class Encoding:
         r"""Return the line's text for display; bytes that do not decode show as `\xHH`."""
         return self.body(line).decode(self.name, "backslashreplace")
 
+    def show_all(self, lines: list[bytes]) -> list[str]:
+        """Return `show` of each line; of plain lines in one go, which is most of what a read costs."""
+        joined = b"".join(lines)
+        if self.name != "utf-8" or b"\r" in joined or not lines:
+            return [self.show(line) for line in lines]
+        texts = joined.decode(self.name, "backslashreplace").split("\n")
+        return texts if len(texts) == len(lines) else texts[:-1]
+
     def encode(self, text: str) -> bytes:
         """Return new text in this encoding.
 

@@ -64,7 +64,7 @@ class _Window:
         while at < stop and not self.full:
             for row in self.document.rows(at, min(at + _BATCH, stop), ids=self.ids):
                 text = self._line(row)
-                size = len(text.encode("utf-8", "replace")) + 1
+                size = (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) + 1
                 if size > self.room and self.lines:
                     self.full = True
                     break

@@ -311,9 +311,7 @@ class Workspace:
         """Follow a dangling link to where it would create: outside must be refused before the tool runs."""
         try:
             fd, _ = beneath.open_parent(self.fd, parts)
-        except FileNotFoundError:
-            return
-        except IsADirectoryError:
+        except (FileNotFoundError, IsADirectoryError):
             return
         except OSError as err:
             raise self.refusal(err, path) from None
@@ -389,13 +387,12 @@ def guard(parts: beneath.Parts) -> None:
 def find_root(start: str) -> str:
     """Return the project root for a folder: the nearest ancestor with `.ai` or `.git`, else the folder itself.
 
-    The user's space has an `.ai` of its own and never counts.
+    The user's space has an `.ai` of its own, and may be under git, and never counts.
     """
     here = Path(start).absolute()
     home = state.user_space()
     for folder in (here, *here.parents):
-        if (folder / ".git").exists():
-            return str(folder)
-        if (folder / ".ai").is_dir() and not (home.exists() and folder.exists() and folder.samefile(home)):
+        marked = (folder / ".git").exists() or (folder / ".ai").is_dir()
+        if marked and not (home.exists() and folder.samefile(home)):
             return str(folder)
     return str(here)
