@@ -18,7 +18,8 @@ import struct
 import time
 import zlib
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye import state
@@ -83,14 +84,37 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
         raw = cache.read(fd, f"{name}.json")
         if raw is None:
             return None
+        known_as = (sha256(raw).digest(), path)
+        known = _checked.get(known_as)
         try:
+            if known is not None:
+                _touch(fd, f"{name}.json")
+                return _detached(known)
             record = _opened(raw)
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
             _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
-            return _stored(fd, record, path, dense=dense)
+            stored = _stored(fd, record, path, dense=dense)
+            if stored is not None and stored.points is None:
+                if len(_checked) >= _REMEMBERED:
+                    _checked.clear()
+                _checked[known_as] = _detached(stored)
+            return stored
         except (ValueError, LookupError, TypeError, AttributeError, struct.error, OverflowError, RecursionError):
             return None
+
+
+# Indexes that this process has decoded and checked, by the very bytes they were read from.
+_checked: dict[tuple[bytes, bytes], Stored] = {}
+_REMEMBERED = 64
+
+
+def _detached(stored: Stored) -> Stored:
+    """Return a copy that may be changed without changing the original."""
+    old = stored.index
+    marks = {at: Mark(mark.id, mark.loose, mark.near, mark.shown) for at, mark in old.marks.items()}
+    index = replace(old, marks=marks, versions=list(old.versions), dead=dict(old.dead))
+    return replace(stored, index=index)
 
 
 def _touch(fd: int, *files: str) -> None:
