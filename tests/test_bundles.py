@@ -41,7 +41,7 @@ def candidate(space, item_id, raw=None):
 
 def test_a_manifest_lists_every_item_by_the_digest_of_its_raw_file(tmp_path):
     space = bundle_at(tmp_path)
-    entry = b'\n```yaml\nid: a\ncategory: extra\n```\n'
+    entry = b"\n```yaml\nid: a\ncategory: extra\n```\n"
     put(tmp_path, "knowledge/extra/a.md", signed(entry, item_type="knowledge", suffix=".md"))
     manifest = bundles.read(signed(bundles.compose(space, FACTS), suffix=".yaml"), "extra", STORE)
     assert dict(manifest.bundle) == FACTS
@@ -61,8 +61,7 @@ def test_every_swap_and_every_bit_shows(tmp_path):
         try:
             bundles.check(manifest, candidate(space, item_id, raw))
         except TrustError as err:
-            assert err.details["actual"] == hashlib.sha256(raw).hexdigest()
-            return err.code
+            return err.code if err.details["actual"] == hashlib.sha256(raw).hexdigest() else "another digest"
         return "valid"
 
     assert verdict("extra/one", one) == verdict("extra/two", two) == "valid"
@@ -96,13 +95,14 @@ def refusal(raw, store=STORE, bundle_id="extra"):
 
 def test_a_manifest_is_refused_like_any_item(tmp_path):
     good = manifest_of(bundle_at(tmp_path))
-    assert refusal(None) == refusal(b"") == refusal(bundles.compose(Space("bundle:extra", tmp_path / ".ai"), FACTS)) == "unsigned"
+    bare = bundles.compose(Space("bundle:extra", tmp_path / ".ai"), FACTS)
+    assert refusal(None) == refusal(b"") == refusal(bare) == "unsigned"
     assert refusal(good + b"#") == "tampered"
     assert refusal(good, TrustStore()) == "untrusted_key"
     assert refusal(good, bundle_id="other") == "misplaced"
     revoked = TrustStore.build([render_key_document(MINE.public, "me")], [], revoked=frozenset({MINE.public.digest}))
     assert refusal(good, revoked) == "revoked_key"
-    for at in range(0, len(good.split(b"\n")[1]) * 8):
+    for at in range(len(good.split(b"\n")[1]) * 8):
         mutant = bytearray(good)
         mutant[(len(good) - 2) - at // 8] ^= 1 << at % 8
         assert refusal(bytes(mutant)) != "valid"

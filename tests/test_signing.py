@@ -93,7 +93,8 @@ def test_what_cannot_carry_a_line_is_unsignable(item_type, suffix):
     with pytest.raises(ItemError) as caught:
         form_of(item_type, suffix)
     assert caught.value.code == "unsignable"
-    assert caught.value.hint
+    # What there is instead: suffixes for a type, types for none.
+    assert caught.value.hint.startswith("Item types are tool, " if item_type == "x" else f"A {item_type} is one of .")
 
 
 # --- keys ---
@@ -274,6 +275,8 @@ def test_signing_again_covers_the_same_bytes(lines):
         b"# kiwi-mcp:validated:2025-01-01T00:00:00Z:abc\n",
         b"# rye:validated:2025-01-01T00:00:00Z:abc\n",
         b"<!-- rye:signed:x -->\n",
+        b"# rye:signed:x --> y\n",
+        b"# <!-- rye:validated:2025-01-01 -->\n"[2:],
     ],
 )
 def test_a_damaged_or_legacy_line_is_replaced(line):
@@ -316,6 +319,14 @@ def test_an_empty_file_is_not_signed(raw):
     assert caught.value.code == "empty_item"
     if raw:
         assert refusal(raw) == "malformed"
+
+
+def test_a_shebang_alone_is_an_empty_file():
+    for raw in (b"#!/usr/bin/env python3", b"#!/usr/bin/env python3\n"):
+        with pytest.raises(ItemError) as caught:
+            signed(raw, TOOL)
+        assert caught.value.code == "empty_item"
+        assert refusal(raw, TOOL) == "unsigned"
 
 
 @pytest.mark.parametrize(
@@ -361,6 +372,24 @@ def test_front_matter_is_covered():
     raw = signed(body)
     assert split(raw, KNOWLEDGE).body == body
     assert refusal(raw.replace(b"name: x", b"name: y")) == "tampered"
+
+
+def test_what_another_reader_would_leave_out_is_told_apart_in_knowledge_with_front_matter_only():
+    """A line whose digest is that of the text behind the front matter, as other installations write it."""
+
+    def line_for(covered: bytes, form) -> bytes:
+        first = signed(b"anything\n", form).partition(b"\n")[0]
+        fields = first.split(b":")
+        fields[5] = hashlib.sha256(covered).hexdigest().encode()
+        return b":".join(fields) + b"\n"
+
+    for form, body, verdict in (
+        (KNOWLEDGE, b"---\nname: x\n---\n\ntext\n", "malformed"),
+        (KNOWLEDGE, b"no front\n---\n\ntext\n", "tampered"),
+        (KNOWLEDGE, b"---\nname: x\n---\n\nother text\n", "tampered"),
+        (TOOL, b"---\nname: x\n---\n\ntext\n", "tampered"),
+    ):
+        assert refusal(line_for(b"text", form) + body, form) == verdict
 
 
 def test_a_directive_is_its_element():

@@ -105,6 +105,19 @@ def test_malformed_documents_are_ignored_and_reported(data):
     assert verify(RAW, TOOL, store).key.public == MINE.public
 
 
+@pytest.mark.parametrize(("data", "told"), [
+    (document(MINE).replace(b"pem =", b"PEM ="), "key document: it has no text 'pem'"),
+    (document(MINE).replace(b"PUBLIC", b"PRIVATE"), "key document: its pem: This is not an Ed25519 public key"),
+    (document(MINE).replace(b"owner =", b"OWNER ="), "key document: it has no text 'owner'"),
+    (b"a", "key document: it is not TOML"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_document_is_said_once(data, told):
+    with pytest.raises(TrustError) as caught:
+        parse_key_document(data)
+    assert told in caught.value.message
+    assert caught.value.message.count("key document") == 1
+
+
 # --- which keys count ---
 
 
@@ -169,6 +182,47 @@ def test_a_revoked_key_is_refused_in_every_role(monkeypatch):
 def test_a_revocation_that_names_no_key_is_reported():
     store = TrustStore.build([document(MINE)], [], revoked=frozenset({MINE.public.fingerprint}))
     assert "names no key" in store.problems[0]
+
+
+def test_a_revocation_that_names_no_key_is_reported_and_one_that_does_is_not():
+    for entry in ("", "a" * 63, "g" * 64, "A" * 64, MINE.public.fingerprint):
+        (problem,) = TrustStore.build([], [], revoked=frozenset({entry})).problems
+        assert repr(entry) in problem
+    assert TrustStore.build([], [], revoked=frozenset({MINE.public.digest})).problems == ()
+
+
+def test_an_approval_makes_a_projects_key_count_and_no_other():
+    approved = frozenset({MINE.public.digest})
+    store = TrustStore.build([], [], [document(MINE), document(OTHER)], approved=approved)
+    assert verify(RAW, TOOL, store).key.role == "approved"
+    assert refused(OTHERS, store).details["proposed_by"] == "project"
+    # It is for what a project brings: it makes no installed bundle's key count, and no weaker key of a stronger one.
+    assert refused(RAW, TrustStore.build([], [document(MINE)], approved=approved)).details["proposed_by"] == "bundle"
+    assert verify(RAW, TOOL, TrustStore.build([document(MINE)], [], [document(MINE)], approved=approved)).key.role == "user"
+    assert refused(RAW, TrustStore.build([], [], [document(MINE)], (), approved, approved)).code == "revoked_key"
+    assert refused(RAW, TrustStore.build([], [], approved=approved)).code == "untrusted_key"
+
+
+def test_of_a_known_file_only_the_signature_is_not_checked_again():
+    store = TrustStore.build([document(MINE)], [])
+    raw, _ = damaged("bad_signature")
+    known = {hashlib.sha256(raw).hexdigest()}
+    assert verify(raw, TOOL, store, known).key.public == MINE.public
+    assert refused(raw, store).code == "bad_signature"
+    for fault in ("untrusted_key", "revoked_key", "tampered", "malformed", "unsigned"):
+        mutant, other = damaged("bad_signature", fault)
+        with pytest.raises(TrustError) as caught:
+            verify(mutant, TOOL, other, {hashlib.sha256(mutant).hexdigest()})
+        assert caught.value.code == fault
+
+
+def test_of_a_known_file_it_is_still_found_out_which_of_two_keys_signed_it(monkeypatch):
+    monkeypatch.setattr(signing.PublicKey, "fingerprint", property(lambda _: "0" * 16))
+    raw = sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
+    store = TrustStore.build([document(OTHER), document(MINE)], [])
+    known = {hashlib.sha256(raw).hexdigest()}
+    assert verify(raw, TOOL, store, known).key.public == MINE.public
+    assert verify(raw, TOOL, TrustStore.build([document(MINE), document(OTHER)], []), known).key.public == MINE.public
 
 
 def test_a_shared_fingerprint_is_no_trust(monkeypatch):

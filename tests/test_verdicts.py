@@ -117,7 +117,8 @@ def test_what_is_no_plain_file_is_not_believed_nor_followed(cache, tmp_path, cha
 
 
 @pytest.mark.parametrize("content", [
-    b"", b"\0" * 1_000, b"\xff" * 64 + b"\n", b"[]", b"1\n2\n", b" " + GOOD.encode(), GOOD.encode() + b"0\n", GOOD.upper().encode(),
+    b"", b"\0" * 1_000, b"\xff" * 64 + b"\n", b"[]", b"1\n2\n", b" " + GOOD.encode(), GOOD.encode() + b"0\n",
+    GOOD.upper().encode(),
 ])  # fmt: skip
 def test_corrupt_content_is_a_fresh_check(cache, content):
     cache.write_bytes(content)

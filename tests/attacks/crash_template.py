@@ -45,8 +45,7 @@ def naive(order):
     """The control: the file is written in place."""
     lines = Path(order["project"], "f.txt").read_text().splitlines(keepends=True)
     with open(f"{order['project']}/f.txt", "w") as file:
-        for line in [order["changes"][0]["new_content"] + "\n", *lines[1:]]:
-            file.write(line)
+        file.writelines([order["changes"][0]["new_content"] + "\n", *lines[1:]])
     return {"success": True}
 
 

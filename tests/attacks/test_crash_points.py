@@ -15,12 +15,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from harness import arguments, environment, own_space
+from harness import Template, arguments, own_space, template
 
 import rye
 from rye import state
@@ -29,10 +28,35 @@ HERE = Path(__file__).parent
 OLD = "".join(f"line {number}\n" for number in range(40))
 NEW = OLD.replace("line 7\n", "changed\n")
 # Failing these is a fault that disks, quotas and signals make; failing mmap or futex tests the interpreter.
-FILE_CALLS = (
-    "openat", "openat2", "read", "readv", "pread64", "write", "fsync", "renameat2", "renameat", "rename", "fchmod", "fchown", "unlinkat",
-    "unlink", "mkdir", "mkdirat", "newfstatat", "getdents64", "lseek", "flock", "faccessat2", "flistxattr", "readlinkat", "utimensat", "ioctl",
-)  # fmt: skip
+FILE_CALLS = frozenset(
+    [
+        "openat",
+        "openat2",
+        "read",
+        "readv",
+        "pread64",
+        "write",
+        "fsync",
+        "renameat2",
+        "renameat",
+        "rename",
+        "fchmod",
+        "fchown",
+        "unlinkat",
+        "unlink",
+        "mkdir",
+        "mkdirat",
+        "newfstatat",
+        "getdents64",
+        "lseek",
+        "flock",
+        "faccessat2",
+        "flistxattr",
+        "readlinkat",
+        "utimensat",
+        "ioctl",
+    ]
+)
 ERRORS = ("EIO", "ENOSPC", "EINTR")
 
 
@@ -46,40 +70,6 @@ def strace_works() -> bool:
 
 
 needs_strace = pytest.mark.skipif(not strace_works(), reason="needs strace and ptrace (Debian package strace)")
-
-
-class Template:
-    """The process that forks victims."""
-
-    def __init__(self, folder: Path):
-        self.child = subprocess.Popen(
-            [sys.executable, HERE / "crash_template.py", folder / "scratch"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(),
-        )  # fmt: skip
-        assert self.child.stdout.readline() == "ready\n"
-
-    def victim(self, **order) -> int:
-        """Fork a victim; it is stopped when this returns."""
-        self.child.stdin.write(json.dumps(order) + "\n")
-        self.child.stdin.flush()
-        return int(self.child.stdout.readline())
-
-    def ended(self) -> int:
-        return int(self.child.stdout.readline())
-
-    def close(self):
-        self.child.stdin.close()
-        self.child.wait(30)
-        self.child.stdout.close()
-
-
-@contextmanager
-def template(folder: Path):
-    made = Template(folder)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def call(project: Path, tool: str, **parameters) -> dict:
@@ -245,12 +235,17 @@ def test_an_edit_is_durable_before_it_is_visible(made, tmp_path):
     project, ids = fresh(tmp_path, "order")
     code, _, trace = traced(made, tmp_path, project, ids, "-y")
     assert code == 0
-    aside = rf"{re.escape(str(project))}/\.rye-[0-9a-f]{{16}}\.tmp"
+    here = re.escape(str(project))
+    aside = rf"{here}/\.rye-[0-9a-f]{{16}}\.tmp"
     steps = [
-        rf"openat\(\d+<{re.escape(str(project))}>, .*\.rye-[0-9a-f]{{16}}\.tmp.*O_EXCL", rf"write\(\d+<{aside}>", rf"fchmod\(\d+<{aside}>",
-        rf"fsync\(\d+<{aside}>", r"renameat2\(.*RENAME_EXCHANGE\) = 0", rf"fsync\(\d+<{re.escape(str(project))}>\) += 0",
+        rf"openat\(\d+<{here}>, .*\.rye-[0-9a-f]{{16}}\.tmp.*O_EXCL",
+        rf"write\(\d+<{aside}>",
+        rf"fchmod\(\d+<{aside}>",
+        rf"fsync\(\d+<{aside}>",
+        r"renameat2\(.*RENAME_EXCHANGE\) = 0",
+        rf"fsync\(\d+<{here}>\) += 0",
         r"unlinkat\(.*\.rye-[0-9a-f]{16}\.tmp",
-    ]  # fmt: skip
+    ]
     lines = calls_between_marks(trace)
     found = [next((at for at, line in enumerate(lines) if re.match(step, line)), None) for step in steps]
     assert None not in found, (found, lines)

@@ -23,10 +23,28 @@ from rye.toolkit import beneath
 
 TOOLS = sorted((spaces.system_folder() / "tools/rye/file-system").glob("*.py"))
 SECRET = "S3CRET-93b1"
-STEP = re.compile(
-    r"\b(Use|Give|Call|Name|Copy|Ask|Try|Remove|Check|Read|Did you mean|Set|Leave|Make|Delete|Wait|Search|Convert|Open|Install|work elsewhere)\b",
-    re.IGNORECASE,
-)
+WORDS = [
+    "use",
+    "give",
+    "call",
+    "name",
+    "copy",
+    "ask",
+    "try",
+    "remove",
+    "check",
+    "read",
+    "set",
+    "leave",
+    "make",
+    "delete",
+    "wait",
+    "search",
+    "convert",
+    "open",
+    "install",
+]
+STEP = re.compile(rf"\b({'|'.join(WORDS)}|did you mean|work elsewhere)\b", re.IGNORECASE)
 # A deadlock, not a slow answer.
 PATIENCE = 60
 
@@ -222,7 +240,8 @@ def test_naive_tools_get_out(arena):
             target = arena / path
             if not target.is_file():
                 continue
-            read += SECRET in target.read_text() and "-git" not in target.read_text() or "root:x:0" in target.read_text()
+            text = target.read_text()
+            read += "root:x:0" in text or (SECRET in text and "-git" not in text)
         except (OSError, ValueError, UnicodeError):
             continue
     for path in ("out/created", "new", "newabs", "outfile", "hard"):

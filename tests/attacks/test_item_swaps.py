@@ -1,11 +1,12 @@
 """A tool that is not, bit for bit, the one signed for its id does not run.
 
 The system bundle and the runtime are copied; a child process runs from the copy. There every tool takes the place of every
-other, and bits of the tools are flipped one at a time. Each has its control: the signature alone accepts a tool in another's
-place, and the genuine file is admitted by the very call that must refuse its mutants. The bundle's manifest alone would refuse
-them all, so the layers below it are asked too: the place that a text names, and the signature.
+other, and bits of the tools and of the bundle's manifest are flipped one at a time, unsigned timestamps included. Each has its
+control: the signature alone accepts a tool in another's place, and another timestamp; and the genuine file is admitted by the
+very call that must refuse its mutants. The bundle's manifest alone would refuse them all, so the layers below it are asked too:
+the place that a text names, and the signature.
 
-`python tests/attacks/test_item_swaps.py 20000 [SEED]` flips that many bits and prints the counts.
+`python tests/attacks/test_item_swaps.py all` (or a number, and a SEED) flips that many bits and prints the counts.
 """
 
 from __future__ import annotations
@@ -113,35 +114,46 @@ def _ran(item_id: str) -> bool:
 
 
 def flips(folder: Path, count: str, seed: str) -> dict:
-    """Flip bits of tools, one at a time, all but the unsigned timestamp's; `count` of them, or all if there are fewer."""
+    """Flip bits of the bundle, one at a time, `count` of them or `all`; a fifth of a sample are bits of timestamps."""
     from rye import signing, spaces, trust
     from rye.errors import TrustError
 
     store = key_store(folder)
     files = {path: path.read_bytes() for path in tool_files(folder)}
-    bits = []
+    genuine = {str(path): call(spaces.locate(path)[1]) for path in files}
+    manifest = folder / ".ai/bundles/rye/manifest.yaml"
+    files[manifest] = manifest.read_bytes()
+    signed_bits, times = [], []
     for path, raw in files.items():
         start, end = TIMESTAMP.search(raw).span(1)
-        bits += [(path, bit) for bit in range(len(raw) * 8) if not start <= bit // 8 < end]
-    chosen = random.Random(int(seed)).sample(bits, min(int(count), len(bits)))
-    genuine = {str(path): call(spaces.locate(path)[1]) for path in files}
+        for bit in range(len(raw) * 8):
+            (times if start <= bit // 8 < end else signed_bits).append((path, bit))
+    bits = signed_bits + times
+    dice = random.Random(int(seed))
+    timed = len(times) if count == "all" else min(int(count) // 5 or 1, len(times))
+    rest = len(signed_bits) if count == "all" else min(int(count) - timed, len(signed_bits))
+    chosen = dice.sample(signed_bits, rest) + dice.sample(times, timed)
+    unsigned, named = set(times), dict.fromkeys(files, READ)
+    named |= {path: spaces.locate(path)[1] for path in files if path != manifest}
     verdicts: Counter = Counter()
     run, by_signature = [], Counter()
     for path, bit in chosen:
         mutant = bytearray(files[path])
         mutant[bit // 8] ^= 1 << bit % 8
         path.write_bytes(mutant)
-        verdict = call(spaces.locate(path)[1])
+        verdict = call(named[path])
         verdicts[verdict] += 1
-        run += [f"{path} bit {bit}"] if verdict is None else []
+        # The manifest's own timestamp is beyond any list; it is shown nowhere.
+        exempt = path == manifest and (path, bit) in unsigned
+        run += [f"{path} bit {bit}"] if verdict is None and not exempt else []
         try:
             trust.verify(bytes(mutant), signing.form_of("tool", path.suffix), store)
-            by_signature["valid"] += 1
+            by_signature["another time" if (path, bit) in unsigned else "valid"] += 1
         except TrustError as err:
             by_signature[err.code] += 1
         path.write_bytes(files[path])
-    again = {str(path): call(spaces.locate(path)[1]) for path in files}
-    counts = {"bits": len(bits), "flipped": len(chosen), "verdicts": verdicts, "by_signature": by_signature}
+    again = {str(path): call(named[path]) for path in files}
+    counts = {"bits": len(bits), "flipped": len(chosen), "times": timed, "verdicts": verdicts, "by_signature": by_signature}
     return counts | {"genuine": genuine, "again": again, "run": run}
 
 
@@ -166,6 +178,8 @@ def test_a_tool_with_a_flipped_bit_does_not_run(tmp_path):
     assert found["flipped"] > 0
     assert found["run"] == []
     assert found["by_signature"].get("valid", 0) == 0
+    # Control: without the manifest another timestamp would pass.
+    assert found["by_signature"]["another time"] > 0
     assert sum(found["by_signature"].values()) == found["flipped"]
     assert set(found["genuine"].values()) == set(found["again"].values()) == {None}
 
@@ -180,7 +194,7 @@ def main(words: list[str]) -> None:
         found = in_a_copy(Path(folder), "flips", words[0], seed)
     admitted = list(found["genuine"].values()).count(None)
     print(f"seed {seed}: {found['flipped']:,} of {found['bits']:,} bits flipped, {len(found['run'])} run; {found['verdicts']}")
-    print(f"the signature alone: {found['by_signature']}")
+    print(f"of them {found['times']:,} of timestamps; the signature alone: {found['by_signature']}")
     print(f"control: {admitted} of {len(found['genuine'])} genuine tools admitted")
     sys.exit(bool(found["run"]) or "valid" in found["by_signature"] or admitted != len(found["genuine"]))
 

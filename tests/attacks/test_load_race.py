@@ -18,10 +18,9 @@ import pytest
 from harness import RUNTIME, arguments, can_exchange, environment, exchanging, own_space
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from signed_tools import STRANGER, put_tool, signed, tool_text, trust_key
-
 import rye
 from rye import admission
+from signed_tools import STRANGER, put_tool, signed, tool_text, trust_key
 
 GOOD = 'return {"success": True, "output": "GOOD"}'
 EVIL = 'return {"success": True, "output": "EVIL"}'
@@ -113,8 +112,28 @@ def test_hash_then_import_runs_it(project):
 # --- a project full of foreign code ---
 
 CANARY = "import os\nwith open(os.environ['CANARY'], 'a') as f: f.write(__name__ + ' ' + __file__ + '\\n')\n"
-SHADOWED = ("json", "yaml", "logging", "argparse", "ast", "hashlib", "typing", "rye", "httpx", "jsonschema_rs", "cryptography", "re",
-            "importlib", "sitecustomize", "usercustomize", "signed_tools", "secrets", "asyncio", "site", "encodings")  # fmt: skip
+SHADOWED = [
+    "json",
+    "yaml",
+    "logging",
+    "argparse",
+    "ast",
+    "hashlib",
+    "typing",
+    "rye",
+    "httpx",
+    "jsonschema_rs",
+    "cryptography",
+    "re",
+    "importlib",
+    "sitecustomize",
+    "usercustomize",
+    "signed_tools",
+    "secrets",
+    "asyncio",
+    "site",
+    "encodings",
+]
 # What `python -m` itself loads from the current folder before the first line of the module it is asked for (CPython's
 # documented default, ended by -P or -I): no module can defend itself there, the installed command `rye` need not.
 BEFORE_US = ("rye", "importlib", "typing", "re")
@@ -176,12 +195,20 @@ def test_a_poisoned_bytecode_cache_is_never_looked_at(project, mode, tmp_path, m
     assert (tmp_path / "canary").exists()
 
 
-VERBS = (
-    ["execute", "my/tool"], ["execute", "rye/file-system/read", "file_path=README.md"], ["tools"], ["tools", "--json"], ["verify", "--all"],
-    ["--help"], ["execute", "rye/file-system/write", "file_path=made.txt", "content=x"], ["execute", "nothing/here"], ["execute", "my/json"],
-)  # fmt: skip
-
-
+VERBS = [
+    line.split()
+    for line in (
+        "execute my/tool",
+        "execute rye/file-system/read file_path=README.md",
+        "execute rye/file-system/write file_path=made.txt content=x",
+        "execute nothing/here",
+        "execute my/json",
+        "tools",
+        "tools --json",
+        "verify --all",
+        "--help",
+    )
+]
 SAFE_PATH = [sys.executable, "-P"]
 
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from harness import arguments, can_exchange, exchanging, fingerprint, own_space
@@ -18,6 +18,9 @@ import rye
 from rye.errors import WorkspaceError
 from rye.toolkit import beneath, replace
 from rye.toolkit.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECRET = b"THE SECRET\n"
 INSIDE = b"inside\n"
@@ -81,7 +84,8 @@ def read_by_workspace(project):
             with ws.file(path) as file:
                 return file.read()
         except WorkspaceError as err:
-            assert err.code in EXPECTED, err
+            if err.code not in EXPECTED:
+                raise
             return None
 
     return one
@@ -118,7 +122,7 @@ def read_by_realpath(project):
 
 def landed_outside(project, number):
     """Take away what the last write put outside."""
-    found = [path for path in (project.parent / "outside").rglob(f"w{number}*")]
+    found = list((project.parent / "outside").rglob(f"w{number}*"))
     for path in found:
         path.unlink()
     return bool(found)
@@ -132,7 +136,8 @@ def write_by_workspace(project):
             with ws.place(f"{os.path.dirname(path)}/w{number}") as place:
                 replace.replace(place, INSIDE, None, replace.temporary_name())
         except WorkspaceError as err:
-            assert err.code in EXPECTED, err
+            if err.code not in EXPECTED:
+                raise
             return SECRET if landed_outside(project, number) else None
         return SECRET if landed_outside(project, number) else INSIDE
 

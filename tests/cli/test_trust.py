@@ -137,7 +137,8 @@ def test_approve_shows_the_key_and_what_it_would_admit_then_asks(clone):
     assert f"full digest {DIGEST}" in shown
     assert f"For the project {os.path.realpath(clone)} it would admit:" in shown
     listed = [line.strip() for line in shown.splitlines() if line.startswith("  ")]
-    assert listed == ["my/quiet  side effects not stated", "my/report  Side effects: writes report.txt?[2J.", "my/entry  knowledge"]
+    effects = ["my/quiet  side effects not stated", "my/report  Side effects: writes report.txt?[2J."]
+    assert listed == [*effects, "my/entry  knowledge"]
     (approval,) = decisions.load().approvals
     assert (approval.key, approval.root) == (DIGEST, Root.of(clone))
     assert approval.ids == {"my/report", "my/quiet", "my/entry"}

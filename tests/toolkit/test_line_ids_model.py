@@ -339,10 +339,9 @@ def run(rng, steps, reconcile=carry.reconcile):
 
 def by_text(index, digests, texts, content_hash):
     """The seed design's reconciliation, for control: a line takes the ID that any line of its text had."""
-    width = index.width
     known = {index.digest(at): mark.id for at, mark in index.marks.items()}
+    width, marks = index.width, {}
     count = len(digests) // width
-    marks = {}
     for at in range(count):
         name = known.get(digests[at * width : (at + 1) * width])
         if name:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from rye.toolkit import names
 
 # Any bytes but NUL and slash, many of them near the escapes themselves.
+NEAR = st.text(st.sampled_from("\\x0af9c\xe9\u200d\n\udc80"), min_size=1, max_size=20)
 NAMES = st.one_of(
+    NEAR.map(lambda text: text.encode("utf-8", "surrogateescape")),
     st.binary(min_size=1, max_size=40).map(lambda raw: raw.replace(b"\0", b"").replace(b"/", b"") or b"x"),
-    st.text(st.sampled_from("\\x0af9c\xe9\u200d\n\udc80"), min_size=1, max_size=20).map(lambda text: text.encode("utf-8", "surrogateescape")),
 )  # fmt: skip
 
 

@@ -5,69 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from replacing import FOREIGN, NEW, OLD, ROOT, by_rename, left_behind, placed, put, refused, take
 
-from rye.errors import DeadlineError, WorkspaceError
-from rye.toolkit import output, replace
-from rye.toolkit.replace import digest_of, temporary_name
-from rye.toolkit.workspace import Workspace
-
-ROOT = os.geteuid() == 0
-OLD, NEW, FOREIGN = b"old content\n", b"new content\n", b"someone else's\n"
-
-
-@contextmanager
-def placed(project, path="file"):
-    with Workspace(str(project)) as ws, ws.place(path) as place:
-        yield place
-
-
-def put(project, data=NEW, expected=OLD, path="file", meanwhile=None):
-    with placed(project, path) as place:
-        if meanwhile:
-            meanwhile()
-        replace.replace(place, data, None if expected is None else digest_of(expected), temporary_name())
-
-
-def refused(code, call, *args, **options):
-    with pytest.raises(WorkspaceError) as caught:
-        call(*args, **options)
-    assert caught.value.code == code, caught.value
-    assert caught.value.hint
-    return caught.value
-
-
-@pytest.fixture
-def file(project):
-    path = project / "file"
-    path.write_bytes(OLD)
-    return path
-
-
-@pytest.fixture(params=["exchange", "check-then-rename"])
-def way(request, monkeypatch):
-    """Also a file system that cannot exchange."""
-    if request.param != "exchange":
-        without(monkeypatch, replace._EXCHANGE)
-    return request.param
-
-
-def without(monkeypatch, *flags, code=errno.ENOSYS):
-    real = replace._rename
-
-    def rename(dir_fd, source, target, wanted):
-        if wanted in flags:
-            raise OSError(code, os.strerror(code))
-        real(dir_fd, source, target, wanted)
-
-    monkeypatch.setattr(replace, "_rename", rename)
-
-
-def left_behind(project):
-    return [name for name in os.listdir(project) if replace.is_temporary(os.fsencode(name))]
+from rye.toolkit import replace
+from rye.toolkit.replace import temporary_name
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o444, 0o4755, 0o2711, 0o1666, 0o000])
@@ -195,12 +139,6 @@ def test_a_change_by_another_is_refused_and_stands(project, file, way):
     assert os.listdir(project) == ["file"]
 
 
-def by_rename(file):
-    aside = file.parent.parent / "aside"
-    aside.write_bytes(FOREIGN)
-    aside.replace(file)
-
-
 def become(file, kind):
     file.unlink()
     {
@@ -280,13 +218,6 @@ def test_a_file_deleted_between_the_two_exchanges_comes_back_as_the_other_left_i
 # --- deleting ---
 
 
-def take(project, expected=OLD, meanwhile=None):
-    with placed(project) as place:
-        if meanwhile:
-            meanwhile()
-        replace.remove(place, digest_of(expected), temporary_name())
-
-
 @pytest.mark.parametrize("kernel", [True, False])
 def test_deleting_what_is_known_and_nothing_else(project, file, monkeypatch, kernel):
     if not kernel:
@@ -303,103 +234,6 @@ def test_a_file_that_appears_while_another_is_put_back_stands_and_both_remain(pr
     refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
     assert file.read_bytes() == b"newest"
     assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == [FOREIGN]
-
-
-# --- faults ---
-
-
-def failing(monkeypatch, name, code, times=None):
-    real, left = getattr(os, name), [times if times is not None else 1 << 30]
-
-    def call(*args, **options):
-        if left[0] > 0:
-            left[0] -= 1
-            raise OSError(code, os.strerror(code))
-        return real(*args, **options)
-
-    monkeypatch.setattr(os, name, call)
-
-
-@pytest.mark.parametrize("name", ["write", "fsync", "fchmod", "fstat"])
-@pytest.mark.parametrize(("code", "said"), [(errno.ENOSPC, "no_space"), (errno.EIO, "io_error"), (errno.EROFS, "read_only")])
-def test_a_failing_call_leaves_the_old_file_and_nothing_else(project, file, way, monkeypatch, name, code, said):
-    with placed(project) as place:
-        descriptors = len(os.listdir("/proc/self/fd"))
-        failing(monkeypatch, name, code)
-        refused(said, replace.replace, place, NEW, digest_of(OLD), temporary_name())
-        monkeypatch.undo()
-        assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert file.read_bytes() == OLD
-    assert os.listdir(project) == ["file"]
-
-
-def test_short_writes_are_continued(project, file, way, monkeypatch):
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[: max(1, len(data) // 2)]))
-    data = os.urandom(10_000)
-    put(project, data)
-    assert file.read_bytes() == data
-
-
-@pytest.mark.parametrize("action", ["replace", "create", "remove"])
-def test_a_directory_that_cannot_be_synced_gets_its_old_content_back(project, file, monkeypatch, action):
-    real = os.fsync
-
-    def fsync(fd):
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise OSError(errno.EIO, "dying")
-        real(fd)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    if action == "create":
-        file.unlink()
-        refused("io_error", put, project, expected=None)
-        assert os.listdir(project) == []
-        return
-    refused("io_error", take if action == "remove" else put, project)
-    assert file.read_bytes() == OLD
-    assert os.listdir(project) == ["file"]
-
-
-@pytest.mark.parametrize("action", [put, None])
-def test_a_file_system_without_directory_sync_is_written(project, file, monkeypatch, action):
-    real = os.fsync
-
-    def fsync(fd):
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "no such thing")
-        real(fd)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    (action or take)(project)
-    assert os.listdir(project) == (["file"] if action else [])
-
-
-def test_when_nothing_works_any_more_both_contents_remain_and_the_caller_is_told(project, file, monkeypatch):
-    real, seen = replace._rename, []
-
-    def rename(*args):
-        seen.append(args)
-        if len(seen) > 1:
-            raise OSError(errno.EIO, "dead")
-        real(*args)
-
-    monkeypatch.setattr(replace, "_rename", rename)
-    err = refused("unsettled", put, project, meanwhile=lambda: by_rename(file))
-    (aside,) = left_behind(project)
-    assert aside in err.message
-    assert {file.read_bytes(), (project / aside).read_bytes()} == {NEW, FOREIGN}
-
-
-def test_after_the_deadline_nothing_is_written(project, file):
-    limit = output.Deadline(60)
-    with placed(project) as place, output.within(limit):
-        limit.expire()
-        for call in (lambda: replace.replace(place, NEW, digest_of(OLD), temporary_name()),
-                     lambda: replace.remove(place, digest_of(OLD), temporary_name())):  # fmt: skip
-            with pytest.raises(DeadlineError):
-                call()
-    assert file.read_bytes() == OLD
 
 
 def test_temporary_names_are_known_again():

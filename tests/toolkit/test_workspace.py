@@ -37,10 +37,8 @@ def ws(request, monkeypatch, project):
 
 
 def refusal(call, *args, **options):
-    with pytest.raises(WorkspaceError) as caught:
-        result = call(*args, **options)
-        with result:
-            pass
+    with pytest.raises(WorkspaceError) as caught, call(*args, **options):
+        pass
     assert caught.value.message
     assert caught.value.hint, caught.value.code
     return caught.value
@@ -320,9 +318,8 @@ def test_a_read_only_project_is_read_with_ids_and_edits_say_why_not(project, tmp
     warm.mkdir()
     (warm / "a.txt").write_text("one\ntwo\n")
     runtime = Path(rye.__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", READ_ONLY, project, warm, user, runtime], capture_output=True, text=True, check=False, timeout=60, cwd="/",
-    )  # fmt: skip
+    command = [sys.executable, "-c", READ_ONLY, project, warm, user, runtime]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/")
     project.chmod(0o755)
     assert done.returncode == 0, done.stderr
     first, again, edit, made, undo, closed = json.loads(done.stdout)

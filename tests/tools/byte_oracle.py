@@ -129,3 +129,24 @@ def overlapping(spans):
         for n, (a, b, _) in enumerate(spans)
         for c, d, _ in spans[:n]
     )
+
+
+def derivable(now, result, splices):
+    """Whether replacing what the splices added by what they removed, in order, leads from one content to the other."""
+
+    def match(at, made, number):
+        if number == len(splices):
+            return now.lines[at:] == result.lines[made:]
+        added, removed = splices[number].added, splices[number].removed
+        while True:
+            if (
+                now.lines[at : at + len(added)] == added
+                and result.lines[made : made + len(removed)] == removed
+                and match(at + len(added), made + len(removed), number + 1)
+            ):
+                return True
+            if at >= len(now.lines) or now.lines[at : at + 1] != result.lines[made : made + 1]:
+                return False
+            at, made = at + 1, made + 1
+
+    return match(0, 0, 0)

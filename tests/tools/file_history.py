@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from byte_oracle import Content, Refused, overlapping
+from byte_oracle import Content, Refused, derivable, overlapping
 
 import rye
 from rye.toolkit import journal
@@ -49,7 +49,7 @@ class History:
         self.snapshots = {}
         # Recorded changes as (entry, bytes before, bytes after); None where the file did not exist.
         self.done = []
-        self.undone = {}
+        self.undoes = {}
         self.put(self.random_bytes())
 
     # The outside world.
@@ -121,7 +121,7 @@ class History:
     def lose_state(self):
         shutil.rmtree(Path(os.environ["USER_SPACE"]) / ".ai" / "state", ignore_errors=True)
         self.done.clear()
-        self.undone.clear()
+        self.undoes.clear()
 
     # Calls.
 
@@ -335,9 +335,9 @@ class History:
 
     def undo(self):
         """Take back the last change, or any, or an undo."""
-        standing = [one for one in self.done if one[0] not in self.undone]
+        standing = [one for one in self.done if not self.undone(one[0])]
         parameters = {}
-        plain = [one for one in standing if one[0] not in set(self.undone.values())]
+        plain = [one for one in standing if one[0] not in self.undoes]
         if self.rng.random() < 0.5 and standing:
             entry, before, after = self.rng.choice(standing)
             parameters["entry_id"] = entry
@@ -362,17 +362,19 @@ class History:
             self.same(before, "undo")
         elif recorded.whole or not derivable(Content(now, self.codec), Content(result, self.codec), recorded.splices):
             self.problems.append(f"undo of {entry} made {result!r} of {now!r}")
-        self.undone[entry] = data["entry_id"]
+        self.undoes[data["entry_id"]] = entry
         self.done.append((data["entry_id"], now, result))
-        # An undone undo: the change stands again.
-        for one, by in list(self.undone.items()):
-            if by == entry:
-                del self.undone[one]
-                self.undone[entry] = data["entry_id"]
         self.content = Content(result, self.codec)
         self.ids = [None] * len(self.content.lines)
         self.indexed, self.stale = True, False
         self.snapshots.clear()
+        if recorded.whole and self.declared:
+            # A restored file is looked at anew; the encoding declared with the next call may be another.
+            self.read()
+
+    def undone(self, entry):
+        """Whether an undo of it stands: one that is not undone itself."""
+        return any(of == entry and not self.undone(by) for by, of in self.undoes.items())
 
     def recorded(self, entry):
         with Workspace(str(self.root)) as ws:
@@ -388,24 +390,3 @@ class History:
             self.read()
         self.same(self.data, op.__name__)
         return op.__name__
-
-
-def derivable(now, result, splices):
-    """Whether replacing what the splices added by what they removed, in order, leads from one content to the other."""
-
-    def match(at, made, number):
-        if number == len(splices):
-            return now.lines[at:] == result.lines[made:]
-        added, removed = splices[number].added, splices[number].removed
-        while True:
-            if (
-                now.lines[at : at + len(added)] == added
-                and result.lines[made : made + len(removed)] == removed
-                and match(at + len(added), made + len(removed), number + 1)
-            ):
-                return True
-            if at >= len(now.lines) or now.lines[at : at + 1] != result.lines[made : made + 1]:
-                return False
-            at, made = at + 1, made + 1
-
-    return match(0, 0, 0)

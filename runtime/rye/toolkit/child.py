@@ -71,8 +71,8 @@ class Child:
         """
         self._end = time.monotonic() + seconds
         self.timed_out = False
-        self._said = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the exit
+        self._process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
             command.argv, cwd=_directory(cwd_fd), pass_fds=command.fds, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
             env={name: os.environ[name] for name in _KEPT if name in os.environ},

@@ -229,8 +229,10 @@ def _check_seen(document: Document, plan: _Plan, problems: _Problems) -> None:
         mark = marks.get(at)
         seen = mark is not None and mark.shown >= age
         beside = at == plan.start or (mark is not None and mark.shown >= mark.near)
-        before = at == plan.start or (unseen and unseen[-1] == at - 1) or (
-            mark is not None and (other := marks.get(at - 1)) is not None and other.shown >= mark.near
+        before = (
+            at == plan.start
+            or (unseen and unseen[-1] == at - 1)
+            or (mark is not None and (other := marks.get(at - 1)) is not None and other.shown >= mark.near)
         )
         if not (seen and beside and before):
             unseen.append(at)

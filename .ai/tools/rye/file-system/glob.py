@@ -1,0 +1,53 @@
+"""Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
+
+Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
+itself). path is the folder to start from, the project by default; the pattern is relative to it.
+Does not: list folders or symbolic links, leave the project, or show what .gitignore names, hidden files (unless the pattern
+writes the dot), build and dependency folders; hidden=true and no_ignore=true lift this.
+Side effects: none.
+Returns: output (one path a line, relative to the project), files, count, total, truncated, next_offset. In alphabetical order,
+or the last modified first with sort="modified"; at most `limit` and 50 KB, a cut ends with a [tool_result: …] line naming the
+call that continues. Bytes of a name that are no printable UTF-8 show as \\xHH; pass such paths on as they are shown.
+Prefer it to find in a shell; use grep to search contents, ls to see one folder.
+"""
+
+from rye.toolkit import globbing
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/file-system"
+__tool_description__ = "Find files by glob pattern, sorted by name or time"
+__item_id__ = "rye/file-system/glob"
+__requires_rye__ = ">=0.1"
+__timeout__ = 60
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "pattern": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "Glob pattern (e.g., **/*.py)"},
+        "path": {
+            "type": "string",
+            "format": "workspace-path",
+            "default": ".",
+            "description": "Directory to start from",
+        },
+        "sort": {
+            "type": "string",
+            "enum": ["name", "modified"],
+            "default": "name",
+            "description": "Alphabetical, or the last modified first",
+        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 10000, "default": 100, "description": "Most files to return"},
+        "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
+        "hidden": {"type": "boolean", "default": False, "description": "Show hidden files too"},
+        "no_ignore": {"type": "boolean", "default": False, "description": "Show ignored files too"},
+    },
+    "required": ["pattern"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Return the files of the window."""
+    return globbing.glob(project_path, **params)

@@ -1,0 +1,97 @@
+"""`.gitignore` rules: parsed, asked, and carried over to a folder below the one they stand in.
+
+As ripgrep reads them: the last rule that fits decides, `!` takes back, a pattern with a slash before its end is bound to the
+folder of its file, a slash at the end means folders only. Braces are alternatives here, as in ripgrep and unlike in git. A line
+that is no pattern is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from rye.errors import UsageError
+from rye.toolkit import globs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+MAX_BYTES = 1 << 20
+"""Of a larger file only so much is read."""
+
+
+class Rule(NamedTuple):
+    """One line of a file; `pattern` is bound to the file's folder (it begins with `**/` where it was not)."""
+
+    pattern: str
+    fits: Callable[[str], object]
+    takes_back: bool
+    folders_only: bool
+
+
+def parse(data: bytes) -> list[Rule]:
+    """Return the rules of a file's content, in order."""
+    text = data[:MAX_BYTES].decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    return [rule for line in text.split("\n") if (rule := _rule(line.removesuffix("\r"))) is not None]
+
+
+def _rule(line: str) -> Rule | None:
+    if line.startswith("#"):
+        return None
+    line = line if line.endswith("\\ ") else line.rstrip()
+    takes_back = line.startswith("!")
+    line = line[1:] if takes_back or line.startswith(("\\!", "\\#")) else line
+    bound = line.startswith("/")
+    line = line[1:] if bound else line
+    folders_only = line.endswith("/")
+    line = line[:-1] if folders_only else line
+    if not line:
+        return None
+    if not bound and "/" not in line:
+        line = f"**/{line}"
+    try:
+        return Rule(line, _fits(line), takes_back, folders_only)
+    except (UsageError, re.error):
+        return None
+
+
+def _fits(pattern: str) -> Callable[[str], object]:
+    return re.compile("|".join(map(globs.translate, globs.expand(pattern))), re.DOTALL).fullmatch
+
+
+def verdict(rules: Sequence[Rule], path: str, *, folder: bool) -> bool | None:
+    """Tell whether a path relative to the rules' folder is ignored; False where a rule takes that back, None for no rule."""
+    for rule in reversed(rules):
+        if (folder or not rule.folders_only) and rule.fits(path):
+            return not rule.takes_back
+    return None
+
+
+def carried(rules: Iterable[Rule], below: Sequence[str]) -> list[str]:
+    """Return the rules as lines of a file that stands in the folder `below` (components) instead.
+
+    A rule that ignores one of these folders itself is dropped: who asks for that folder by name wants to see it.
+    """
+    lines: list[str] = []
+    for rule in rules:
+        for pattern in globs.expand(rule.pattern):
+            rests = _rests(pattern.split("/"), below)
+            lines += [f"{'!' * rule.takes_back}/{'/'.join(rest)}{'/' * rule.folders_only}" for rest in rests]
+    return lines
+
+
+def _rests(parts: list[str], below: Sequence[str]) -> list[list[str]]:
+    """Return what is left of a pattern once its beginning has matched the folders `below`, in every way."""
+    states = [parts]
+    for name in below:
+        states = [rest for state in states for rest in _step(state, name)]
+    return [state for state in states if state and state != ["**"]]
+
+
+def _step(parts: list[str], name: str) -> list[list[str]]:
+    if not parts:
+        return []
+    if parts[0] == "**":
+        return [parts, *_step(parts[1:], name)]
+    fits = re.fullmatch(globs.component(parts[0], parts[0]), name, re.DOTALL)
+    return [parts[1:]] if fits else []
