@@ -14,6 +14,7 @@ between ids show.
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -121,8 +122,6 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
     Raises:
         ItemError: `item_unreadable`, or `unsignable` for an item that cannot carry a signature.
     """
-    import yaml
-
     found: dict[str, dict[str, str]] = {}
     for item_type in spaces.TYPES:
         listed = {}
@@ -134,5 +133,5 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
             listed[item_id] = hashlib.sha256(raw).hexdigest()
         if listed:
             found[item_type] = listed
-    text: str = yaml.safe_dump({"bundle": dict(facts), "items": found}, sort_keys=True, width=200)
-    return text.encode()
+    # JSON is YAML in flow style, and much faster to read: see `items.yaml_mapping`.
+    return json.dumps({"bundle": dict(facts), "items": found}, sort_keys=True, indent=2).encode() + b"\n"

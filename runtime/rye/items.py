@@ -7,6 +7,7 @@ a fenced `yaml` block at its beginning, or between `---` lines that the signatur
 from __future__ import annotations
 
 import ast
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -171,7 +172,14 @@ def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
 
 
 def yaml_mapping(text: str) -> dict[str, Any]:
-    """Read YAML that is one mapping; repeated keys, aliases and tags are refused, so that it reads the same everywhere."""
+    """Read YAML that is one mapping; repeated keys, aliases and tags are refused, so that it reads the same everywhere.
+
+    YAML in flow style that is JSON too, as the bundle's own files are, is read as that: a cold call need not load the
+    YAML library.
+    """
+    plain = _json_mapping(text)
+    if plain is not None:
+        return plain
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -185,6 +193,23 @@ def yaml_mapping(text: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
     return content
+
+
+def _json_mapping(text: str) -> dict[str, Any] | None:
+    """Return a mapping written as JSON; None for any other text, which YAML may still be able to read."""
+    if text.lstrip()[:1] != "{":
+        return None
+    try:
+        return dict(json.loads(text, object_pairs_hook=_unrepeated))
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ItemError("malformed_item", "The YAML repeats a key.", "Keep one of them.")
+    return found
 
 
 def _refuse_hazards(tokens: Iterable[Any]) -> None:

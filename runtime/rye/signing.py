@@ -33,10 +33,11 @@ _TIMESTAMP = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 _SUFFIX = rb"[\w-]+@[\w-]+"
 _GRAMMAR = rb"rye:signed:(%b):([0-9a-f]{64}):([\w-]{86}==):([0-9a-f]{16})(?:\|(%b))?" % (_TIMESTAMP, _SUFFIX)
 _FIELDS = re.compile(_GRAMMAR)
+# The next two are compiled where they are used: a plain verification needs neither.
 # Looser than a valid line in what surrounds the fields: no reader, however lax, may find another to believe.
-_ANOTHER_LINE = re.compile(rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR)
+_ANOTHER_LINE = rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR
 # What signing replaces: our line however damaged, and two retired forms that were never verifiable.
-_STALE = re.compile(rb"[ \t]*(#|//|<!--)[ \t]*(?:rye:signed:|kiwi-mcp:|[\w-]+:validated:\d{4}-)")
+_STALE = rb"[ \t]*(#|//|<!--)[ \t]*(?:rye:signed:|kiwi-mcp:|[\w-]+:validated:\d{4}-)"
 _DIRECTIVE = re.compile(rb"<directive[\s>]")
 # PEP 263, without its condition that line 1 be a comment: stricter, and simpler to be sure of.
 _COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -139,7 +140,7 @@ def split(raw: bytes, form: Form) -> Signed:
         raise _malformed("Its shebang is none of those that may stand unsigned.", hint)
     if not rest:
         raise _malformed("Nothing follows its signature line.")
-    if b"rye:signed:" in rest and _ANOTHER_LINE.search(rest):
+    if b"rye:signed:" in rest and re.search(_ANOTHER_LINE, rest):
         raise _malformed("It has a second signature line.", f"Remove it, or indent it as an example. {_SIGN}")
     if form.python:
         _refuse_ambiguous_python(raw, rest)
@@ -376,7 +377,7 @@ def _mismatch(expected: str, actual: str, rest: bytes, form: Form) -> TrustError
 def _without_line(raw: bytes, form: Form) -> tuple[bytes, bytes]:
     """Return what stands before and after the signature line, or where it will be."""
     start = _line_start(raw, form)
-    stale = _STALE.match(raw, start)
+    stale = re.compile(_STALE).match(raw, start)
     if stale is None:
         return raw[:start], raw[start:]
     line, lf, rest = raw[start:].partition(b"\n")

@@ -12,8 +12,7 @@ import stat
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rye.errors import UsageError
-from rye.toolkit import beneath, globs, pages, sight, walk
+from rye.toolkit import beneath, document, globs, pages, sight, walk
 from rye.toolkit.first import First
 from rye.toolkit.output import MAX_OUTPUT_BYTES, ok
 from rye.toolkit.ripgrep import Pattern, View, bad_pattern
@@ -73,11 +72,11 @@ def grep(
         WorkspaceError: see `walk.held`; `binary_file` for a single file; `search_failed`.
     """
     wanted = _pattern(Pattern(pattern, ignore_case, literal, multiline))
-    call = pages.call(
-        "grep",
-        {"pattern": pattern, "path": path, "include": include, "context": context, "mode": mode, "limit": limit, "ignore_case": ignore_case, "literal": literal, "multiline": multiline, "hidden": hidden, "no_ignore": no_ignore},
-        {"path": ".", "mode": "content", "limit": 100},
-    )  # fmt: skip
+    given = {
+        "pattern": pattern, "path": path, "include": include, "context": context, "mode": mode, "limit": limit,
+        "ignore_case": ignore_case, "literal": literal, "multiline": multiline, "hidden": hidden, "no_ignore": no_ignore,
+    }  # fmt: skip
+    call = pages.call("grep", given, {"path": ".", "mode": "content", "limit": 100})
     with Workspace(project_path) as ws, walk.held(ws, path, engine) as tree:
         view, keep = _view(tree, include, hidden=hidden, no_ignore=no_ignore)
         ask = _Ask(wanted, view, keep, mode, context, limit, offset, call)
@@ -125,12 +124,10 @@ def _count(tree: Tree, ask: _Ask) -> _Found:
 
 
 def _refuse_binary(tree: Tree) -> None:
-    """Refuse a single binary file; within a folder such files are passed over."""
-    from rye.toolkit.encoding import binary, detect
-
-    head = os.pread(tree.fd, 65_536, 0)
-    if b"\0" in head and not detect(head[:4]).bom:
-        raise binary(head)
+    """Refuse a single binary file as `read` does; within a folder such files are passed over."""
+    if b"\0" in os.pread(tree.fd, 65_536, 0) and os.fstat(tree.fd).st_size <= sight.MAX_FILE_BYTES:
+        with document.view(tree.ws, tree.shown("")):
+            return
 
 
 def _files(tree: Tree, ask: _Ask, found: _Found, left_out: str) -> dict[str, Any]:
@@ -332,5 +329,3 @@ def _nothing(tree: Tree, ask: _Ask) -> str:
     more = f"; {' and '.join(hints)} would search more files" if hints else ""
     return f"[no matches in {tree.shown_base}{more}]"
 
-
-__all__ = ["UsageError", "grep"]

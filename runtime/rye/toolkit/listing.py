@@ -34,7 +34,7 @@ _KINDS = ((stat.S_ISDIR, "directory"), (stat.S_ISREG, "file"), (stat.S_ISLNK, "s
 
 
 class Entry(NamedTuple):
-    """One line: components below the listed folder, whether it is a folder; `more` counts entries that a folder's limit cuts."""
+    """One line: components below the listed folder, whether a folder; `more` counts entries that a folder's limit cuts."""
 
     parts: beneath.Parts
     is_folder: bool

@@ -2,8 +2,8 @@ r"""The common subset of regular expressions that the search without ripgrep und
 
 In the subset: literal characters; `.`; `[...]` with characters, ranges, `^` and the escapes below; `\d \w \s \D \W \S`;
 `^ $ \b \B`; `( )`, `(?: )`, `|`; `* + ? {m} {m,} {m,n}`, each also lazy; `\n \t \r \f \v \a \xHH \x{H…} \uHHHH`; a backslash
-before punctuation; `(?i)` at the beginning. It means what ripgrep means by it: Unicode classes, `.` and negated classes match no
-byte that is not UTF-8, and a line's end is no part of a line.
+before punctuation; `(?i)` at the beginning. It means what ripgrep means by it: Unicode classes, `.` and negated classes match
+no byte that is not UTF-8, and a line's end is no part of a line.
 
 Outside it, refused with the reason: other `(?…)`, `\p{…}`, `\A \z \<`, class operations, `[:names:]`, a repeat of an assertion
 or of a repeat, cased letters beyond ASCII when case is ignored, and across lines a pattern that matches nothing at all.

@@ -145,7 +145,8 @@ def _cleaned(said: str) -> str:
         if line.startswith(f"    {_WRAPPED}") and line.endswith(")"):
             shown.append(f"    {line[7:-1]}")
         else:
-            shown.append(line[3:] if line.strip(" ^") == "" else line)
+            # A group that is not closed is the outermost, which is not the caller's: the caret then stands at the beginning.
+            shown.append(f"    {line[7:] or '^'}" if line.strip(" ^") == "" else line)
     return "\n".join(shown).rstrip(".")
 
 

@@ -1,3 +1,4 @@
+# rye:signed:2026-11-21T06:04:00Z:9820ee7ad374a1ff927da1e024c500c363ca6eb2db46f9682ba436119df723ef:7x1NRbyYarnfkvfELmRooYFg7LG-mZ7ti4PePacdlFmm46OSwYEr0uXG3Ic-9ukz5ra1WwJnlMe8s7GN9yBIDg==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean

@@ -1,3 +1,4 @@
+# rye:signed:2026-11-21T06:04:00Z:f37fdaab55fe5d6fc62cd3ad29968b4a42692b3c7385fe8cf92dd0ed13d98549:nZrnPUQ7Uw4zu2En84MDoTXFk0hRx7I4KR16hUmOcssLW_Ran7vgkO_s3ArTdv4gFzthHWPIAqiB6zQKMvHpBg==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one

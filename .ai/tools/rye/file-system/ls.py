@@ -1,3 +1,4 @@
+# rye:signed:2026-11-21T06:04:00Z:90b3ecd3e03d3a6d4964eac6dd421f2054e60d265864f3f5c24c2f65ace3f0f1:BYZMqY4RJ65QPxFRDwHZIh4zdjT-dC-EZPUY1-e31cUQn-ygtHYbVe0u4rrhH6l9-f6MOC442baP7IF7TGFDCg==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
