@@ -40,6 +40,9 @@ def test_decisions_are_read_back_as_they_were_made(project):
     assert decided.announced(root, OTHER) == frozenset()
     assert decided.shadowed(root) == {"rye/x"}
     assert (len(decided.approvals), len(decided.shadows)) == (1, 1)
+    # Of one root and one key each.
+    elsewhere = Root(root.path, root.device, root.inode + 1)
+    assert decided.announced(elsewhere, KEY) == decided.shadowed(elsewhere) == frozenset()
     assert decided.approvals[0].time.endswith("Z")
     assert stat.S_IMODE(decisions.path().stat().st_mode) == 0o600
     assert stat.S_IMODE(decisions.path().parent.stat().st_mode) == 0o700
@@ -51,7 +54,9 @@ def test_a_revocation_drops_the_keys_approvals_and_cannot_be_approved_away(proje
     decisions.approve(KEY, root, frozenset())
     decisions.approve(OTHER, root, frozenset())
     decisions.revoke(KEY)
+    written = decisions.path().stat().st_ino
     decisions.revoke(KEY)
+    assert decisions.path().stat().st_ino == written
     assert decisions.load().revoked_keys == {KEY}
     assert len(decisions.load().revoked) == 1
     assert decisions.load().approved_keys(root) == {OTHER}
@@ -107,7 +112,7 @@ GOOD = {"format": 1, "approvals": [approval()], "shadows": [], "revoked": []}
             GOOD | {"approvals": None},
             GOOD | {"approvals": [1]},
             GOOD | {"approvals": [approval(key="a")]},
-            GOOD | {"approvals": [approval(key=1)]},
+            GOOD | {"approvals": [approval(key=["a"] * 64)]},
             GOOD | {"approvals": [approval(key=KEY.upper())]},
             GOOD | {"approvals": [approval(device=None)]},
             GOOD | {"approvals": [approval(inode="x")]},
@@ -164,7 +169,15 @@ def test_a_change_is_noticed_whatever_the_files_times_say(project):
 def test_what_cannot_be_kept_is_said_and_changes_nothing(project, user_space, monkeypatch):
     decisions.revoke(KEY)
     before = decisions.path().read_bytes()
-    monkeypatch.setattr(decisions.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    faults = [OSError(28, "No space left on device")]
+    sync = os.fsync
+
+    def failing_once(fd):
+        if faults:
+            raise faults.pop()
+        sync(fd)
+
+    monkeypatch.setattr(decisions.os, "fsync", failing_once)
     with pytest.raises(RyeError) as caught:
         decisions.revoke(OTHER)
     assert caught.value.code == "trust_store_unwritable"

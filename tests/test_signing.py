@@ -321,6 +321,14 @@ def test_an_empty_file_is_not_signed(raw):
         assert refusal(raw) == "malformed"
 
 
+def test_where_no_shebang_may_stand_a_line_like_one_is_covered():
+    for form in (KNOWLEDGE, form_of("tool", ".yaml")):
+        raw = signed(b"#!/bin/sh\ntext\n", form)
+        assert raw.startswith(form.opening + b"rye:signed:")
+        assert split(raw, form).body == b"#!/bin/sh\ntext\n"
+        assert refusal(b"#!/bin/sh\n" + raw, form) in ("unsigned", "malformed")
+
+
 def test_a_shebang_alone_is_an_empty_file():
     for raw in (b"#!/usr/bin/env python3", b"#!/usr/bin/env python3\n"):
         with pytest.raises(ItemError) as caught:

@@ -34,6 +34,7 @@ TESTS = {
 }
 # Changes that make no difference to any caller, with the reason; each is the text of a change as it is listed.
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "decisions": {"known is None -> True": "it only saves reading the same bytes again"},
     "signing": {
         "b'rye:signed:' in rest and _ANOTHER_LINE.search(rest) without b'rye:signed:' in rest": "it only saves the search",
     },

@@ -179,7 +179,7 @@ def kill_at(made: Template, folder: Path, number: int, point: tuple[str, int], r
 
 
 def fail_at(made: Template, folder: Path, number: int, point: tuple[str, int], error: str, report: Report) -> None:
-    project, ids = fresh(folder, f"fail{number}")
+    project, ids = fresh(folder, f"{error}{number}")
     name, nth = point
     options = ("-e", f"trace={name}", "-e", f"inject={name}:error={error}:when={nth}")
     code, said, trace = traced(made, folder, project, ids, *options)

@@ -26,7 +26,7 @@ from rye.errors import WorkspaceError
 from rye.toolkit import replace
 from rye.toolkit.workspace import Workspace
 
-LINES = 64
+LINES = 128
 EDIT, READ = "rye/file-system/edit_lines", "rye/file-system/read"
 # What a second editor of the same line is told, and tries again after.
 RETRY = {"invalid_line_id", "stale_file", "conflict", "locked"}
@@ -37,10 +37,10 @@ RETRY = {"invalid_line_id", "stale_file", "conflict", "locked"}
 
 def edit_by_rye(project: str, token: str, rng: random.Random) -> str | None:
     """Append a token to a line of the file; return None once it is done, else the refusal's code."""
-    answer = rye.execute(READ, {"file_path": "shared.txt"}, project_path=project)
+    window = {"file_path": "shared.txt", "offset": rng.randrange(LINES) + 1, "limit": 1}
+    answer = rye.execute(READ, window, project_path=project)
     assert answer["status"] == "success", answer
-    at = rng.randrange(LINES)
-    found = re.match(r"\[LID:([0-9a-f]+)\] (.*)", answer["data"]["output"].split("\n")[at])
+    found = re.match(r"\[LID:([0-9a-f]+)\] (.*)", answer["data"]["output"])
     change = {"line_id": found[1], "new_content": f"{found[2]} {token}"}
     answer = rye.execute(EDIT, {"file_path": "shared.txt", "changes": [change]}, project_path=project)
     assert answer.get("code") in RETRY | {None}, answer
@@ -83,11 +83,16 @@ def together(project: Path, how: str, processes: int, edits: int) -> tuple[Count
         for number in range(processes)
     ]
     refusals: Counter = Counter()
-    for child in running:
-        out, _ = child.communicate()
-        assert child.returncode == 0
-        if how != "naive":
-            refusals.update(json.loads(out))
+    try:
+        for child in running:
+            out, _ = child.communicate()
+            assert child.returncode == 0
+            if how != "naive":
+                refusals.update(json.loads(out))
+    finally:
+        for child in running:
+            child.kill()
+            child.communicate()
     text = (project / "shared.txt").read_text()
     assert how == "naive" or [line.split(":")[0] for line in text.splitlines()] == [f"line {number}" for number in range(LINES)]
     return Counter(re.findall(r"p\d+-\d+\.", text)), refusals

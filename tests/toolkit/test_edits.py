@@ -263,6 +263,12 @@ def test_a_missing_final_newline_is_told():
     assert diff[-4:] == [" a", "-b", "\\ No newline at end of file", "+c"]
 
 
+def test_a_newline_gained_by_an_appended_line_is_told_once():
+    text = parse(b"a", UTF8)
+    diff = unified_diff("f", text, refine(text, assemble(text, [terminated(text, 1, 1, [b"b"])])))
+    assert diff[3:] == ["-a", "\\ No newline at end of file", "+a", "+b", "\\ No newline at end of file"]
+
+
 def test_a_creation_is_told():
     text = parse(b"", UTF8)
     assert unified_diff("f", text, [Splice(0, 0, [b"a\n"])], created=True) == [

@@ -13,7 +13,7 @@ from rye.errors import EditError
 from rye.toolkit.align import align
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from rye.toolkit.encoding import Encoding
     from rye.toolkit.text import Text
@@ -237,15 +237,19 @@ def _groups(splices: Sequence[Splice]) -> list[list[Splice]]:
 
 
 def _changed(old: list[bytes], new: list[bytes], code: Encoding) -> list[str]:
-    reveal = [code.body(line) for line in old] == [code.body(line) for line in new]
-    return [*_signed("-", old, code, reveal=reveal), *_signed("+", new, code, reveal=reveal)]
+    """Return both sides; where a line's terminator alone changes, it is named."""
+    reveal: set[int] = set()
+    if [code.body(line) for line in old] == [code.body(line) for line in new]:
+        # A terminator that comes or goes is told by the marker of the missing newline.
+        reveal = {at for at, pair in enumerate(zip(old, new, strict=True)) if all(map(code.terminator, pair))}
+    return [*_signed("-", old, code, reveal), *_signed("+", new, code, reveal)]
 
 
-def _signed(sign: str, lines: list[bytes], code: Encoding, *, reveal: bool = False) -> list[str]:
+def _signed(sign: str, lines: list[bytes], code: Encoding, reveal: Collection[int] = ()) -> list[str]:
     out: list[str] = []
-    for line in lines:
+    for at, line in enumerate(lines):
         ending = code.terminator(line)
-        mark = (" [CRLF]" if ending == code.crlf else " [LF]") if reveal and ending else ""
+        mark = (" [CRLF]" if ending == code.crlf else " [LF]") if at in reveal else ""
         out.append(sign + code.show(line) + mark)
         if not ending:
             out.append("\\ No newline at end of file")
