@@ -49,6 +49,9 @@ def test_a_manifest_lists_every_item_by_the_digest_of_its_raw_file(tmp_path):
     raw = (tmp_path / ".ai/tools/extra/one.py").read_bytes()
     assert manifest.items["tool"]["extra/one"] == hashlib.sha256(raw).hexdigest()
     assert set(manifest.items["knowledge"]) == {"extra/a"}
+    assert set(manifest.items) == {"tool", "knowledge"}
+    spaces_of = {"system": "rye", "bundle:extra": "extra", "project": None, "user": None}
+    assert {name: bundles.bundle_of(Space(name, tmp_path)) for name in spaces_of} == spaces_of
     bundles.check(manifest, candidate(space, "extra/one"))
 
 

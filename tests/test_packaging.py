@@ -156,7 +156,7 @@ def test_the_sdist_builds_the_same_wheel(sdist, wheel, tmp_path):
 @pytest.mark.slow
 def test_the_wheel_installs_and_runs(wheel, project, tmp_path):
     python = environment(tmp_path / "venv")
-    assert run(python, "-c", "import rye", check=False, cwd="/").returncode != 0, "control: no rye is there before"
+    assert run(python, "-c", "import rye.api", check=False, cwd="/").returncode != 0, "control: no rye is there before"
     install(python, wheel)
     home = try_out(python, project)
     assert home.is_relative_to(tmp_path / "venv")

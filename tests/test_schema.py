@@ -316,3 +316,9 @@ def test_every_schema_of_the_system_bundle_compiles_and_every_default_is_allowed
                 # Of everything else nothing is given, so that only what is missing may be wrong.
                 found = checker._problems({name: part["default"]}, named=False)
                 assert all("required" in problem for problem in found)
+
+
+def test_an_integral_float_is_an_integer_where_one_is_wanted():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}
+    filled = Checker(schema).check({"n": 2.0, "x": 2.0})
+    assert (type(filled["n"]), type(filled["x"])) == (int, float)

@@ -200,19 +200,26 @@ def _matches(pattern: str, key: str) -> bool:
 
 
 def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return `value` with the defaults of objects' properties filled in, at every depth; the input is not changed."""
+    """Return `value` with the defaults of objects' properties filled in, at every depth; the input is not changed.
+
+    Where an integer is wanted and a float of integral value given (2.0), it becomes one.
+    """
     return _with_defaults([schema], value, schema)
 
 
 def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
     parts = list(_applying(schemas, root, certain=True))
+    if isinstance(value, float):
+        # JSON Schema counts 2.0 as an integer; a tool that asks for one gets one.
+        wants_integer = any(part.get("type") == "integer" for part in parts)
+        return int(value) if wants_integer and value.is_integer() else value
     if isinstance(value, list):
         return [
-            _with_defaults(_elements(parts, at), item, root) if isinstance(item, dict | list) else item
+            _with_defaults(_elements(parts, at), item, root) if isinstance(item, dict | list | float) else item
             for at, item in enumerate(value)
         ]
     out = {
-        key: _with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list) else item
+        key: _with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list | float) else item
         for key, item in value.items()
     }
     for part in parts:

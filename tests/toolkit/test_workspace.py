@@ -117,9 +117,16 @@ def test_pipes_sockets_and_devices_answer_at_once(ws, project):
         kinds["zero"] = "device"
     for name, words in kinds.items():
         for call in (ws.file, ws.place):
-            err = refusal(call, name)
-            assert err.code == "not_regular_file"
-            assert words in err.message
+            # In a thread, so that a wait fails the test instead of hanging it.
+            answer: list[WorkspaceError] = []
+            asking = threading.Thread(
+                target=lambda call=call, name=name, to=answer: to.append(refusal(call, name)), daemon=True
+            )
+            asking.start()
+            asking.join(30)
+            assert answer, f"{call} waits for {name}"
+            assert answer[0].code == "not_regular_file"
+            assert words in answer[0].message
     # The naive open of the same pipe waits.
     naive = threading.Thread(target=lambda: open(project / "pipe").close(), daemon=True)
     naive.start()

@@ -97,11 +97,11 @@ class Ripgrep:
 
     def counts(self, pattern: Pattern, view: View, rules_fd: int | None = None) -> Command:
         """Count each file's matches: `name NUL count` a line."""
-        return self._command(["--count", *_of_pattern(pattern), *_of_view(view, rules_fd)], rules_fd)
+        return self._command([_counting(pattern), *_of_pattern(pattern), *_of_view(view, rules_fd)], rules_fd)
 
     def counts_in(self, pattern: Pattern, fd: int) -> Command:
         """Count the matches of one file, given as a descriptor."""
-        return Command([*self._base(), "--count", *_of_pattern(pattern), "--", name_of_fd(fd)], (fd,))
+        return Command([*self._base(), _counting(pattern), *_of_pattern(pattern), "--", name_of_fd(fd)], (fd,))
 
     def matches(self, pattern: Pattern, fds: Sequence[int], most: int) -> Command:
         """Find the first `most` matching lines of each file, given as descriptors: JSON lines."""
@@ -164,6 +164,11 @@ def _of_view(view: View, rules_fd: int | None) -> list[str]:
         options += [f"--type-add=wanted:{name}" for name in view.names]
         options.append("--type=wanted")
     return options
+
+
+def _counting(pattern: Pattern) -> str:
+    """Lines are counted, or matches where they may span lines (what `--count` means there depends on the pattern)."""
+    return "--count-matches" if pattern.multiline else "--count"
 
 
 def _of_pattern(pattern: Pattern) -> list[str]:

@@ -38,6 +38,8 @@ MAX_MEMORY = 2 << 30
 
 _SPARE = 0.3
 _TROUBLE = re.compile(rb"^(?:rg|walk): (?:\./)?(.*): (.*) \(os error \d+\)$")
+# What ripgrep says where every file is left out.
+_NO_FILES = b"rg: No files were searched"
 _FD = re.compile(rb'^\{"type":"(begin|match|end)","data":\{"path":\{"text":"[^"]*/(\d+)"\}')
 _TROUBLES_SHOWN = 20
 
@@ -205,7 +207,7 @@ class Tree:
         return self.ws.fd if self.is_file else self.fd
 
     def _judge(self, code: int, said: bytes, pattern: Pattern | None) -> None:
-        if self.timed_out or code in (0, 1):
+        if self.timed_out or code in (0, 1) or said.startswith(_NO_FILES):
             self._note(said)
             return
         if code == -signal.SIGALRM and pattern is not None:
