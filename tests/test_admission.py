@@ -8,12 +8,15 @@ import os
 import pytest
 
 import rye
-from rye import admission, executor, spaces, trust
+from rye import admission, decisions, executor, spaces, trust
 from rye.admission import Admission
+from rye.decisions import Root
 from rye.errors import RyeError, TrustError
-from rye.signing import form_of
+from rye.signing import PrivateKey, form_of
 from rye.trust import TrustStore, render_key_document
 from signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
+
+RUNTIME = admission.FUNCTION_RUNTIME
 
 
 def ground(project):
@@ -84,13 +87,40 @@ def test_what_is_ready_is_compiled_once_and_known_by_its_bytes_place_and_trust(p
     assert refused(project) == "untrusted_key"
 
 
+def test_the_runtime_is_the_systems_even_where_its_id_may_be_shadowed(project):
+    put_tool(project, "my/tool")
+    text = f"version: 9.9.9\ntool_type: runtime\nexecutor_id: null\ncategory: {RUNTIME.rpartition('/')[0]}\ndescription: Mine\n"
+    put(project, f"tools/{RUNTIME}.yaml", signed(text.encode(), suffix=".yaml"))
+    decisions.approve_shadow(RUNTIME, Root.of(project))
+    assert candidate(project, RUNTIME).space == "project"
+    response = rye.execute("my/tool", project_path=project)
+    assert (response["status"], response["chain"][1]["space"]) == ("success", "system")
+
+
+def test_only_python_runs_and_a_refusal_names_the_runtime_that_is_missing(project):
+    trust_key()
+    yaml = f"version: 1.0.0\ntool_type: thing\nexecutor_id: {RUNTIME}\ncategory: my\ndescription: x\n".encode()
+    for raw, named in ((yaml, RUNTIME), (yaml.replace(RUNTIME.encode(), b"null"), "thing")):
+        put(project, "tools/my/tool.yaml", signed(raw, suffix=".yaml"))
+        response = rye.execute("my/tool", project_path=project)
+        assert (response["code"], f"needs the runtime {named}," in response["error"]) == ("runtime_missing", True)
+
+
+@pytest.mark.parametrize("wanted", ["0.0", "<=9.9", "==0.1", ">=0.x", ">=", ">= 0.1", 1])
+def test_what_a_tool_requires_is_of_one_form(project, wanted):
+    put_tool(project, "my/tool", more=f"__requires_rye__ = {wanted!r}")
+    assert refused(project) == "malformed_item"
+
+
 def test_what_is_remembered_has_a_bound(project, monkeypatch):
     monkeypatch.setattr(admission, "_REMEMBERED", 3)
     admission._ready.clear()
+    sizes = []
     for number in range(7):
         put_tool(project, f"my/tool{number}")
         ground(project).tool(candidate(project, f"my/tool{number}"))
-        assert len(admission._ready) <= 3
+        sizes.append(len(admission._ready))
+    assert sizes == [1, 2, 3, 1, 2, 3, 1]
 
 
 def test_the_code_comes_from_the_bytes_not_from_anything_beside_them(project):
@@ -122,6 +152,13 @@ def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, mo
     put(folder, "tools/rye/tool.py", signed(tool_text("rye/tool")))
     put(folder, "bundles/rye/manifest.yaml", signed(rye.bundles.compose(system, facts), suffix=".yaml"))
     assert ground(project).tool(candidate(project, "rye/tool")).tool.verified.key.role == "system"
+    # A manifest of a key that nobody trusts: no document that lies beside it is recommended.
+    stranger = PrivateKey(b"s" * 32)
+    put(folder, f"trusted_keys/{stranger.public.fingerprint}.toml", render_key_document(stranger.public, "rye"))
+    put(folder, "bundles/rye/manifest.yaml", signed(rye.bundles.compose(system, facts), stranger, suffix=".yaml"))
+    with pytest.raises(TrustError) as caught:
+        ground(project).tool(candidate(project, "rye/tool"))
+    assert (caught.value.code, str(folder) in caught.value.hint) == ("untrusted_key", False)
     # Without its manifest the bundle serves nothing.
     (folder / ".ai/bundles/rye/manifest.yaml").unlink()
     assert refused(project, "rye/tool") == "unsigned"

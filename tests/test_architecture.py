@@ -27,7 +27,8 @@ ROOMS = (
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
-    "gitignore", "globs", "child",
+    "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
+    "globs", "first", "child",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
     "names", "suggest", "beneath", "config", "output",

@@ -224,6 +224,28 @@ def test_an_installed_bundles_items_are_held_to_its_manifest(site, project):
     assert call(project)["code"] == "unsigned"
 
 
+def test_a_refusal_names_a_document_only_where_adding_it_would_help(site, project):
+    document = site / f"extra_tools/.ai/trusted_keys/{STRANGER.public.fingerprint}.toml"
+    assert "rye trust add /" in call(project)["error"]
+    kept = document.read_bytes()
+    document.unlink()
+    response = call(project)
+    assert (response["code"], "rye trust add /" in response["error"]) == ("untrusted_key", False)
+    document.write_bytes(kept)
+    trust_key(STRANGER)
+    decisions.revoke(STRANGER.public.digest)
+    response = call(project)
+    assert (response["code"], "rye trust add" in response["error"]) == ("revoked_key", False)
+
+
+def test_each_of_several_bundles_is_held_to_its_own_manifest(site, project):
+    trust_key(STRANGER)
+    (site / "another/.ai").mkdir(parents=True)
+    installed(site, "aaa", "another", dist="another")
+    assert [space.name for space in spaces.installed_bundles()] == ["bundle:aaa", "bundle:extra"]
+    assert call(project)["status"] == "success"
+
+
 def test_an_installed_bundle_comes_last_and_serves_no_reserved_id(site, project):
     trust_key(STRANGER)
     package = site / "extra_tools"

@@ -34,8 +34,7 @@ DIRECTIVE = form_of("directive", ".md")
 
 # A key, digest and signature of another RYE installation, published in its knowledge base.
 FOREIGN_PEM = (
-    b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY24FNlBttfGlH91xaEe4Ms0Meu5kvHL8L8W6w9lVyLU=\n"
-    b"-----END PUBLIC KEY-----\n"
+    b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY24FNlBttfGlH91xaEe4Ms0Meu5kvHL8L8W6w9lVyLU=\n-----END PUBLIC KEY-----\n"
 )
 FOREIGN_DIGEST = "28491686f11dd779965576ac8ceccebeb28bada81efd682e4e98d7cc89db5200"
 FOREIGN_LINE = (
@@ -196,9 +195,7 @@ def test_the_private_key_is_created_with_its_mode(tmp_path, monkeypatch):
     """No instant at which it could be opened by others: the mode is in the very first open."""
     modes = []
     real = os.open
-    monkeypatch.setattr(
-        os, "open", lambda path, flags, mode: modes.append((flags, mode)) or real(path, flags, mode)
-    )
+    monkeypatch.setattr(os, "open", lambda path, flags, mode: modes.append((flags, mode)) or real(path, flags, mode))
     generate_key_pair(tmp_path)
     assert modes[0][0] & os.O_EXCL
     assert modes[0][1] == 0o600
@@ -248,11 +245,7 @@ def test_knowledge_round_trip(body):
     assert raw.endswith(b"\n" + body)
 
 
-@given(
-    st.lists(
-        st.sampled_from([b"#!/bin/sh\n", b"# kiwi-mcp:x\n", b"# rye:signed:\n", b"x\n", b"\n", b"---\n"])
-    )
-)
+@given(st.lists(st.sampled_from([b"#!/bin/sh\n", b"# kiwi-mcp:x\n", b"# rye:signed:\n", b"x\n", b"\n", b"---\n"])))
 def test_signing_again_covers_the_same_bytes(lines):
     for form in (KNOWLEDGE, form_of("tool", ".sh")):
         try:
@@ -337,9 +330,7 @@ def test_a_shebang_alone_is_an_empty_file():
         assert refusal(raw, TOOL) == "unsigned"
 
 
-@pytest.mark.parametrize(
-    "fields", [{"timestamp": "now"}, {"timestamp": NOW + "\n"}, {"suffix": ""}, {"suffix": "a@b\nx"}]
-)
+@pytest.mark.parametrize("fields", [{"timestamp": "now"}, {"timestamp": NOW + "\n"}, {"suffix": ""}, {"suffix": "a@b\nx"}])
 def test_fields_cannot_be_smuggled(fields):
     with pytest.raises(UsageError):
         sign(b"text", KNOWLEDGE, KEY, **({"timestamp": NOW} | fields))
@@ -363,9 +354,7 @@ def test_ambiguous_python_is_not_signed_and_knowledge_is(body):
     assert split(signed(body), KNOWLEDGE).body == body
 
 
-@pytest.mark.parametrize(
-    "body", [b"# -*- coding: utf-8 -*-\n", b"# coding=UTF8\n", b"x\ny\n# coding: latin-1\n"]
-)
+@pytest.mark.parametrize("body", [b"# -*- coding: utf-8 -*-\n", b"# coding=UTF8\n", b"x\ny\n# coding: latin-1\n"])
 def test_harmless_encoding_lines_are_signed(body):
     assert split(signed(body, TOOL), TOOL).body == body
 
@@ -409,9 +398,7 @@ def test_a_directive_is_its_element():
     assert refusal(raw.replace(b"# <dir", b"<directive>\n# <dir"), DIRECTIVE) == "tampered"
 
 
-@pytest.mark.parametrize(
-    "body", [b"text", b"</directive><directive>", b"<directive/></directive>", b"<directive>"]
-)
+@pytest.mark.parametrize("body", [b"text", b"</directive><directive>", b"<directive/></directive>", b"<directive>"])
 def test_no_directive_no_signature(body):
     with pytest.raises(TrustError) as caught:
         signed(body, DIRECTIVE)
@@ -419,8 +406,6 @@ def test_no_directive_no_signature(body):
 
 
 def test_importing_costs_no_cryptography():
-    code = (
-        "import sys, rye.trust; sys.exit(any(m in sys.modules for m in ('cryptography', 'tomllib', 'yaml')))"
-    )
+    code = "import sys, rye.trust; sys.exit(any(m in sys.modules for m in ('cryptography', 'tomllib', 'yaml')))"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

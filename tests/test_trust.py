@@ -69,9 +69,7 @@ def test_texts_that_toml_cannot_hold_are_refused():
     ):
         with pytest.raises(UsageError):
             render_key_document(MINE.public, owner, attestation)
-    assert (
-        parse_key_document(render_key_document(MINE.public, 'a"\\', "\x7f\0\r\n")).attestation == "\x7f\0\r\n"
-    )
+    assert parse_key_document(render_key_document(MINE.public, 'a"\\', "\x7f\0\r\n")).attestation == "\x7f\0\r\n"
 
 
 def test_a_signature_line_in_a_document_means_nothing():
@@ -159,8 +157,7 @@ def test_a_key_in_several_places_has_its_strongest_role(monkeypatch):
 
 def test_the_system_key_is_pinned():
     pinned = PublicKey.from_pem(
-        b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwZ7O7mUupEP0wFvks7VRo18JjAkdncJE6c20ZRwJuMA=\n"
-        b"-----END PUBLIC KEY-----\n"
+        b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwZ7O7mUupEP0wFvks7VRo18JjAkdncJE6c20ZRwJuMA=\n-----END PUBLIC KEY-----\n"
     )
     assert pinned.digest == SYSTEM_KEY_DIGEST
 
@@ -238,9 +235,7 @@ def test_a_shared_fingerprint_is_no_trust(monkeypatch):
         both = TrustStore.build([document(key) for key in order], [])
         assert verify(mine, TOOL, both).key.public == MINE.public
         assert verify(others, TOOL, both).key.public == OTHER.public
-    revoked = TrustStore.build(
-        [document(MINE), document(OTHER)], [], revoked=frozenset({OTHER.public.digest})
-    )
+    revoked = TrustStore.build([document(MINE), document(OTHER)], [], revoked=frozenset({OTHER.public.digest}))
     assert verify(mine, TOOL, revoked).key.public == MINE.public
     assert refused(others, revoked).code == "bad_signature"
 
@@ -256,10 +251,7 @@ def test_the_digest_is_that_of_what_verdicts_depend_on():
         TrustStore.build([mine], [], revoked=frozenset({OTHER.public.digest})),
     ]
     assert len({store.digest for store in stores}) == len(stores)
-    assert (
-        TrustStore.build([other, mine], [], [other]).digest
-        == TrustStore.build([mine, other, mine], []).digest
-    )
+    assert TrustStore.build([other, mine], [], [other]).digest == TrustStore.build([mine, other, mine], []).digest
 
 
 # --- the order of the checks ---

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 TESTS = {
     "trust": ("test_trust.py", "attacks/test_signature_mutations.py", "test_admission.py", "test_verdicts.py"),
     "signing": ("test_signing.py", "attacks/test_signature_mutations.py", "test_trust.py"),
-    "admission": ("test_admission.py", "test_verdicts.py", "test_bundles.py", "test_executor.py"),
+    "admission": ("test_admission.py", "test_verdicts.py", "test_bundles.py", "test_lockfiles.py", "test_executor.py"),
     "decisions": ("test_decisions.py",),
     "bundles": ("test_bundles.py", "test_admission.py"),
     "verdicts": ("test_verdicts.py",),
@@ -34,6 +34,14 @@ TESTS = {
 }
 # Changes that make no difference to any caller, with the reason; each is the text of a change as it is listed.
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "admission": {
+        "known is None -> True": "it only saves doing the same again",
+        "manifest is None -> True": "it only saves reading the same bytes again",
+        "not allow_unsigned or err.code != 'unsigned' or candidate.space not in ('project', 'user') without candidate.space "
+        "not in ('project', 'user')": "the manifest refuses an unsigned file of a bundle before",
+        "len(known) >= _REMEMBERED -> True": "it only remembers less",
+        "space.name in ('project', 'user') -> True": "no bundle has lockfiles, and one of its own would hold its own items",
+    },
     "decisions": {"known is None -> True": "it only saves reading the same bytes again"},
     "signing": {
         "b'rye:signed:' in rest and _ANOTHER_LINE.search(rest) without b'rye:signed:' in rest": "it only saves the search",

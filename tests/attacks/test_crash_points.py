@@ -24,7 +24,6 @@ from harness import Template, arguments, own_space, template
 import rye
 from rye import state
 
-HERE = Path(__file__).parent
 OLD = "".join(f"line {number}\n" for number in range(40))
 NEW = OLD.replace("line 7\n", "changed\n")
 # Failing these is a fault that disks, quotas and signals make; failing mmap or futex tests the interpreter.

@@ -188,15 +188,15 @@ def replace_by_tool(project: Path, number: int) -> bool:
 
 
 def replace_naively(project: Path, number: int) -> bool:
-    """Check right before the rename, as good editors do."""
+    """Check, write, sync, rename, as good editors do."""
     file, fresh = project / "file", project / ".naive"
     old = file.read_bytes()
+    if hashlib.sha256(file.read_bytes()).digest() != hashlib.sha256(old).digest():
+        return False
     fresh.write_bytes(old + b"ours %d\n" % number)
     fd = os.open(fresh, os.O_RDONLY)
     os.fsync(fd)
     os.close(fd)
-    if file.read_bytes() != old:
-        return False
     fresh.replace(file)
     return True
 

@@ -61,9 +61,7 @@ def lax_verify(raw: bytes, *, front_matter: bool = False) -> bool:
     return True
 
 
-def lax_sign(
-    body: bytes, covered: bytes | None = None, opening: bytes = b"# ", closing: bytes = b""
-) -> bytes:
+def lax_sign(body: bytes, covered: bytes | None = None, opening: bytes = b"# ", closing: bytes = b"") -> bytes:
     """Sign whatever it is, as the holder of a key can."""
     digest = hashlib.sha256(body if covered is None else covered).hexdigest()
     signature = base64.urlsafe_b64encode(KEY.sign(digest.encode())).decode()

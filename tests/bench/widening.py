@@ -23,10 +23,7 @@ def replacements(before: str, after: str) -> list[tuple[str, str]]:
     blocks = hunks(old.lines, new.lines)
     while clashes := [at for at, block in enumerate(blocks) if not _unique(block, old, new)]:
         blocks = _merged(_widened(blocks, set(clashes), len(old.lines)))
-    return [
-        (old.between(block.old_start, block.old_end), new.between(block.new_start, block.new_end))
-        for block in blocks
-    ]
+    return [(old.between(block.old_start, block.old_end), new.between(block.new_start, block.new_end)) for block in blocks]
 
 
 class _Lines:
@@ -63,9 +60,7 @@ def _widened(blocks: list[Hunk], clashes: set[int], total: int) -> list[Hunk]:
         floor = blocks[at - 1].old_end if at else 0
         ceiling = blocks[at + 1].old_start if at + 1 < len(blocks) else total
         up, down = min(step, block.old_start - floor), min(step, ceiling - block.old_end)
-        wider.append(
-            Hunk(block.old_start - up, block.old_end + down, block.new_start - up, block.new_end + down)
-        )
+        wider.append(Hunk(block.old_start - up, block.old_end + down, block.new_start - up, block.new_end + down))
     return wider
 
 

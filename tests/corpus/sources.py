@@ -148,9 +148,7 @@ class _PrivateApt:
 
 
 def _run(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
 
 
 def _last_line(text: str) -> str:

@@ -24,7 +24,31 @@ from rye.toolkit.globbing import glob
 BINARY = ripgrep.locate(os.stat("/"))
 pytestmark = pytest.mark.skipif(BINARY is None, reason="ripgrep is not installed")
 
-WORDS = ["foo", "Foo", "bar", "a", "b", "_", " ", "\t", "1", "42", "(", ".", "\\", "é", "É", "ß", "日本", "٣", "²", "K", "-", "\u00a0", "ſ"]
+WORDS = [
+    "foo",
+    "Foo",
+    "bar",
+    "a",
+    "b",
+    "_",
+    " ",
+    "\t",
+    "1",
+    "42",
+    "(",
+    ".",
+    "\\",
+    "é",
+    "É",
+    "ß",
+    "日本",
+    "٣",
+    "²",
+    "K",
+    "-",
+    "\u00a0",
+    "ſ",
+]
 BROKEN = [b"\xff", b"\xe9", b"\xc3", b"\xed\xa0\x80"]
 LINE = st.lists(st.sampled_from([word.encode() for word in WORDS] + BROKEN), max_size=6).map(b"".join)
 END = st.sampled_from([b"\n", b"\n", b"\n", b"\r\n", b"\r"])
@@ -33,7 +57,9 @@ TEXT = st.one_of(
     CONTENT, CONTENT, CONTENT.map(lambda data: data.rstrip(b"\n")), CONTENT.map(lambda data: b"\xef\xbb\xbf" + data),
     CONTENT.map(lambda data: data + b"\0" + data), CONTENT.map(lambda data: data.decode("utf-8", "replace").encode("utf-16")),
 )  # fmt: skip
-NAME = st.sampled_from([b"a.py", b"b.txt", b"x:y.py", b"new\nline", b"\xff\xfe.py", b".hidden", b"-rf", b"caf\xc3\xa9.txt", b"[a].py"])
+NAME = st.sampled_from(
+    [b"a.py", b"b.txt", b"x:y.py", b"new\nline", b"\xff\xfe.py", b".hidden", b"-rf", b"caf\xc3\xa9.txt", b"[a].py"]
+)
 FOLDER = st.sampled_from([b"", b"src", b"src/lib", b"dist", b".git", b"x.egg-info", b"\xe9t\xe9", b"src/build", b".github"])
 RULES = st.lists(
     st.sampled_from(

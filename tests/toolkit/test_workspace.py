@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,9 +120,8 @@ def test_pipes_sockets_and_devices_answer_at_once(ws, project):
         for call in (ws.file, ws.place):
             # In a thread, so that a wait fails the test instead of hanging it.
             answer: list[WorkspaceError] = []
-            asking = threading.Thread(
-                target=lambda call=call, name=name, to=answer: to.append(refusal(call, name)), daemon=True
-            )
+            ask = partial(lambda call, name, to: to.append(refusal(call, name)), call, name, answer)
+            asking = threading.Thread(target=ask, daemon=True)
             asking.start()
             asking.join(30)
             assert answer, f"{call} waits for {name}"

@@ -75,7 +75,8 @@ def _command(
     if pattern is not None:
         regex_subset.translate(pattern, ascii_only=True)
     task: dict[str, Any] = {
-        "mode": mode, "pattern": pattern, "view": view[:3] if view else None, "rules": rules_fd,
+        "mode": mode, "pattern": pattern, "view": view[:3] if view else None,
+        "caches": view.caches if view else (), "rules": rules_fd,
         "files": [(fd, name_of_fd(fd)) for fd in fds], "most": most, "ignored": IGNORED_DIRECTORIES,
         "stall": STALL_SECONDS, "max_bytes": MAX_FILE_BYTES,
     }  # fmt: skip

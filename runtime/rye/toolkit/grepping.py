@@ -100,13 +100,14 @@ def _pattern(pattern: Pattern) -> Pattern:
 
 
 def _view(tree: Tree, include: str | None, *, hidden: bool, no_ignore: bool) -> tuple[View, Callable[[str], object] | None]:
-    above = () if no_ignore or tree.is_file else walk.inherited(tree)
-    if include is None or tree.is_file:
-        return View(hidden, no_ignore, (), above), None
+    if tree.is_file:
+        return View(), None
+    view = View(hidden, no_ignore, (), () if no_ignore else walk.inherited(tree), caches=walk.caches(tree))
+    if include is None:
+        return view, None
     wanted = pages.glob_text(include)
-    return View(hidden or globs.names_a_dot(wanted), no_ignore, tuple(globs.plain_names(wanted) or ()), above), globs.compiled(
-        wanted
-    )
+    narrowed = view._replace(hidden=hidden or globs.names_a_dot(wanted), names=tuple(globs.plain_names(wanted) or ()))
+    return narrowed, globs.compiled(wanted)
 
 
 def _count(tree: Tree, ask: _Ask) -> _Found:
@@ -328,4 +329,3 @@ def _nothing(tree: Tree, ask: _Ask) -> str:
         hints = [word for word, on in (("hidden=true", ask.view.hidden), ("no_ignore=true", ask.view.no_ignore)) if not on]
     more = f"; {' and '.join(hints)} would search more files" if hints else ""
     return f"[no matches in {tree.shown_base}{more}]"
-

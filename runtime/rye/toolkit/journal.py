@@ -108,8 +108,11 @@ def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[
     if pending is not None and free:
         # The change has landed; an entry that stays pending is finished by the next change or undo.
         with contextlib.suppress(OSError):
+            size = pending.stat().st_size
             _finish(pending)
-            _trim(pending.parent.parent)
+            # To look at every entry takes longer than an edit: now and then is enough, or for one that weighs.
+            if entry.id.endswith("0") or size > config.number("journal.max_bytes") // 64:
+                _trim(pending.parent.parent)
     return warnings
 
 

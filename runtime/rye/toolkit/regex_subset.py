@@ -21,6 +21,7 @@ Ranges = list[tuple[int, int]]
 
 _TOP = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
+_BROKEN = r"[\udc80-\udcff]"
 _MAX_REPEAT = 1_000
 _MAX_DEPTH = 100
 _CONTROLS = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7}
@@ -226,8 +227,10 @@ class _Reader:
             if self._peek() == "{":
                 raise self._not_here("a special word boundary")
             word = _written(self._word())
-            same, other = (f"(?<={word})(?={word})|(?<!{word})(?!{word})", f"(?<={word})(?!{word})|(?<!{word})(?={word})")
-            return Part(f"(?:{other if char == 'b' else same})", empty=True, assertion=True)
+            if char == "b":
+                return Part(f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))", empty=True, assertion=True)
+            # Beside a byte that is not UTF-8 there is no saying that no boundary stands there.
+            return Part(f"(?:(?<={word})(?={word})|(?<!{word}|{_BROKEN})(?!{word}|{_BROKEN}))", empty=True, assertion=True)
         found = self._named()
         return Part(_written(self._within(found))) if found is not None else Part(self.one(self._character()))
 

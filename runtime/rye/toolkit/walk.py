@@ -335,6 +335,11 @@ def inherited(tree: Tree) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def caches(tree: Tree) -> tuple[str, ...]:
+    """Return the ends of paths at which line indexes lie, as seen from the tree."""
+    return (".ai/cache", "cache") if tree.parts[-1:] == (b".ai",) else (".ai/cache",)
+
+
 def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> bytes:
     try:
         fd, _ = beneath.open_beneath(ws.fd, (*folder, b".gitignore"), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -347,6 +352,15 @@ def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> bytes:
 
 
 __all__ = [
-    "MAX_SECONDS", "Engine", "Hit", "OutOfMemoryError", "Tree", "Trouble", "found_engine", "held", "inherited",
+    "MAX_SECONDS",
+    "Engine",
+    "Hit",
+    "OutOfMemoryError",
+    "Tree",
+    "Trouble",
+    "caches",
+    "found_engine",
+    "held",
+    "inherited",
     "name_of_fd",
 ]  # fmt: skip
