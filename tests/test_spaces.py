@@ -269,3 +269,13 @@ def test_broken_key_documents_are_left_out_and_the_rest_counts(project, user_spa
     assert len(store.problems) >= 2
     put(project, "tools/my/tool.py", signed(tool_text("my/tool", OK)))
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
+
+
+def test_a_failing_system_is_no_absence(project):
+    """Out of descriptors, the project's item must not seem missing, or the next space would serve its id."""
+    import errno as numbers
+
+    for number in (numbers.EMFILE, numbers.EIO):
+        with pytest.raises(ItemError, match="cannot be read now"):
+            spaces._refuse_failing(OSError(number, "failing"))
+    assert spaces._refuse_failing(OSError(numbers.ENOENT, "absent")) is None

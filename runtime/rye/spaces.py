@@ -7,6 +7,7 @@ read once, as bytes; nothing here knows what they mean.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -209,12 +210,14 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str
     parts = os.fsencode(stem).split(b"/")
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
-    except OSError:
+    except OSError as err:
+        _refuse_failing(err)
         return None
     try:
         try:
             parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
-        except OSError:
+        except OSError as err:
+            _refuse_failing(err)
             return None
         try:
             for suffix in suffixes:
@@ -228,11 +231,20 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str
     return None
 
 
+def _refuse_failing(err: OSError) -> None:
+    """Return for what is not there; a failing system must not pass for an absence, or another space would serve the id."""
+    if err.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO):
+        raise ItemError(
+            "item_unreadable", f"Items cannot be read now: {err.strerror}.", "Try again when the system has recovered."
+        )
+
+
 def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> bytes | None:
     """Read a regular file beneath a folder; None where there is none. One too large is an error, not an absence."""
     try:
         fd, _ = beneath.open_beneath(dir_fd, parts, _READ)
-    except OSError:
+    except OSError as err:
+        _refuse_failing(err)
         return None
     try:
         info = os.fstat(fd)

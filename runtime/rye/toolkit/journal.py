@@ -185,9 +185,22 @@ def entries(ws: Workspace) -> Iterator[Entry]:
     except OSError:
         return
     for path in names:
-        entry = _load(path)
+        entry = _kept(path)
         if entry is not None:
             yield entry
+
+
+def _kept(path: Path) -> Entry | None:
+    """Return an entry that is not past its age; one that is counts as gone, also where trimming has not come by yet."""
+    try:
+        aged = path.stat().st_mtime < _oldest()
+    except OSError:
+        return None
+    return None if aged else _load(path)
+
+
+def _oldest() -> float:
+    return time.time() - config.number("journal.max_age_days") * _DAY
 
 
 def find(ws: Workspace, entry_id: str) -> Entry:
@@ -197,7 +210,7 @@ def find(ws: Workspace, entry_id: str) -> Entry:
         EditError: `unknown_entry`.
     """
     if entry_id.isalnum():
-        entry = _load(_folder(ws) / f"{entry_id}.json")
+        entry = _kept(_folder(ws) / f"{entry_id}.json")
         if entry is not None:
             return entry
     raise EditError(
@@ -210,7 +223,7 @@ def find(ws: Workspace, entry_id: str) -> Entry:
 def _trim(folder: Path) -> None:
     """Drop the oldest entries beyond the configured bytes and age."""
     limit = config.number("journal.max_bytes")
-    oldest = time.time() - config.number("journal.max_age_days") * _DAY
+    oldest = _oldest()
     total = 0
     with os.scandir(folder) as listing:
         found = [(entry.name, entry.stat()) for entry in listing if entry.name.endswith(".json")]

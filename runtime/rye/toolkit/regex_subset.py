@@ -1,11 +1,11 @@
 r"""The common subset of regular expressions that the search without ripgrep understands, translated for Python's `re`.
 
 In the subset: literal characters; `.`; `[...]` with characters, ranges, `^` and the escapes below; `\d \w \s \D \W \S`;
-`^ $ \b \B`; `( )`, `(?: )`, `|`; `* + ? {m} {m,} {m,n}`, each also lazy; `\n \t \r \f \v \a \xHH \x{H…} \uHHHH`; a backslash
+`^ $ \b`; `( )`, `(?: )`, `|`; `* + ? {m} {m,} {m,n}`, each also lazy; `\n \t \r \f \v \a \xHH \x{H…} \uHHHH`; a backslash
 before punctuation; `(?i)` at the beginning. It means what ripgrep means by it: Unicode classes, `.` and negated classes match
 no byte that is not UTF-8, and a line's end is no part of a line.
 
-Outside it, refused with the reason: other `(?…)`, `\p{…}`, `\A \z \<`, class operations, `[:names:]`, a repeat of an assertion
+Outside it, refused with the reason: other `(?…)`, `\p{…}`, `\A \z \< \B`, class operations, `[:names:]`, a repeat of an assertion
 or of a repeat, cased letters beyond ASCII when case is ignored, and across lines a pattern that matches nothing at all.
 """
 
@@ -21,7 +21,6 @@ Ranges = list[tuple[int, int]]
 
 _TOP = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
-_BROKEN = r"[\udc80-\udcff]"
 _MAX_REPEAT = 1_000
 _MAX_DEPTH = 100
 _CONTROLS = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7}
@@ -224,13 +223,11 @@ class _Reader:
         char = self._peek()
         if char in ("b", "B"):
             self._at += 1
-            if self._peek() == "{":
-                raise self._not_here("a special word boundary")
+            if char == "B" or self._peek() == "{":
+                # ripgrep also looks for \\B between the carriage return and the newline of a line's end.
+                raise self._not_here("another word boundary than \\b")
             word = _written(self._word())
-            if char == "b":
-                return Part(f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))", empty=True, assertion=True)
-            # Beside a byte that is not UTF-8 there is no saying that no boundary stands there.
-            return Part(f"(?:(?<={word})(?={word})|(?<!{word}|{_BROKEN})(?!{word}|{_BROKEN}))", empty=True, assertion=True)
+            return Part(f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))", empty=True, assertion=True)
         found = self._named()
         return Part(_written(self._within(found))) if found is not None else Part(self.one(self._character()))
 
