@@ -175,7 +175,10 @@ def main(count: int, number: int, real: list[str]) -> None:
     )  # fmt: skip
     @given(tree=trees(), pattern=REGEX, options=OPTIONS, flags=FLAGS)
     def run(tree, pattern, options, flags):
-        compared[compare_grep(tree, pattern, options, flags)] += 1
+        same = compare_grep(tree, pattern, options, flags)
+        compared[same] += 1
+        # Such a pair does not count as one of those asked for.
+        assume(same)
 
     run()
     print(f"seed {number}: {compared[1]} generated pairs the same, {compared[0]} outside the subset")
@@ -193,7 +196,7 @@ REAL = [
     r"https?://[^ )\"']+", r"(?i)error", r"fn \w+", r"->", r"\bNone\b|\bnull\b", r"^$", r"\t", r" +$", r"[^\x00-\x7f]", r"é",
     r"\w+@\w+\.\w+", r"v?\d+\.\d+\.\d+", r"^\s*(if|for|while)\b", r"\{\}", r"\[[^\]]*\]", r"^.{100,}$", r"(a|b|c)d+e?", r"__\w+__", r"lambda",
     r"^[a-z_]+ = ", r"raise \w+Error", r"@\w+", r"\$\{?\w+", r"0x[0-9a-fA-F]+", r"\"\"\"", r"^-{3,}$", r"!\[", r"== ?None", r"except:", r"assert ",
-    r"\bT\b", r"[A-Z]{5,}", r"\s{8}\S", r"'[^']*'", r"--\w[\w-]*", r"\d+%", r"x*", r"\W\w\W", r"(?:ab?)+c", r"[[:alpha:]]",
+    r"\bT\b", r"[A-Z]{5,}", r"\s{8}\S", r"'[^']*'", r"--\w[\w-]*", r"\d+%", r"x*", r"\W\w\W", r"(?:ab?)+c", r"(?:\w+\.){2,}\w+",
 ]  # fmt: skip
 
 if __name__ == "__main__":

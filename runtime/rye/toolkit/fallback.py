@@ -24,7 +24,7 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 """Larger files are not searched without ripgrep, and named."""
 
 # An isolated interpreter sees neither the environment nor the folder it stands in; it is told where this package lies.
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from rye.toolkit.scan import main; main(sys.argv[2])"
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from rye.toolkit.scan import main; sys.exit(main(sys.argv[2]))"
 _PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

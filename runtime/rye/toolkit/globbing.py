@@ -61,10 +61,9 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
         text, path = "/".join([*(globs.escape(part) for part in inner if part != "."), *parts[fixed:]]), "."
     if any(".." in one.split("/") for one in globs.expand(text)):
         raise outside(pattern, "a glob pattern cannot go up; give path the folder to start from")
-    text = f"{text}**" if text.endswith("/") else text
-    if not text.strip("/.") and text != "":
+    if not text.strip("/."):
         raise globs.bad_glob(pattern, "it names no file")
-    return text, path
+    return f"{text}**" if text.endswith("/") else text, path
 
 
 def _first(tree: Tree, wanted: str, view: View, most: int, *, by_time: bool) -> First[tuple[float, str]]:

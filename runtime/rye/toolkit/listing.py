@@ -54,6 +54,7 @@ class _Listing:
     def __init__(self, ws: Workspace, parts: beneath.Parts, depth: int, window: int, *, no_ignore: bool) -> None:
         self.ws, self.parts, self.depth, self.window = ws, parts, depth, window
         self.ignored: list[str] = []
+        self.cut = False
         self._left_out = [] if no_ignore else [globs.compiled(name) for name in IGNORED_DIRECTORIES]
 
     def folder(self, below: beneath.Parts, most: int) -> _Listed:
@@ -95,7 +96,7 @@ class _Listing:
             OSError: the listed folder itself cannot be read.
         """
         top = self.folder((), self.window if self.depth == 1 else max(self.window, MAX_COUNTED))
-        self.ignored = top.ignored
+        self.ignored, self.cut = top.ignored, top.total > len(top.entries)
         pending = _reversed((), top, len(top.entries))
         while pending:
             entry = pending.pop()
@@ -192,7 +193,7 @@ def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[Entry], in
             return window, total, False
         if not total % 100:
             deadline().check()
-    return window, total, True
+    return window, total, not listing.cut
 
 
 def _described(listing: _Listing, entry: Entry, *, long: bool) -> tuple[str, dict[str, Any]]:

@@ -5,8 +5,9 @@ In the subset: literal characters; `.`; `[...]` with characters, ranges, `^` and
 before punctuation; `(?i)` at the beginning. It means what ripgrep means by it: Unicode classes, `.` and negated classes match
 no byte that is not UTF-8, and a line's end is no part of a line.
 
-Outside it, refused with the reason: other `(?…)`, `\p{…}`, `\A \z \< \B`, class operations, `[:names:]`, a repeat of an assertion
-or of a repeat, cased letters beyond ASCII when case is ignored, and across lines a pattern that matches nothing at all.
+Outside it, refused with the reason: other `(?…)`, `\p{…}`, `\A \z \< \B`, class operations, `[:names:]`, a repeat of an
+assertion or of a repeat, cased letters beyond ASCII when case is ignored, and across lines a pattern that matches nothing at
+all.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ class _Reader:
         if char in ("b", "B"):
             self._at += 1
             if char == "B" or self._peek() == "{":
-                # ripgrep also looks for \\B between the carriage return and the newline of a line's end.
+                # ripgrep also looks for \B between the carriage return and the newline of a line's end.
                 raise self._not_here("another word boundary than \\b")
             word = _written(self._word())
             return Part(f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))", empty=True, assertion=True)
@@ -294,9 +295,7 @@ class _Reader:
             items += self._class_item(first=first)
             first = False
         self._at += 1
-        found = self._folded(items) if self._pattern.ignore_case else items
-        ranges = self._within(inverted(found) if negated else found)
-        return _written(ranges)
+        return _written(self._within(inverted(items) if negated else items))
 
     def _class_item(self, *, first: bool) -> Ranges:
         two = self._text[self._at : self._at + 2]
@@ -308,13 +307,14 @@ class _Reader:
             self._at += 1
             named = self._named()
             if named is not None:
+                # These hold both cases of their letters.
                 return named
             low = self._character()
         else:
             low = ord(two[0])
             self._at += 1
         if self._peek() != "-" or self._text[self._at + 1 : self._at + 2] in ("]", ""):
-            return [(low, low)]
+            return self._folded([(low, low)])
         self._at += 1
         if self._peek() in ("[", "-"):
             raise self._not_here("an operation on classes")
@@ -326,7 +326,7 @@ class _Reader:
             self._at += 1
         if high < low:
             raise self._bad("invalid character class range, the start must be <= the end")
-        return [(low, high)]
+        return self._folded([(low, high)])
 
     def _within(self, ranges: Ranges) -> Ranges:
         """Take a line's ends out of a class, as no match of one line contains them."""
@@ -336,12 +336,15 @@ class _Reader:
         """Return a single character, in both cases where case is ignored."""
         if (code, code) in self._ends:
             raise self._bad(f'the literal "{chr(code).encode("unicode_escape").decode()}" is not allowed in a regex')
-        return _written(self._folded([(code, code)]) if self._pattern.ignore_case else [(code, code)])
+        return _written(self._folded([(code, code)]))
 
     def _folded(self, ranges: Ranges) -> Ranges:
+        """Add the other case of letters where case is ignored."""
+        if not self._pattern.ignore_case:
+            return ranges
         out = list(ranges)
         for low, high in ranges:
-            if high > 127 and high - low < 256 and any(_cased(code) for code in range(max(low, 128), high + 1)):
+            if high > 127 and any(_cased(code) for code in range(max(low, 128), high + 1)):
                 raise self._not_here("letters beyond ASCII whose case is to be ignored")
             for code in range(low, min(high, 127) + 1):
                 twin = ord(chr(code).swapcase())

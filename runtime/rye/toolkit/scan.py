@@ -197,26 +197,36 @@ class Search:
             yield Found(line + 1, block, at - low, match.end() - low)
 
 
-def main(argument: str) -> None:
-    """Do the task (JSON: see `fallback`); results go to standard output, unreadable places to standard error."""
-    task = json.loads(argument)
-    pattern = Pattern(*task["pattern"]) if task["pattern"] else None
-    if pattern is None:
+def main(argument: str) -> int:
+    """Do the task (JSON: see `fallback`); results go to standard output, unreadable places to standard error.
+
+    Returns:
+        The exit code: 0, or 70 for a fault, which must not look like a search without matches.
+    """
+    try:
+        _do(json.loads(argument))
+        sys.stdout.flush()
+    except Exception as err:  # noqa: BLE001 - the boundary of this process
+        sys.stderr.write(f"{type(err).__name__}: {err}\n")
+        return 70
+    return 0
+
+
+def _do(task: dict[str, Any]) -> None:
+    if not task["pattern"]:
         _list(Walk(task))
         return
-    search = Search(pattern, task["stall"])
+    search = Search(Pattern(*task["pattern"]), task["stall"])
     if task["mode"] == "matches":
         for fd, name in task["files"]:
             _tell_matches(search, fd, name, task)
     else:
         _count(search, task)
-    sys.stdout.flush()
 
 
 def _list(walk: Walk) -> None:
     for name in walk.files():
         sys.stdout.buffer.write(os.fsencode(name) + b"\0")
-    sys.stdout.flush()
 
 
 def _count(search: Search, task: dict[str, Any]) -> None:

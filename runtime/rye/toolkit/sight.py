@@ -118,7 +118,7 @@ def _stands(held: document.Document, hit: Hit) -> bool:
     code = held.text.encoding
     lines = held.text.lines(hit.line - 1, hit.last)
     found = hit.text.removeprefix(codecs.BOM_UTF8) if hit.line == 1 else hit.text
-    return _bare_end(found) in (_bare_end(b"".join(lines)), b"\n".join(map(code.key, lines)))
+    return _bare_end(found) in (_bare_end(b"".join(lines)), _bare_end(b"\n".join(map(code.key, lines))))
 
 
 def _bare_end(text: bytes) -> bytes:

@@ -217,7 +217,8 @@ class Tree:
         refusal = self.engine.refusal(pattern, said) if pattern is not None else None
         if refusal is not None:
             raise refusal
-        if not self._note(said):
+        # Two: not all went well; more: it ended before its time.
+        if not self._note(said) or code > 2:
             self._fail(said, pattern)
 
     def _fail(self, said: bytes, pattern: Pattern | None) -> None:

@@ -1,0 +1,248 @@
+"""Trees made to hurt: deep, wide, looping, unreadable, without end; names of any bytes.
+
+Every call ends in bounded time, says what it could not see, and answers in valid UTF-8 JSON.
+
+`python tests/attacks/test_hostile_trees.py [ENTRIES] [SEED]` builds a folder of so many entries (a million), a 10 GB sparse file and 200
+random names, calls all three tools in a process of its own, and prints seconds and peak memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.toolkit import globbing, grepping, listing, ripgrep
+from rye.toolkit.fallback import Fallback
+
+ENGINES = [Fallback(), *([ripgrep.Ripgrep(found)] if (found := ripgrep.locate(os.stat("/"))) else [])]
+engines = pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+
+
+def execute(tool, project, /, **parameters):
+    """Call a tool; its answer must be JSON that any reader takes."""
+    answer = rye.execute(f"rye/file-system/{tool}", parameters, project_path=os.fspath(project))
+    json.dumps(answer, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    return answer["data"]
+
+
+def dig(project, depth: int) -> None:
+    """Make a chain of folders deeper than any path can name, with a file at the bottom."""
+    fd = os.open(project, os.O_PATH)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_PATH, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(os.open("needle", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    os.close(fd)
+
+
+def random_names(count: int, number: int) -> list[bytes]:
+    """Return names of random bytes, among them all that is special."""
+    source = random.Random(number)
+    found = {
+        b"a:1:b",
+        b"new\nline",
+        b"\x1b[2J",
+        b"-rf",
+        b"--",
+        b"\\x41",
+        b"\\\\x",
+        b"\xff",
+        b"\xed\xa0\x80",
+        b" ",
+        b"\xe2\x80\xae",
+        b"*",
+        b"[a]",
+        b"{b}",
+    }
+    while len(found) < count:
+        name = bytes(source.choice(range(1, 256)) for _ in range(source.randint(1, 40))).replace(b"/", b"")
+        if name not in (b"", b".", b".."):
+            found.add(name)
+    return sorted(found)[:count]
+
+
+def plant(project, names) -> None:
+    for at, name in enumerate(names):
+        with open(os.path.join(os.fsencode(project), name), "wb") as file:
+            file.write(b"first\nneedle %d\n" % at)
+
+
+def round_trip(project, names) -> int:
+    """List, read and edit every file by the name that was shown; return how many came out right."""
+    shown = [entry["name"] for entry in execute("ls", project, limit=10_000)["entries"] if entry["type"] == "file"]
+    right = 0
+    for name in shown:
+        row = execute("read", project, file_path=name)["output"].split("\n")[0]
+        change = {"line_id": row[5 : row.index("]")], "new_content": f"edited {name.encode().hex()}"}
+        right += bool(execute("edit_lines", project, file_path=name, changes=[change])["success"])
+    kept = {name: Path(os.fsdecode(os.path.join(os.fsencode(project), name))).read_bytes() for name in names}
+    assert len({data.split(b"\n")[0] for data in kept.values()}) == len(names)
+    return right if all(data.startswith(b"edited") for data in kept.values()) else -1
+
+
+def test_names_of_any_bytes_go_round(project):
+    names = random_names(40, 11)
+    plant(project, names)
+    assert round_trip(project, names) == len(names)
+    found = execute("grep", project, pattern="needle", hidden=True, limit=1_000)
+    assert found["count"] == len(names)
+    assert sorted(execute("glob", project, pattern="*", hidden=True, limit=1_000)["files"]) == sorted(
+        m["file"] for m in found["matches"]
+    )
+
+
+@engines
+def test_names_of_any_bytes_are_the_same_for_all_tools(project, engine):
+    names = random_names(40, 12)
+    plant(project, names)
+    listed = {entry["name"] for entry in listing.ls(str(project))["entries"]} - {".ai"}
+    assert len(listed) == len(names)
+    found = grepping.grep(str(project), "needle", hidden=True, limit=1_000, engine=engine)
+    assert {match["file"] for match in found["matches"]} == listed
+    assert set(globbing.glob(str(project), "*", hidden=True, limit=1_000, engine=engine)["files"]) == listed
+
+
+@engines
+def test_a_chain_of_three_thousand_folders_ends_in_a_named_limit(project, engine):
+    dig(project, 3_000)
+    (project / "a").write_text("needle\n")
+    data = grepping.grep(str(project), "needle", engine=engine)
+    assert [match["file"] for match in data["matches"]] == ["a"]
+    assert "File name too long" in data["output"]
+    assert data["unreadable_count"] >= 1
+    assert globbing.glob(str(project), "*", engine=engine)["files"] == ["a"]
+
+
+def test_control_pathlib_does_not_survive_the_chain(project):
+    dig(project, 3_000)
+    with pytest.raises((RecursionError, OSError)):
+        list(project.rglob("*"))
+
+
+def test_a_tree_listing_of_the_chain(project):
+    dig(project, 3_000)
+    data = listing.ls(str(project), depth=100)
+    assert data["total"] == 100
+    deep = "/".join(["d"] * 1_500)
+    assert listing.ls(str(project), path=deep)["entries"] == [{"name": "d", "type": "directory"}]
+
+
+@engines
+def test_loops_pipes_and_holes_do_not_hold_a_search(project, engine):
+    for at in range(5):
+        (project / f"loop{at}").symlink_to(f"loop{at}")
+        (project / f"up{at}").symlink_to("..")
+    os.mkfifo(project / "pipe")
+    with open(project / "holes", "wb") as file:
+        file.truncate(10 << 30)
+    with open(project / "text_then_holes", "wb") as file:
+        file.write(b"needle\n" * 10)
+        file.truncate(10 << 30)
+    (project / "a").write_text("needle\n")
+    started = time.monotonic()
+    data = grepping.grep(str(project), "needle", engine=engine)
+    assert [match["file"] for match in data["matches"]] == ["a"]
+    assert globbing.glob(str(project), "*", engine=engine)["files"] == ["a", "holes", "text_then_holes"]
+    assert time.monotonic() - started < 5
+
+
+CALLER = """
+import json, sys
+sys.path[:0] = json.loads(sys.argv[3])
+from rye.toolkit import globbing, grepping, listing
+from rye.toolkit.fallback import Fallback
+engine = Fallback() if sys.argv[2] == "python" else None
+print(json.dumps([grepping.grep(sys.argv[1], "needle", engine=engine), globbing.glob(sys.argv[1], "**", engine=engine),
+                  listing.ls(sys.argv[1], depth=2)]))
+"""
+# Root passes every permission check, unless it gives that up.
+POWERLESS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@engines
+@pytest.mark.skipif(bool(POWERLESS) and shutil.which("setpriv") is None, reason="root cannot give up its powers here")
+def test_what_cannot_be_read_is_named_and_not_fatal(project, engine):
+    (project / "a").write_text("needle\n")
+    (project / "shut").write_text("needle\n")
+    (project / "shut").chmod(0)
+    (project / "locked").mkdir()
+    (project / "locked/b").write_text("needle\n")
+    (project / "locked").chmod(0)
+    command = [*POWERLESS, sys.executable, "-c", CALLER, str(project), engine.name, json.dumps(sys.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (project / "locked").chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    grep, glob, ls = json.loads(done.stdout)
+    assert [match["file"] for match in grep["matches"]] == ["a"]
+    assert {place["path"] for place in grep["unreadable"]} == {"locked", "shut"}
+    assert "locked (Permission denied)" in glob["output"]
+    assert glob["files"] == ["a", "shut"]
+    assert "locked/ [not readable: Permission denied]" in ls["output"]
+
+
+CALLS = (
+    ("ls", {}), ("ls", {"depth": 3}), ("ls", {"long": True, "offset": 9_000}), ("glob", {"pattern": "*7"}), ("glob", {"pattern": "**"}),
+    ("grep", {"pattern": "needle"}), ("grep", {"pattern": "^", "mode": "files"}),
+)  # fmt: skip
+
+
+def wide(entries: int) -> None:
+    """Make a folder of so many files in this process's folder, and a sparse one of 10 GB."""
+    os.mkdir("wide")
+    fd = os.open("wide", os.O_PATH)
+    for number in range(entries):
+        os.close(os.open(f"entry {number}", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    os.close(fd)
+    with open("holes", "wb") as file:
+        file.truncate(10 << 30)
+    Path("last").write_text("needle\n")
+    os.mkdir(".git")
+
+
+def measure(folder: str) -> None:
+    """Call the tools on a folder; print seconds and peak memory, of this process and of its children."""
+    for tool, parameters in CALLS:
+        where = {} if tool == "grep" else {"path": "wide"}
+        started = time.monotonic()
+        data = execute(tool, folder, **parameters, **where)
+        seconds = time.monotonic() - started
+        said = {name: data[name] for name in ("count", "total", "truncated", "timed_out", "total_is_minimum") if name in data}
+        print(f"{seconds:6.2f} s  {tool} {parameters} {said}")
+    own, children = (resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"peak memory: {own} MB, children {children} MB")
+
+
+def main(entries: int, number: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["USER_SPACE"] = f"{folder}/user"
+        os.chdir(folder)
+        os.mkdir("names")
+        names = random_names(200, number)
+        plant(f"{folder}/names", names)
+        print(f"seed {number}: {round_trip(f'{folder}/names', names)} of {len(names)} names listed, read and edited")
+        os.mkdir("tree")
+        os.chdir("tree")
+        wide(entries)
+        command = [sys.executable, __file__, "--measure", f"{folder}/tree"]
+        runtime = Path(rye.__file__).parents[1]
+        subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": os.fspath(runtime)})
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--measure"]:
+        measure(sys.argv[2])
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000, int(sys.argv[2]) if len(sys.argv) > 2 else 1)

@@ -1,0 +1,233 @@
+"""grep as a model calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+from calling import call, done, refused
+
+RESULT = re.compile(r"^(.*?):(\d+):\[LID:([0-9a-z]+)\]:(.*)$", re.MULTILINE)
+
+
+def write(project, **files):
+    for name, text in files.items():
+        (project / name).write_text(text)
+
+
+def test_every_match_carries_its_line_id_read_or_not(project):
+    write(project, **{"a.py": "x = 1\nneedle = 2\n", "b.py": "needle\n"})
+    data = done("grep", project, pattern="needle")
+    assert [(m["file"], m["line"], m["content"]) for m in data["matches"]] == [("a.py", 2, "needle = 2"), ("b.py", 1, "needle")]
+    assert (data["count"], data["total"], data["files"], data["truncated"]) == (2, 2, 2, False)
+    assert RESULT.findall(data["output"]) == [(m["file"], str(m["line"]), m["line_id"], m["content"]) for m in data["matches"]]
+    edited = done(
+        "edit_lines", project, file_path="a.py", changes=[{"line_id": data["matches"][0]["line_id"], "new_content": "found"}]
+    )
+    assert edited["success"]
+    assert (project / "a.py").read_text() == "x = 1\nfound\n"
+
+
+def test_an_id_stays_with_its_line_through_changes_by_others(project):
+    write(project, **{"a.py": "needle\n"})
+    before = done("grep", project, pattern="needle")["matches"][0]["line_id"]
+    write(project, **{"a.py": "other\nneedle\n"})
+    match = done("grep", project, pattern="needle")["matches"][0]
+    assert (match["line"], match["line_id"]) == (2, before)
+
+
+def test_a_few_matches_bring_context_and_more_do_not(project):
+    write(project, a="".join(f"line {n}\n" for n in range(1, 21)))
+    assert done("grep", project, pattern="line 10")["output"].split("\n")[0].startswith("a-7-[LID:")
+    assert "a-2-" not in done("grep", project, pattern="line 1")["output"]
+    assert len(done("grep", project, pattern="line 10", context=0)["output"].split("\n")) == 1
+    wide = done("grep", project, pattern="line (3|5|15)$", context=1)["output"].split("\n")
+    assert [re.sub(r"\[LID:\w+\]", "", row) for row in wide] == [
+        "a-2--line 2", "a:3::line 3", "a-4--line 4", "a:5::line 5", "a-6--line 6", "--", "a-14--line 14", "a:15::line 15", "a-16--line 16",
+    ]  # fmt: skip
+
+
+def test_a_page_says_what_more_there_is_and_how_to_see_it(project):
+    for number in range(5):
+        write(project, **{f"f{number}": "needle\n" * 5})
+    data = done("grep", project, pattern="needle", limit=7)
+    assert data["output"].split("\n")[-1] == (
+        '[tool_result: 7 of 25 matches in 5 files; 18 more omitted. Call grep(pattern="needle", limit=7, offset=8) to see more.]'
+    )
+    seen = [(m["file"], m["line"]) for m in data["matches"]]
+    while data["truncated"]:
+        data = done("grep", project, pattern="needle", limit=7, offset=data["next_offset"])
+        seen += [(m["file"], m["line"]) for m in data["matches"]]
+    assert seen == [(f"f{file}", line) for file in range(5) for line in range(1, 6)]
+    assert "25" in refused("bad_offset", "grep", project, pattern="needle", offset=26)
+
+
+def test_exactly_as_many_matches_as_the_limit_are_not_cut(project):
+    write(project, a="needle\n" * 100)
+    assert not done("grep", project, pattern="needle")["truncated"]
+
+
+def test_output_is_cut_at_a_match_and_goes_on(project):
+    write(project, a=("needle " + "x" * 480 + "\n") * 300)
+    data = done("grep", project, pattern="needle", limit=300)
+    assert len(data["output"].encode()) <= 51_200
+    assert data["truncated"]
+    assert done("grep", project, pattern="needle", offset=data["next_offset"])["matches"][0]["line"] == data["count"] + 1
+
+
+def test_a_long_line_is_shown_around_its_match(project):
+    write(project, a="é" * 10_000 + "needle" + "y" * 10_000 + "\n")
+    content = done("grep", project, pattern="needle")["matches"][0]["content"]
+    assert "needle" in content
+    assert len(content) < 600
+    assert content.startswith("[9,850 characters before]… ")
+
+
+@pytest.mark.parametrize(
+    "name", ["a:1:b", "new\nline", "\x1b[31m", "-rf", "é ü", b"\xff\xfe".decode("utf-8", "surrogateescape")]
+)
+def test_odd_names_come_out_right(project, name):
+    (project / name).write_bytes(b"one\nneedle\n")
+    match = done("grep", project, pattern="needle")["matches"][0]
+    json.dumps(match, ensure_ascii=False).encode()
+    assert match["line"] == 2
+    assert done("read", project, file_path=match["file"])["total_lines"] == 2
+
+
+def test_crlf_and_other_encodings_come_out_right(project):
+    (project / "a").write_bytes(b"one\r\nneedle\r\n")
+    (project / "b").write_bytes("größe\nneedle ü\n".encode("latin-1"))
+    (project / "c").write_bytes("größe\nneedle ü\n".encode("utf-16"))
+    (project / "d").write_bytes(b"\xef\xbb\xbfneedle\n")
+    (project / "e").write_bytes(b"needle \xff\xfe\n")
+    found = done("grep", project, pattern="needle( .*)?$", context=0)
+    assert [(m["file"], m["content"]) for m in found["matches"] if m["file"] in "acd"] == [
+        ("a", "needle"),
+        ("c", "needle ü"),
+        ("d", "needle"),
+    ]
+    again = done("grep", project, pattern="needle")
+    assert [m["file"] for m in again["matches"]] == list("abcde")
+    assert all(m["line_id"] for m in again["matches"])
+    assert again["matches"][4]["content"] == "needle \\xff\\xfe"
+    assert done("grep", project, pattern=r"needle\r$", path="a")["total"] == 1
+
+
+def test_modes_that_name_files(project):
+    write(project, a="x\nx\n", b="x\n", c="y\n")
+    assert done("grep", project, pattern="x", mode="files")["output"] == "a\nb"
+    counted = done("grep", project, pattern="x", mode="count", limit=1)
+    assert counted["output"].startswith("a:2\n[tool_result: 1 of 2 files with 3 matches; 1 more omitted.")
+    assert counted["matches"] == [{"file": "a", "count": 2}]
+
+
+def test_across_lines(project):
+    write(project, a="one\ntwo\nthree\none\n")
+    match = done("grep", project, pattern=r"one\nt", multiline=True, context=0)["matches"][0]
+    assert (match["line"], match["end_line"], match["content"]) == (1, 2, "one\ntwo")
+    assert "multiline=true" in refused("bad_pattern", "grep", project, pattern="one\ntwo")
+
+
+def test_literal_case_and_include(project):
+    write(project, **{"a.py": "f(x)\n", "b.txt": "F(X)\n"})
+    (project / "src").mkdir()
+    write(project / "src", **{"c.py": "f(x)\n"})
+    files = lambda **more: [m["file"] for m in done("grep", project, pattern="f(x)", literal=True, **more)["matches"]]  # noqa: E731
+    assert files() == ["a.py", "src/c.py"]
+    assert files(ignore_case=True) == ["a.py", "b.txt", "src/c.py"]
+    assert files(ignore_case=True, include="*.{txt,md}") == ["b.txt"]
+    assert files(include="src/*.py") == ["src/c.py"]
+    assert files(include="*.py", path="src") == ["src/c.py"]
+    refused("bad_glob", "grep", project, pattern="x", include="[")
+
+
+def test_what_is_left_out_and_how_to_see_it(project):
+    (project / ".gitignore").write_text("skipped\n")
+    for name in (".hidden", "skipped", "node_modules/a", "a"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("x\n")
+    files = lambda **more: [m["file"] for m in done("grep", project, pattern="^x", **more)["matches"]]  # noqa: E731
+    assert files() == ["a"]
+    assert files(hidden=True) == [".hidden", "a"]
+    assert files(no_ignore=True) == ["a", "node_modules/a", "skipped"]
+    assert files(path="node_modules") == ["node_modules/a"]
+    assert "hidden=true" in done("grep", project, pattern="nothing")["output"]
+
+
+def test_our_own_index_is_never_searched(project):
+    write(project, a="needle\n")
+    done("grep", project, pattern="needle")
+    for path in (".", ".ai"):
+        data = done("grep", project, pattern="needle|file_path", hidden=True, no_ignore=True, path=path)
+        assert [m["file"] for m in data["matches"]] == (["a"] if path == "." else [])
+
+
+def test_refusals(project):
+    (project / "bin").write_bytes(b"needle\0\n" * 10)
+    error = refused("bad_pattern", "grep", project, pattern="(a")
+    assert "\n    (a\n    ^\nerror: unclosed group" in error
+    refused("bad_pattern", "grep", project, pattern="\0")
+    refused("bad_pattern", "grep", project, pattern="\udc80")
+    assert "80 bytes" in refused("binary_file", "grep", project, pattern="needle", path="bin")
+    assert "look-around" in refused("bad_pattern", "grep", project, pattern="(?=a)")
+    refused("file_not_found", "grep", project, pattern="a", path="nowhere")
+    refused("path_outside", "grep", project, pattern="a", path="../..")
+    assert call("grep", project, pattern="a", mode="other")["success"] is False
+
+
+def test_a_file_over_the_limit_has_no_ids_and_is_said_to(project, monkeypatch):
+    monkeypatch.setattr("rye.toolkit.sight.MAX_FILE_BYTES", 100)
+    write(project, a="x" * 90 + "\nneedle here\n" + "x" * 90)
+    data = done("grep", project, pattern="needle")
+    assert data["matches"] == [{"file": "a", "line": 2, "line_id": None, "content": "needle here"}]
+    assert data["output"] == "a:2:[no LID]:needle here\n[no line IDs for a: larger than 0 MB]"
+
+
+def test_a_file_that_changes_meanwhile_shows_no_wrong_line(project, monkeypatch):
+    from rye.toolkit import sight
+
+    write(project, a="one\nneedle\n", b="needle\n")
+    look = sight.look
+
+    def changed_first(ws, path, *rest):
+        if path == b"a":
+            write(project, a="zero\none\nneedle\n")
+        look(ws, path, *rest)
+
+    monkeypatch.setattr(sight, "look", changed_first)
+    data = done("grep", project, pattern="needle", context=0)
+    assert [m["file"] for m in data["matches"]] == ["b"]
+    assert "changed meanwhile" in data["output"]
+
+
+def test_a_file_that_becomes_a_link_meanwhile_leaks_nothing(project, monkeypatch):
+    from rye.toolkit import grepping
+
+    (project.parent / "secret").write_text("needle of the secret\n")
+    write(project, a="needle\n")
+    window = grepping._window
+
+    def swapped_first(*words):
+        (project / "a").unlink()
+        os.symlink(project.parent / "secret", project / "a")
+        return window(*words)
+
+    monkeypatch.setattr(grepping, "_window", swapped_first)
+    data = done("grep", project, pattern="needle")
+    assert "secret" not in json.dumps(data)
+    assert data["matches"] == []
+
+
+def test_what_is_remembered_in_the_process_is_dropped_when_the_file_or_its_index_changes(project):
+    import time
+
+    write(project, a="needle\nother\n")
+    time.sleep(0.1)
+    first = [done("grep", project, pattern="needle")["matches"][0] for _ in range(3)]
+    assert first[0] == first[1] == first[2]
+    done("edit_lines", project, file_path="a", changes=[{"line_id": first[0]["line_id"], "new_content": "new needle\nneedle"}])
+    after = done("grep", project, pattern="needle")["matches"]
+    assert [m["content"] for m in after] == ["new needle", "needle"]
+    assert len({m["line_id"] for m in after}) == 2
