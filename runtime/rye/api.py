@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rye import spaces
 from rye.errors import UsageError
 from rye.executor import Call, run
+from rye.toolkit.output import NO_DOOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rye.targets import Target
+    from rye.toolkit.output import Door
 
 
 def execute(
@@ -23,6 +25,7 @@ def execute(
     item_type: str = "tool",
     project_path: str | Path = ".",
     dry_run: bool = False,
+    door: Door | None = None,
 ) -> dict[str, Any]:
     """Run an item and return the response (see `rye.executor.run`); it raises only for a malformed call.
 
@@ -32,6 +35,7 @@ def execute(
         item_type: `tool`.
         project_path: the project root; paths in parameters are below it.
         dry_run: do everything except run.
+        door: what the caller's door asks for: less output, output as it comes, cancellation.
 
     Raises:
         UsageError: `bad_call`, when an argument is of the wrong type.
@@ -43,7 +47,8 @@ def execute(
             "item_id and item_type must be text, and project_path a path.",
             'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
-    return run(Call(item_type, item_id, {} if parameters is None else parameters, root, dry_run))
+    given = {} if parameters is None else parameters
+    return run(Call(item_type, item_id, given, root, dry_run, door=door or NO_DOOR))
 
 
 def verify(

@@ -56,3 +56,10 @@ class DeadlineError(RyeError):
             f"The call ran past its limit of {seconds:g} s and was ended; nothing is written after that moment.",
             "Ask for less in one call, or give a larger limit where the tool offers one.",
         )
+
+
+class CancelledError(RyeError):
+    """The caller ended the call; nothing is written after it."""
+
+    def __init__(self) -> None:
+        super().__init__("cancelled", "The call was cancelled; nothing is written after that moment.", "")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import decisions, eventlog, schema, spaces
 from rye.admission import Admission
-from rye.errors import DeadlineError, RyeError, UsageError
+from rye.errors import CancelledError, DeadlineError, RyeError, UsageError
 from rye.printed import Printed
 from rye.toolkit import output
 from rye.toolkit.workspace import Workspace
@@ -42,6 +42,7 @@ class Call:
     project_path: str
     dry_run: bool = False
     allow_unsigned: bool = False
+    door: output.Door = output.NO_DOOR
 
 
 def run(call: Call) -> dict[str, Any]:
@@ -96,7 +97,8 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
         if call.dry_run:
             response.update(status="validation_passed", data={"parameters": parameters})
         else:
-            data, printed = _invoke(ready, parameters, workspace.root, _limit(ready.tool, runtime))
+            with output.opened_by(call.door):
+                data, printed = _invoke(ready, parameters, workspace.root, _limit(ready.tool, runtime), call.door.cancellation)
             _settle(response, data, printed)
 
 
@@ -186,32 +188,39 @@ def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
     return float(min(wanted, config["max_timeout_seconds"]))
 
 
-def _invoke(ready: Ready, parameters: dict[str, Any], root: str, seconds: float) -> tuple[dict[str, Any], str]:
-    """Run the tool in a thread of its own until it ends or its time is up; return its result and what it printed."""
+def _invoke(
+    ready: Ready, parameters: dict[str, Any], root: str, seconds: float, cancellation: output.Cancellation | None
+) -> tuple[dict[str, Any], str]:
+    """Run the tool in a thread of its own until it ends or must; return its result and what it printed."""
     limit = output.Deadline(seconds)
     outcome: list[dict[str, Any]] = []
-    done = threading.Event()
+    done, decided = threading.Event(), threading.Event()
+    if cancellation is not None:
+        cancellation.when_cancelled(decided.set)
 
     def work() -> None:
         outcome.append(_result(ready, parameters, root))
         done.set()
+        decided.set()
 
     with Printed() as printed, output.within(limit):
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=(work,), name=ready.tool.id, daemon=True).start()
         try:
             # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
-            if not done.wait(seconds):
+            decided.wait(seconds)
+            if not done.is_set():
                 limit.expire()
-                done.wait(0.05)
+                done.wait(limit.moment())
         except BaseException:
             limit.expire()
             raise
-        return outcome[0] if outcome else _late(limit), printed.text()
+        cancelled = cancellation is not None and cancellation.cancelled
+        return outcome[0] if outcome else _late(limit, cancelled=cancelled), printed.text()
 
 
-def _late(limit: output.Deadline) -> dict[str, Any]:
-    told = _failure(DeadlineError(limit.seconds))
+def _late(limit: output.Deadline, *, cancelled: bool) -> dict[str, Any]:
+    told = _failure(CancelledError() if cancelled else DeadlineError(limit.seconds))
     if limit.commits:
         told["error"] += (
             f" Before that moment {limit.commits} write{'s' * (limit.commits > 1)} of this call had been completed."

@@ -1,4 +1,4 @@
-"""The call's deadline, and the one shape of what was cut."""
+"""The call's deadline, the one shape of what was cut, and what the door of a call asks for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from rye import executor
 from rye.errors import DeadlineError
 from rye.toolkit import output
 from rye.toolkit.output import Deadline, deadline, envelope, ok, within
@@ -138,3 +139,76 @@ def _race(naive):
     for thread in threads:
         thread.join()
     return sum(late)
+
+
+def call(project, tool, door, **parameters):
+    return executor.run(executor.Call("tool", tool, parameters, str(project), door=door))
+
+
+def test_an_answer_is_as_small_as_the_door_asks_and_its_envelope_true(project):
+    (project / "long.txt").write_bytes(b"".join(b"line %d of many\n" % n for n in range(5_000)))
+    small = call(project, "rye/file-system/read", output.Door(max_output_bytes=4_000), file_path="long.txt")["data"]
+    whole = call(project, "rye/file-system/read", output.Door(), file_path="long.txt")["data"]
+    assert len(small["output"].encode()) <= 4_000 < len(whole["output"].encode()) <= output.MAX_OUTPUT_BYTES
+    assert small["truncated"]
+    assert f"offset={small['next_offset']}" in small["output"]
+
+
+def test_a_door_cannot_ask_for_more_than_the_limit(project):
+    with output.opened_by(output.Door(max_output_bytes=10**9)):
+        assert output.output_room() == output.MAX_OUTPUT_BYTES
+
+
+def test_reports_reach_the_door_and_nobody_without_one():
+    pieces = []
+    output.report("lost")
+    with output.opened_by(output.Door(on_output=pieces.append)):
+        output.report("heard")
+    output.report("lost")
+    assert pieces == ["heard"]
+
+
+def test_a_cancelled_call_ends_at_once_and_says_so(project):
+    (project / "x.txt").write_bytes(b"x\n")
+    cancellation = output.Cancellation()
+    cancellation.cancel()
+    answer = call(project, "rye/file-system/read", output.Door(cancellation=cancellation), file_path="x.txt")
+    # Ended or just done: both are true; nothing between.
+    assert answer["status"] == "success" or answer["code"] == "cancelled"
+
+
+def test_what_was_registered_is_called_once_on_cancellation_before_or_after():
+    seen = []
+    cancellation = output.Cancellation()
+    cancellation.when_cancelled(lambda: seen.append("before"))
+    cancellation.cancel()
+    cancellation.cancel()
+    cancellation.when_cancelled(lambda: seen.append("after"))
+    assert seen == ["before", "after"]
+
+
+def test_expiry_ends_what_the_call_started_and_gives_it_a_moment():
+    limit = output.Deadline(60)
+    assert limit.moment() < 0.1
+    ended = threading.Event()
+    limit.when_expired(ended.set)
+    limit.expire()
+    assert ended.is_set()
+    assert limit.moment() > 1
+    assert limit.remaining() == 0
+
+
+def test_cancelling_from_another_thread_wakes_the_executor(project, monkeypatch):
+    cancellation = output.Cancellation()
+
+    def slow(*_):
+        time.sleep(5)
+        return {"success": True, "output": ""}
+
+    monkeypatch.setattr(executor, "_result", slow)
+    (project / "x.txt").write_bytes(b"x\n")
+    threading.Timer(0.1, cancellation.cancel).start()
+    started = time.monotonic()
+    answer = call(project, "rye/file-system/read", output.Door(cancellation=cancellation), file_path="x.txt")
+    assert answer["code"] == "cancelled"
+    assert time.monotonic() - started < 3

@@ -12,7 +12,7 @@ from rye.toolkit import cache, edits, index_store, journal, line_edits, lines
 from rye.toolkit import document as documents
 from rye.toolkit.encoding import UTF8, Encoding, detect
 from rye.toolkit.landing import Landed, index_lost, land
-from rye.toolkit.output import MAX_LINE_CHARS, MAX_OUTPUT_BYTES, envelope, ok
+from rye.toolkit.output import MAX_LINE_CHARS, envelope, ok, output_room
 from rye.toolkit.text import parse, split
 from rye.toolkit.workspace import Workspace
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _EDIT = "rye/file-system/edit_lines"
 _WRITE = "rye/file-system/write"
-_DIFF_BYTES = MAX_OUTPUT_BYTES * 3 // 5
 
 
 def edit_lines(
@@ -64,7 +63,7 @@ def _wrong_version(document: Document, version: str) -> EditError:
 
 
 def _edited(landed: Landed, applied: int, file_path: str, *, dry_run: bool) -> dict[str, Any]:
-    diff, cut = fit(landed.diff, _DIFF_BYTES)
+    diff, cut = fit(landed.diff, _diff_room())
     shown: list[str] = []
     rows: list[dict[str, Any]] = []
     if not dry_run and landed.indexed:
@@ -89,9 +88,14 @@ def _edited(landed: Landed, applied: int, file_path: str, *, dry_run: bool) -> d
     )  # fmt: skip
 
 
+def _diff_room() -> int:
+    """Return how much of the answer the diff may take; the rest is for the lines as they stand."""
+    return output_room() * 3 // 5
+
+
 def _regions(landed: Landed) -> tuple[list[str], list[dict[str, Any]], bool]:
     """Show the changed lines with two around, as far as they fit, and record them as shown."""
-    room = MAX_OUTPUT_BYTES - _DIFF_BYTES
+    room = output_room() - _diff_room()
     shown: list[str] = []
     rows: list[dict[str, Any]] = []
     seen: list[tuple[int, int]] = []
@@ -159,7 +163,7 @@ def _write(ws: Workspace, place: Place, data: bytes, code: Encoding, expected: s
     entry = whole_entry(ws, _WRITE, place, old, data)
     warnings = journal.land(ws, place, data, entry)
     warnings += index_whole(ws, place, data, code.name)
-    diff, cut = fit(_described(place, old, data, code.name), MAX_OUTPUT_BYTES)
+    diff, cut = fit(_described(place, old, data, code.name), output_room())
     if cut:
         diff.append(envelope(len(diff), len(diff) + 1, "diff lines", f'read(file_path="{place.shown}")', omitted=1))
     return ok(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rye.errors import WorkspaceError
 from rye.toolkit import globs, names, pages, walk
 from rye.toolkit.first import First
-from rye.toolkit.output import MAX_OUTPUT_BYTES, ok
+from rye.toolkit.output import ok, output_room
 from rye.toolkit.refusals import outside
 from rye.toolkit.ripgrep import View
 from rye.toolkit.workspace import Workspace
@@ -86,7 +86,7 @@ def _modified(tree: Tree, name: str) -> float:
 def _answer(
     tree: Tree, view: View, found: list[str], start: int, limit: int, total: int, call: Callable[[int], str],
 ) -> dict[str, Any]:  # fmt: skip
-    page = pages.Page(MAX_OUTPUT_BYTES - _NOTICES)
+    page = pages.Page(output_room() - _NOTICES)
     files: list[str] = []
     for name in found:
         if not tree.stands(name):

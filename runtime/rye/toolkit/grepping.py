@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.toolkit import beneath, document, globs, pages, sight, walk
 from rye.toolkit.first import First
-from rye.toolkit.output import MAX_OUTPUT_BYTES, ok
+from rye.toolkit.output import ok, output_room
 from rye.toolkit.ripgrep import Pattern, View, bad_pattern
 from rye.toolkit.workspace import Workspace
 
@@ -135,7 +135,7 @@ def _files(tree: Tree, ask: _Ask, found: _Found, left_out: str) -> dict[str, Any
     """Answer the modes that name files: `total` is of matches, paging goes by files."""
     start = pages.start(ask.offset, found.file_count, "files", tree.timed_out)
     window = [item for item in found.files[start : start + ask.limit] if not item[0] or tree.stands(item[0])]
-    page = pages.Page(MAX_OUTPUT_BYTES - _NOTICES)
+    page = pages.Page(output_room() - _NOTICES)
     matches = []
     for name, count in window:
         shown = tree.shown(name)
@@ -217,7 +217,7 @@ class _Shown:
 
     def __init__(self, tree: Tree, context: int) -> None:
         self.tree, self.context = tree, context
-        self.page = pages.Page(MAX_OUTPUT_BYTES - _NOTICES)
+        self.page = pages.Page(output_room() - _NOTICES)
         self.matches: list[dict[str, Any]] = []
         self.changed: list[str] = []
         self.without_ids: dict[str, str] = {}

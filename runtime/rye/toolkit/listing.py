@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rye.errors import WorkspaceError
 from rye.toolkit import beneath, globs, names, pages
 from rye.toolkit.first import First
-from rye.toolkit.output import MAX_OUTPUT_BYTES, deadline, ok
+from rye.toolkit.output import deadline, ok, output_room
 from rye.toolkit.refusals import system_failure
 from rye.toolkit.workspace import IGNORED_DIRECTORIES, Workspace
 
@@ -138,7 +138,7 @@ def ls(
         except OSError as err:
             raise system_failure(err, path) from None
         start = pages.start(offset, total, "entries")
-        page = pages.Page(MAX_OUTPUT_BYTES - _NOTICES)
+        page = pages.Page(output_room() - _NOTICES)
         shown = []
         for entry in window:
             line, fields = _described(listing, entry, long=long)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
 from rye.toolkit import document as documents
-from rye.toolkit.output import MAX_LINE_CHARS, MAX_OUTPUT_BYTES, envelope, ok
+from rye.toolkit.output import MAX_LINE_CHARS, envelope, ok, output_room
 from rye.toolkit.visible import reveal
 from rye.toolkit.workspace import Workspace
 
@@ -32,7 +32,7 @@ def read(
         WorkspaceError, UsageError: see `document.view`; `bad_offset` for a window past the end.
     """
     with Workspace(project_path) as ws, documents.view(ws, file_path, encoding) as document:
-        room = MAX_OUTPUT_BYTES - _NOTICES - 2 * len(file_path.encode("utf-8", "replace"))
+        room = output_room() - _NOTICES - 2 * len(file_path.encode("utf-8", "replace"))
         window = _Window(document, ids=line_ids == "all", whitespace=show_whitespace, room=room)
         if changes_since is not None:
             since = document.index.revision_of(changes_since)

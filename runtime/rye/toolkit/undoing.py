@@ -12,7 +12,7 @@ from rye.toolkit import document as documents
 from rye.toolkit.editing import fit, index_whole, whole_entry
 from rye.toolkit.encoding import Encoding
 from rye.toolkit.landing import land
-from rye.toolkit.output import MAX_OUTPUT_BYTES, envelope, ok
+from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
     undone = _undone(known)
     out: list[str] = []
     rows: list[dict[str, Any]] = []
-    room = MAX_OUTPUT_BYTES
+    room = output_room()
     for entry in known[offset - 1 : offset - 1 + limit]:
         state = f", undone by {undone[entry.id]}" if entry.id in undone else ""
         about = f", undoes {entry.undoes}" if entry.undoes else ""
@@ -221,7 +221,7 @@ def _restore(ws: Workspace, entry: Entry, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _result(entry: Entry, diff: Sequence[str], made: str | None, warnings: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
-    shown, cut = fit(diff, MAX_OUTPUT_BYTES - 500)
+    shown, cut = fit(diff, output_room() - 500)
     if cut:
         shown.append(envelope(len(shown), len(diff), "diff lines", f'read(file_path="{entry.path}")'))
     return ok(
