@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import decisions, eventlog, schema, spaces
 from rye.admission import Admission
-from rye.errors import CancelledError, DeadlineError, RyeError, UsageError
+from rye.errors import RyeError, UsageError
 from rye.printed import Printed
 from rye.toolkit import output
 from rye.toolkit.workspace import Workspace
@@ -210,17 +210,16 @@ def _invoke(
             # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
             decided.wait(seconds)
             if not done.is_set():
-                limit.expire()
+                limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
                 done.wait(limit.moment())
         except BaseException:
             limit.expire()
             raise
-        cancelled = cancellation is not None and cancellation.cancelled
-        return outcome[0] if outcome else _late(limit, cancelled=cancelled), printed.text()
+        return outcome[0] if outcome else _late(limit), printed.text()
 
 
-def _late(limit: output.Deadline, *, cancelled: bool) -> dict[str, Any]:
-    told = _failure(CancelledError() if cancelled else DeadlineError(limit.seconds))
+def _late(limit: output.Deadline) -> dict[str, Any]:
+    told = _failure(limit.error())
     if limit.commits:
         told["error"] += (
             f" Before that moment {limit.commits} write{'s' * (limit.commits > 1)} of this call had been completed."

@@ -9,10 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rye.errors import DeadlineError
+from rye.errors import CancelledError, DeadlineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from rye.errors import RyeError
 
 MAX_LINE_CHARS = 2_000
 """A longer line is shortened visibly when shown (characters)."""
@@ -127,6 +129,7 @@ class Deadline:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
         self.commits = 0
+        self.cancelled = False
         self._expired = False
         self._lock = threading.RLock()
         self._callbacks: list[Callable[[], None]] = []
@@ -136,9 +139,13 @@ class Deadline:
         return 0.0 if self._expired else max(0.0, self._end - time.monotonic())
 
     def check(self) -> None:
-        """Raise `DeadlineError` when the time is up."""
+        """Raise `DeadlineError` when the time is up, `CancelledError` when the caller ended the call."""
         if self.remaining() <= 0:
-            raise DeadlineError(self.seconds)
+            raise self.error()
+
+    def error(self) -> RyeError:
+        """Return why the call is given up."""
+        return CancelledError() if self.cancelled else DeadlineError(self.seconds)
 
     @contextmanager
     def commit(self) -> Iterator[None]:
@@ -148,9 +155,10 @@ class Deadline:
             yield
             self.commits += 1
 
-    def expire(self) -> None:
+    def expire(self, *, cancelled: bool = False) -> None:
         """End the call's time now, after any commit that already began."""
         with self._lock:
+            self.cancelled = cancelled and not self._expired
             callbacks = [] if self._expired else list(self._callbacks)
             self._expired = True
         for callback in callbacks:
