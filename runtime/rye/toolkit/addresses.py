@@ -1,0 +1,96 @@
+"""Which network addresses are public, and which hosts the user allows although they are not.
+
+The tables follow IANA's registries of special-purpose addresses, not the standard library's `is_global`, which calls several
+of them public (multicast, 6to4, translated and compatible forms of private ones).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rye.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# Network: what it is, as the refusal says it.
+_NOT_PUBLIC_4 = {
+    "0.0.0.0/8": "this network", "10.0.0.0/8": "private", "100.64.0.0/10": "carrier-grade NAT", "127.0.0.0/8": "loopback",
+    "168.63.129.16/32": "a cloud host's own service", "169.254.0.0/16": "link-local, where clouds keep their metadata",
+    "172.16.0.0/12": "private", "192.0.0.0/24": "protocol assignments", "192.0.2.0/24": "documentation",
+    "192.88.99.0/24": "a retired relay", "192.168.0.0/16": "private", "198.18.0.0/15": "benchmarking",
+    "198.51.100.0/24": "documentation", "203.0.113.0/24": "documentation", "224.0.0.0/4": "multicast",
+    "240.0.0.0/4": "reserved or broadcast",
+}  # fmt: skip
+_PUBLIC_6 = "2000::/3"
+_NOT_PUBLIC_6 = {
+    "2001::/23": "protocol assignments, Teredo among them", "2001:db8::/32": "documentation",
+    "2002::/16": "6to4, which holds an IPv4 address", "3fff::/20": "documentation",
+}  # fmt: skip
+# Forms of IPv6 that are an IPv4 address in truth: the last 32 bits.
+_CARRIES_4 = ("::ffff:0:0/96", "64:ff9b::/96")
+
+_TABLE_4 = [(ipaddress.IPv4Network(net), what) for net, what in _NOT_PUBLIC_4.items()]
+_TABLE_6 = [(ipaddress.IPv6Network(net), what) for net, what in _NOT_PUBLIC_6.items()]
+_CARRIERS = [ipaddress.IPv6Network(net) for net in _CARRIES_4]
+_UNICAST = ipaddress.IPv6Network(_PUBLIC_6)
+
+# What a name may be made of once it is in ASCII: a NUL, a space or a percent sign ends a name early elsewhere.
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})\Z")
+
+
+def not_public(address: Address) -> str | None:
+    """Return what an address is when it is not a public one; None for a public address."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return next((what for net, what in _TABLE_4 if address in net), None)
+    if any(address in net for net in _CARRIERS):
+        return not_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    if address.scope_id is not None or address not in _UNICAST:
+        return "loopback" if address.is_loopback else "not global unicast"
+    return next((what for net, what in _TABLE_6 if address in net), None)
+
+
+def well_formed(host: str) -> bool:
+    """Tell whether a host is a name in ASCII or a literal address, with nothing else in it."""
+    if ":" in host:
+        try:
+            return ipaddress.IPv6Address(host).scope_id is None
+        except ValueError:
+            return False
+    return _HOST.match(host) is not None and ".." not in host
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Hosts that the user allows whatever their address: `name`, `name:port` or `*.domain`, in lower case."""
+
+    patterns: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, patterns: Iterable[str]) -> Allowed:
+        """Return the hosts of a list in the user's configuration.
+
+        Raises:
+            UsageError: `bad_config`.
+        """
+        given = frozenset(one.strip().lower() for one in patterns)
+        for one in given:
+            name = one.removeprefix("*.")
+            host, _, port = name.rpartition(":") if name.count(":") == 1 else (name.strip("[]"), "", "")
+            if not well_formed(host) or (port and not port.isdecimal()):
+                raise UsageError(
+                    "bad_config", f"web.allow_hosts names {one!r}, which is no host.", "Write name, name:port or *.domain."
+                )
+        return cls(given)
+
+    def holds(self, host: str, port: int) -> bool:
+        """Tell whether the user allows this host at this port."""
+        name = host.lower().strip("[]").rstrip(".")
+        parents = name.split(".")
+        wild = {"*." + ".".join(parents[at:]) for at in range(1, len(parents))}
+        return bool(self.patterns & ({name, f"{name}:{port}", f"[{name}]", f"[{name}]:{port}"} | wild))

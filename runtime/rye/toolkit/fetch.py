@@ -1,0 +1,265 @@
+"""The guarded HTTP client: connects only to addresses that were checked, within one deadline, and inflates in bounded steps.
+
+A name is resolved once for each connection, every address it has is judged, and one of those very addresses is connected to;
+the name is still what TLS and the Host header see. So a name that answers otherwise the next time changes nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import RyeError, UsageError
+from rye.toolkit.addresses import Allowed, well_formed
+from rye.toolkit.connections import Guard, Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+MAX_BODY_BYTES = 5 * 1024 * 1024
+"""Of a larger body (decompressed) the beginning is kept."""
+
+MAX_REDIRECTS = 5
+MAX_URL_CHARS = 8_192
+
+_STEP = 65_536
+_AGENT = "rye-workspace (+https://pypi.org/project/rye-workspace/)"
+_SCHEMES = {"http": 80, "https": 443}
+_MOVED = {301, 302, 303, 307, 308}
+_ENCODINGS = {"": 0, "identity": 0, "gzip": 31, "x-gzip": 31, "deflate": 47}
+_TOO_BIG_TO_INFLATE = 64 * MAX_BODY_BYTES
+
+
+class FetchError(RyeError):
+    """A page or an answer cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask for.
+
+    Attributes:
+        url: http or https.
+        seconds: how long everything together may take.
+        allowed: hosts that need not be public.
+        method: such as `GET`.
+        headers: further headers; they go to the first host only, never along a redirect to another one.
+        json: a JSON body.
+        proxy: URL of a proxy that the user configured.
+    """
+
+    url: str
+    seconds: float
+    allowed: Allowed = field(default_factory=Allowed)
+    method: str = "GET"
+    headers: dict[str, str] = field(default_factory=dict)
+    json: Any = None
+    proxy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came.
+
+    Attributes:
+        url: where it came from, after redirects.
+        status: HTTP status, 200 to 299, 304, or an error's.
+        reason: HTTP reason phrase.
+        headers: in lower case; the last of repeated ones.
+        body: at most `MAX_BODY_BYTES`, decompressed.
+        cut: the body was longer.
+        hops: the URLs that redirected.
+    """
+
+    url: str
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+    cut: bool = False
+    hops: tuple[str, ...] = ()
+
+
+def fetch(request: Request) -> Answer:
+    """Ask, follow at most 5 redirects, and return the answer, whatever its status.
+
+    Raises:
+        UsageError: `bad_url`.
+        FetchError: `address_not_public`, `host_unknown`, `fetch_timeout`, `connection_failed`, `too_many_redirects`,
+            `bad_redirect`, `unsupported_encoding`, `bad_answer`.
+    """
+    limit = Limit(request.seconds)
+    hops: list[str] = []
+    url, method, headers, body = request.url, request.method, request.headers, request.json
+    while True:
+        parsed = parse(url)
+        with _client(request, limit) as client, limit.guarding():
+            answer, location = _once(client, _prepared(client, parsed, method, headers, body), limit)
+        if location is None:
+            return Answer(str(parsed), *answer, tuple(hops))
+        hops.append(str(parsed))
+        if len(hops) > MAX_REDIRECTS:
+            raise FetchError(
+                "too_many_redirects", f"{request.url} redirects more than {MAX_REDIRECTS} times.", "Fetch where it leads."
+            )
+        url = _next(parsed, location)
+        if answer[0] not in (307, 308):
+            method, body = "GET", None
+        if _origin(parse(url)) != _origin(parsed):
+            headers = {}
+
+
+def parse(url: str) -> httpx.URL:
+    """Return a URL that may be asked for.
+
+    Raises:
+        UsageError: `bad_url`.
+    """
+    import httpx
+
+    try:
+        parsed = httpx.URL(url.strip())
+        host = parsed.raw_host.decode("ascii")
+    except (httpx.InvalidURL, UnicodeError, ValueError, TypeError) as err:
+        raise _bad_url(url, f"it cannot be read ({err})") from None
+    if len(url) > MAX_URL_CHARS:
+        raise _bad_url(url, f"it is longer than {MAX_URL_CHARS:,} characters")
+    if parsed.scheme not in _SCHEMES:
+        raise _bad_url(url, "only http and https are fetched")
+    if parsed.userinfo:
+        raise _bad_url(url, "it carries a user name or password, which is never sent")
+    if not well_formed(host):
+        raise _bad_url(url, f"its host {host!r} is neither a name nor an address")
+    return parsed.copy_with(fragment=None)
+
+
+def _bad_url(url: str, why: str) -> UsageError:
+    return UsageError(
+        "bad_url", f"The URL {url[:200]!r} cannot be fetched: {why}.", "Give a full URL such as https://example.org/page."
+    )
+
+
+def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
+    return url.scheme, url.raw_host, url.port or _SCHEMES[url.scheme]
+
+
+def _next(here: httpx.URL, location: str) -> str:
+    from urllib.parse import urljoin
+
+    target = urljoin(str(here), location)
+    try:
+        following = parse(target)
+    except UsageError as err:
+        raise FetchError(
+            "bad_redirect", f"{here} redirects to {target[:200]!r}. {err.message}", "It is not followed."
+        ) from None
+    if here.scheme == "https" and following.scheme == "http":
+        raise FetchError(
+            "bad_redirect",
+            f"{here} redirects to {following}, from https to http.",
+            "It is not followed; fetch that URL if you mean it.",
+        )
+    return target
+
+
+def _client(request: Request, limit: Limit) -> httpx.Client:
+    import httpx
+
+    from rye.toolkit.http_transport import GuardedTransport
+
+    transport = GuardedTransport(Guard(limit, request.allowed), request.proxy)
+    return httpx.Client(transport=transport, follow_redirects=False, trust_env=False, timeout=request.seconds)
+
+
+def _prepared(client: httpx.Client, url: httpx.URL, method: str, headers: dict[str, str], body: Any) -> httpx.Request:  # noqa: ANN401 - JSON
+    import httpx
+
+    general = {
+        "User-Agent": _AGENT, "Accept": "text/html, text/markdown, application/json, text/plain, */*;q=0.5",
+        "Accept-Language": "en, *;q=0.5", "Accept-Encoding": "gzip, deflate",
+    }  # fmt: skip
+    try:
+        return client.build_request(method, url, headers={**general, **headers}, json=body)
+    except (httpx.InvalidURL, UnicodeError, ValueError) as err:
+        raise _bad_url(str(url), str(err)) from None
+
+
+def _once(
+    client: httpx.Client, request: httpx.Request, limit: Limit
+) -> tuple[tuple[int, str, dict[str, str], bytes, bool], str | None]:
+    """Send one request; return (status, reason, headers, body, cut), and where it redirects to."""
+    import httpcore
+    import httpx
+
+    try:
+        response = client.send(request, stream=True)
+        try:
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            location = headers.get("location") if response.status_code in _MOVED else None
+            body, cut = (b"", False) if location is not None else _body(response.iter_raw(_STEP), headers)
+        finally:
+            response.close()
+    except (httpx.TimeoutException, httpcore.TimeoutException, TimeoutError):
+        raise limit.late(str(request.url)) from None
+    except (httpx.HTTPError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as err:
+        if limit.remaining() <= 0:
+            raise limit.late(str(request.url)) from None
+        raise FetchError(
+            "connection_failed",
+            f"{request.url} cannot be read: {str(err) or type(err).__name__}.",
+            "Check the URL, or try again later.",
+        ) from None
+    return (response.status_code, response.reason_phrase, headers, body, cut), location
+
+
+def _body(raw: Iterator[bytes], headers: dict[str, str]) -> tuple[bytes, bool]:
+    """Read and inflate at most `MAX_BODY_BYTES`."""
+    coding = headers.get("content-encoding", "").strip().lower()
+    if coding not in _ENCODINGS:
+        raise FetchError(
+            "unsupported_encoding", f"The answer is compressed as {coding[:100]!r}.", "Only gzip and deflate, once, are read."
+        )
+    kept = bytearray()
+    for piece in _inflated(raw, _ENCODINGS[coding]) if _ENCODINGS[coding] else raw:
+        kept += piece[: MAX_BODY_BYTES + 1 - len(kept)]
+        if len(kept) > MAX_BODY_BYTES:
+            return bytes(kept[:MAX_BODY_BYTES]), True
+    return bytes(kept), False
+
+
+def _inflated(raw: Iterator[bytes], window: int) -> Iterator[bytes]:
+    """Yield the inflated body in pieces of at most 64 KB, whatever the ratio."""
+    inflater = zlib.decompressobj(window)
+    begun = False
+    for block in raw:
+        try:
+            piece = inflater.decompress(block, _STEP)
+        except zlib.error:
+            if begun or window != _ENCODINGS["deflate"]:
+                raise _broken() from None
+            # Some servers send `deflate` without the zlib wrapping.
+            inflater = zlib.decompressobj(-15)
+            piece = _more(inflater, block)
+        begun = True
+        yield piece
+        while inflater.unconsumed_tail:
+            yield _more(inflater, inflater.unconsumed_tail)
+        if inflater.eof:
+            return
+    if begun and not inflater.eof:
+        raise _broken()
+
+
+def _more(inflater: Any, block: bytes) -> bytes:  # noqa: ANN401 - zlib names no type for it
+    try:
+        piece: bytes = inflater.decompress(block, _STEP)
+    except zlib.error:
+        raise _broken() from None
+    return piece
+
+
+def _broken() -> FetchError:
+    return FetchError("bad_answer", "The answer's compressed body is broken or incomplete.", "Try again later.")
