@@ -27,10 +27,10 @@ ROOMS = (
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
+    "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
     "sandbox",
-    "fetch", "http_transport", "connections", "addresses",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
     "names", "suggest", "beneath", "config", "output", "untrusted",
@@ -45,13 +45,15 @@ HEAVY = {
     "mcp",
     "rich",
     "charset_normalizer",
+    "html_to_markdown",
+    "selectolax",
     "tomllib",
     "multiprocessing",
 }
 
 
 # Themselves imported only where they are used, so that their own heavy imports are late too.
-LATE = {"rye.toolkit.http_transport"}
+LATE = {"rye.toolkit.http_transport", "rye.toolkit.page_text"}
 
 
 def _tree(path):

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # key: default. None of these may be set by a project: they concern the user's own disk and keys.
-_DEFAULTS: dict[str, int | str | bool] = {
+_DEFAULTS: dict[str, int | str | bool | list[str]] = {
     "journal.max_bytes": 64 * 1024 * 1024,
     "journal.max_age_days": 30,
     "signing.agents": "deny",
     "log.events": False,
+    "web.allow_hosts": [],
+    "web.proxy": "",
 }
 
 _MAX_BYTES = 256 * 1024
@@ -68,7 +70,7 @@ def _bad(path: Path, why: str) -> UsageError:
     return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.")
 
 
-def setting(key: str) -> int | str | bool:
+def setting(key: str) -> int | str | bool | list[str]:
     """Return a setting by its dotted key.
 
     Raises:
@@ -85,10 +87,22 @@ def setting(key: str) -> int | str | bool:
             "bad_config", f"The setting {key} must be {type(default).__name__}, not {value!r}.",
             f"Mend {state.user_ai() / 'config' / 'rye.yaml'}.",
         )  # fmt: skip
-    found: int | str | bool = value
+    found: int | str | bool | list[str] = value
     return found
+
+
+def texts(key: str) -> list[str]:
+    """Return a setting that is a list of texts. Errors as `setting`."""
+    found = setting(key)
+    if isinstance(found, list) and all(isinstance(one, str) for one in found):
+        return found
+    raise UsageError(
+        "bad_config", f"The setting {key} must be a list of texts.", f"Mend {state.user_ai() / 'config' / 'rye.yaml'}."
+    )
 
 
 def number(key: str) -> int:
     """Return an integer setting."""
-    return int(setting(key))
+    found = setting(key)
+    assert isinstance(found, int)  # noqa: S101 - as its default is
+    return found

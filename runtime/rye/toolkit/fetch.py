@@ -131,6 +131,8 @@ def parse(url: str) -> httpx.URL:
         raise _bad_url(url, "only http and https are fetched")
     if parsed.userinfo:
         raise _bad_url(url, "it carries a user name or password, which is never sent")
+    if not 0 < (parsed.port or 80) < 65_536:
+        raise _bad_url(url, f"there is no port {parsed.port}")
     if not well_formed(host):
         raise _bad_url(url, f"its host {host!r} is neither a name nor an address")
     return parsed.copy_with(fragment=None)
@@ -202,6 +204,9 @@ def _once(
             body, cut = (b"", False) if location is not None else _body(response.iter_raw(_STEP), headers)
         finally:
             response.close()
+        if limit.remaining() <= 0:
+            # A body without length ends where the connection was broken.
+            raise TimeoutError
     except (httpx.TimeoutException, httpcore.TimeoutException, TimeoutError):
         raise limit.late(str(request.url)) from None
     except (httpx.HTTPError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as err:
@@ -226,7 +231,8 @@ def _body(raw: Iterator[bytes], headers: dict[str, str]) -> tuple[bytes, bool]:
     for piece in _inflated(raw, _ENCODINGS[coding]) if _ENCODINGS[coding] else raw:
         kept += piece[: MAX_BODY_BYTES + 1 - len(kept)]
         if len(kept) > MAX_BODY_BYTES:
-            return bytes(kept[:MAX_BODY_BYTES]), True
+            del kept[MAX_BODY_BYTES:]
+            return bytes(kept), True
     return bytes(kept), False
 
 

@@ -16,7 +16,9 @@ from urllib.parse import urljoin
 import html_to_markdown
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-_UNSEEN = "script, style, noscript, template, iframe, object, embed, svg, canvas, [hidden], input[type=hidden], dialog:not([open])"
+_UNSEEN = (
+    "script, style, noscript, template, iframe, object, embed, svg, canvas, [hidden], input[type=hidden], dialog:not([open])"
+)
 _UNSEEN_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size\s*:\s*0(?![.\d]*[1-9])|opacity\s*:\s*0(?![.\d]*[1-9])"
     r"|(?:left|top|text-indent)\s*:\s*-\d{3,}",
@@ -90,7 +92,11 @@ def _mend_links(root: LexborNode, base: str) -> None:
 
 def _absolute(base: str, href: str) -> str:
     # Browsers leave out control characters and blanks that stand in a URL, also within "javascript:".
-    cleaned = re.sub(r"[\x00-\x20\x7f]+", lambda match: "" if "\n" in match[0] or "\t" in match[0] or "\r" in match[0] else "%20", href.strip())
+    cleaned = re.sub(
+        r"[\x00-\x20\x7f]+",
+        lambda match: "" if "\n" in match[0] or "\t" in match[0] or "\r" in match[0] else "%20",
+        href.strip(),
+    )
     try:
         return urljoin(base, cleaned)
     except ValueError:
