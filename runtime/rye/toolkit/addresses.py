@@ -42,6 +42,8 @@ _UNICAST = ipaddress.IPv6Network(_PUBLIC_6)
 
 # What a name may be made of once it is in ASCII: a NUL, a space or a percent sign ends a name early elsewhere.
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})\Z")
+# name, name:port, *.domain, an address, [address]:port; the groups hold the host.
+_PATTERN = re.compile(r"(?:\*\.)?([^:\[\]*]+)(?::\d{1,5})?\Z|\[([0-9a-f:.]+)\](?::\d{1,5})?\Z|([0-9a-f:.]*:[0-9a-f:.]*)\Z")
 
 
 def not_public(address: Address) -> str | None:
@@ -80,9 +82,7 @@ class Allowed:
         """
         given = frozenset(one.strip().lower() for one in patterns)
         for one in given:
-            name = one.removeprefix("*.")
-            host, _, port = name.rpartition(":") if name.count(":") == 1 else (name.strip("[]"), "", "")
-            if not well_formed(host) or (port and not port.isdecimal()):
+            if not _PATTERN.match(one) or not well_formed(_PATTERN.sub(r"\1\2\3", one)):
                 raise UsageError(
                     "bad_config", f"web.allow_hosts names {one!r}, which is no host.", "Write name, name:port or *.domain."
                 )

@@ -151,9 +151,13 @@ def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
 def _next(here: httpx.URL, location: str) -> str:
     from urllib.parse import urljoin
 
-    target = urljoin(str(here), location)
     try:
+        target = urljoin(str(here), location)
         following = parse(target)
+    except ValueError:
+        raise FetchError(
+            "bad_redirect", f"{here} redirects to {location[:200]!r}, which is no URL.", "It is not followed."
+        ) from None
     except UsageError as err:
         raise FetchError(
             "bad_redirect", f"{here} redirects to {target[:200]!r}. {err.message}", "It is not followed."

@@ -1,0 +1,221 @@
+"""Ways to make a fetcher reach this machine or its network: spellings, redirects, names that change their address.
+
+A listener on loopback counts connections. Control: a plain client with the same names reaches it.
+
+    python tests/attacks/test_ssrf.py --alternations 1000
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import socket
+import sys
+from collections import Counter
+
+import pytest
+
+sys.path.insert(0, __file__.rpartition("/attacks/")[0])
+import rye
+import web_site
+from rye.errors import RyeError
+from rye.toolkit import fetch
+from rye.toolkit.addresses import Allowed, not_public
+
+TOOL = "rye/web/webfetch"
+
+# {port} is the listener's. Each names loopback, a private network, or a place that only looks public.
+SPELLINGS = (
+    "http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://LOCALHOST:{port}/", "http://localhost.:{port}/",
+    "http://127.1:{port}/", "http://127.0.1:{port}/", "http://2130706433:{port}/", "http://0x7f000001:{port}/",
+    "http://0x7f.1:{port}/", "http://0177.0.0.1:{port}/", "http://017700000001:{port}/", "http://0:{port}/",
+    "http://0.0.0.0:{port}/", "http://127.255.255.254:{port}/", "http://127.000.000.001:{port}/", "http://[::1]:{port}/",
+    "http://[::]:{port}/", "http://[0:0:0:0:0:0:0:1]:{port}/", "http://[::ffff:127.0.0.1]:{port}/",
+    "http://[::ffff:7f00:1]:{port}/", "http://[::127.0.0.1]:{port}/", "http://[64:ff9b::7f00:1]:{port}/",
+    "http://[64:ff9b::127.0.0.1]:{port}/", "http://[64:ff9b:1::7f00:1]:{port}/", "http://[2002:7f00:1::]:{port}/",
+    "http://[2002:7f00:1::1]:{port}/", "http://[2001:0:7f00:1::]:{port}/", "http://[fe80::1]:{port}/", "http://[fc00::1]:{port}/",
+    "http://[fd12:3456::1]:{port}/", "http://[fec0::1]:{port}/", "http://[ff02::1]:{port}/", "http://[2001:db8::1]:{port}/",
+    "http://[3fff::1]:{port}/", "http://[100::1]:{port}/", "http://[::1%25lo]:{port}/",
+    "http://\u2460\u2461\u2466.\u24ea.\u24ea.\u2460:{port}/", "http://\uff11\uff12\uff17.0.0.1:{port}/",
+    "http://127\u30020\u30020\u30021:{port}/", "http://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3:{port}/",
+    "http://127.0.0.1%00.example.org:{port}/", "http://127.0.0.1\x00.example.org:{port}/", "http://127.0.0.1%2f.example.org:{port}/",
+    "http://example.org@127.0.0.1:{port}/", "http://example.org:80@127.0.0.1:{port}/", "http://127.0.0.1:{port}#@example.org/",
+    "http://127.0.0.1:{port}\\@example.org/", "http:\\\\127.0.0.1:{port}/", "http:127.0.0.1:{port}/", "http:///127.0.0.1:{port}/",
+    " http://127.0.0.1:{port}/ ", "http://127.0.0.1:{port}/?http://example.org/", "http://10.0.0.1:{port}/",
+    "http://172.16.0.1:{port}/", "http://192.168.0.1:{port}/", "http://169.254.169.254:{port}/latest/meta-data/",
+    "http://100.64.0.1:{port}/", "http://168.63.129.16:{port}/", "http://224.0.0.1:{port}/", "http://255.255.255.255:{port}/",
+    "http://198.18.0.1:{port}/", "http://192.0.0.192:{port}/", "http://240.0.0.1:{port}/",
+)  # fmt: skip
+
+PUBLIC = "93.184.215.14"
+
+
+def attempt(url: str, project: str) -> dict:
+    return rye.execute(TOOL, {"url": url, "timeout": 5}, project_path=project)["data"]
+
+
+@pytest.fixture(scope="module")
+def site():
+    with web_site.served() as site:
+        yield site
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_reaches_loopback_or_a_private_network(project, site, spelling):
+    before = site.connections
+    data = attempt(spelling.format(port=site.port), str(project))
+    assert data["code"] in {"address_not_public", "bad_url", "host_unknown"}, data
+    assert site.connections == before
+
+
+def test_control_a_plain_client_reaches_it_under_many_spellings(site):
+    import httpx
+
+    before = site.connections
+    for spelling in SPELLINGS[:14]:
+        try:
+            httpx.get(spelling.format(port=site.port), trust_env=False, timeout=2)
+        except (httpx.HTTPError, httpx.InvalidURL):
+            continue
+    assert site.connections - before >= 6
+
+
+def test_no_redirect_reaches_them_either(project, user_space, site):
+    targets = [spelling.format(port=site.port) for spelling in SPELLINGS]
+    usable = [one for one in targets if one.isascii() and "\x00" not in one]
+    pages = {f"/{at}": (302, {"Location": target}, b"") for at, target in enumerate(usable)}
+    with web_site.served(pages) as door:
+        allow(user_space, door.port)
+        before = site.connections
+        codes = Counter(attempt(f"{door.url}/{at}", str(project))["code"] for at in range(len(usable)))
+    assert site.connections == before
+    # What reads as a path leads back to the redirecting site itself, which has no such page.
+    refused = {"address_not_public", "bad_redirect", "host_unknown", "http_error", "connection_failed"}
+    assert set(codes) <= refused, codes
+    assert codes["http_error"] + codes["connection_failed"] <= 4, codes
+
+
+def allow(user_space, port: int) -> None:
+    path = user_space / ".ai" / "config" / "rye.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"web: {{allow_hosts: ['127.0.0.1:{port}']}}\n")
+
+
+class Rebinder:
+    """A resolver that gives a name its addresses in turn, and a network that notes which addresses are connected to."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, seed: int) -> None:
+        chance = random.Random(seed)
+        self.turn = itertools.cycle(["public", "loopback"] if chance.random() < 0.5 else ["loopback", "public"])
+        self.connected: Counter[str] = Counter()
+        real, connect = socket.getaddrinfo, socket.create_connection
+
+        def resolve(host, port, *args, **kinds):
+            if host != "rebound.example":
+                return real(host, port, *args, **kinds)
+            address = PUBLIC if next(self.turn) == "public" else "127.0.0.1"
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+        def note(address, *args, **kinds):
+            # A literal public address is as far as a test goes; nothing is sent to strangers.
+            resolved = socket.getaddrinfo(address[0], address[1])[0][4][0]
+            self.connected[resolved] += 1
+            if resolved == PUBLIC:
+                raise ConnectionRefusedError(111, "the test's network ends here")
+            return connect((resolved, address[1]), *args, **kinds)
+
+        patch.setattr(socket, "getaddrinfo", resolve)
+        patch.setattr(socket, "create_connection", note)
+
+
+def alternate(times: int, port: int, seed: int, patch: pytest.MonkeyPatch) -> tuple[Counter[str], Counter[str]]:
+    """Fetch a rebinding name many times; return what became of the fetches, and what was connected to."""
+    network = Rebinder(patch, seed)
+    codes: Counter[str] = Counter()
+    for _ in range(times):
+        try:
+            fetch.fetch(fetch.Request(f"http://rebound.example:{port}/", 5, Allowed()))
+            codes["read"] += 1
+        except RyeError as err:
+            codes[err.code] += 1
+    return codes, network.connected
+
+
+def naive(times: int, port: int, seed: int, patch: pytest.MonkeyPatch) -> int:
+    """Judge a name, then hand the name to a plain client; return how often that reached loopback."""
+    import ipaddress
+
+    import httpx
+
+    network = Rebinder(patch, seed)
+    for _ in range(times):
+        address = socket.getaddrinfo("rebound.example", port)[0][4][0]
+        if not_public(ipaddress.ip_address(address)) is None:
+            try:
+                httpx.get(f"http://rebound.example:{port}/", trust_env=False, timeout=5)
+            except httpx.HTTPError:
+                continue
+    return network.connected["127.0.0.1"]
+
+
+def test_a_name_that_changes_its_address_changes_nothing(site, monkeypatch):
+    before = site.connections
+    codes, connected = alternate(40, site.port, 1, monkeypatch)
+    assert set(connected) == {PUBLIC}
+    assert site.connections == before
+    assert codes["address_not_public"] == codes["connection_failed"] == 20
+
+
+def test_control_judging_the_name_and_connecting_by_name_is_caught_out(site):
+    before = site.connections
+    # Whichever address comes first, a name that alternates is judged by one and connected to by the other.
+    with pytest.MonkeyPatch.context() as patch:
+        reached = naive(10, site.port, 2, patch)
+    assert reached > 0
+    assert site.connections > before
+
+
+def test_the_very_address_is_connected_to_and_the_name_is_still_the_host(project, user_space, site, monkeypatch):
+    real = socket.getaddrinfo
+
+    def resolve(host, port, *args, **kinds):
+        return real("127.0.0.1" if host == "site.example" else host, port, *args, **kinds)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    allow(user_space, site.port)
+    path = user_space / ".ai" / "config" / "rye.yaml"
+    path.write_text(f"web: {{allow_hosts: ['site.example:{site.port}']}}\n")
+    data = attempt(f"http://site.example:{site.port}/plain", str(project))
+    assert data["success"], data
+    assert site.requests[-1][1]["host"] == f"site.example:{site.port}"
+
+
+def test_proxies_of_the_environment_are_not_used(project, site, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, site.url)
+    before = site.connections
+    with pytest.raises(RyeError):
+        fetch.fetch(fetch.Request("http://host.invalid/", 2, Allowed()))
+    assert site.connections == before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--alternations", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=20_261_121)
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}")
+    with web_site.served() as site, pytest.MonkeyPatch.context() as patch:
+        codes, connected = alternate(asked.alternations, site.port, asked.seed, patch)
+        print(
+            f"{asked.alternations} fetches of a name that alternates: {dict(codes)}; connected to {dict(connected)}; the listener saw {site.connections}"
+        )
+        with pytest.MonkeyPatch.context() as inner:
+            print(
+                f"control, 100 fetches judged first: the listener was reached {naive(100, site.port, asked.seed + 1, inner)} times"
+            )
+
+
+if __name__ == "__main__":
+    main()
