@@ -96,8 +96,8 @@ def fetch(request: Request) -> Answer:
     url, method, headers, body = request.url, request.method, request.headers, request.json
     while True:
         parsed = parse(url)
-        with _client(request, limit) as client, limit.guarding():
-            answer, location = _once(client, _prepared(client, parsed, method, headers, body), limit)
+        with _transport(request, limit) as transport, limit.guarding():
+            answer, location = _once(transport, _prepared(parsed, method, headers, body, limit), limit)
         if location is None:
             return Answer(str(parsed), *answer, tuple(hops))
         hops.append(str(parsed))
@@ -171,37 +171,35 @@ def _next(here: httpx.URL, location: str) -> str:
     return target
 
 
-def _client(request: Request, limit: Limit) -> httpx.Client:
-    import httpx
-
+def _transport(request: Request, limit: Limit) -> httpx.BaseTransport:
     from rye.toolkit.http_transport import GuardedTransport
 
-    transport = GuardedTransport(Guard(limit, request.allowed), request.proxy)
-    return httpx.Client(transport=transport, follow_redirects=False, trust_env=False, timeout=request.seconds)
+    # No httpx.Client: it would read the Location itself, and take proxies and cookies into account.
+    return GuardedTransport(Guard(limit, request.allowed), request.proxy)
 
 
-def _prepared(client: httpx.Client, url: httpx.URL, method: str, headers: dict[str, str], body: Any) -> httpx.Request:  # noqa: ANN401 - JSON
+def _prepared(url: httpx.URL, method: str, headers: dict[str, str], body: Any, limit: Limit) -> httpx.Request:  # noqa: ANN401 - JSON
     import httpx
 
     general = {
         "User-Agent": _AGENT, "Accept": "text/html, text/markdown, application/json, text/plain, */*;q=0.5",
         "Accept-Language": "en, *;q=0.5", "Accept-Encoding": "gzip, deflate",
     }  # fmt: skip
+    waits = dict.fromkeys(("connect", "read", "write", "pool"), limit.remaining())
     try:
-        return client.build_request(method, url, headers={**general, **headers}, json=body)
+        return httpx.Request(method, url, headers={**general, **headers}, json=body, extensions={"timeout": waits})
     except (httpx.InvalidURL, UnicodeError, ValueError) as err:
         raise _bad_url(str(url), str(err)) from None
 
 
 def _once(
-    client: httpx.Client, request: httpx.Request, limit: Limit
+    transport: httpx.BaseTransport, request: httpx.Request, limit: Limit
 ) -> tuple[tuple[int, str, dict[str, str], bytes, bool], str | None]:
     """Send one request; return (status, reason, headers, body, cut), and where it redirects to."""
     import httpcore
-    import httpx
 
     try:
-        response = client.send(request, stream=True)
+        response = transport.handle_request(request)
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
             location = headers.get("location") if response.status_code in _MOVED else None
@@ -211,9 +209,9 @@ def _once(
         if limit.remaining() <= 0:
             # A body without length ends where the connection was broken.
             raise TimeoutError
-    except (httpx.TimeoutException, httpcore.TimeoutException, TimeoutError):
+    except (httpcore.TimeoutException, TimeoutError):
         raise limit.late(str(request.url)) from None
-    except (httpx.HTTPError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as err:
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as err:
         if limit.remaining() <= 0:
             raise limit.late(str(request.url)) from None
         raise FetchError(
