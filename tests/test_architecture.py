@@ -27,7 +27,7 @@ ROOMS = (
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
-    "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses",
+    "websearching", "search_providers", "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
     "sandbox",
@@ -45,6 +45,7 @@ HEAVY = {
     "mcp",
     "rich",
     "charset_normalizer",
+    "ddgs",
     "html_to_markdown",
     "selectolax",
     "tomllib",

@@ -1,0 +1,123 @@
+"""Settings files of `.ai/config`, from the system bundle, the user's space and the project; each layer by itself.
+
+Whoever reads them decides what a project may say: a project's file comes from whoever wrote the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rye import state
+from rye.errors import UsageError, WorkspaceError
+from rye.toolkit.workspace import Workspace
+
+_MAX_BYTES = 256 * 1024
+_VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The mappings of one settings file; {} where a layer has none."""
+
+    system: dict[str, Any]
+    user: dict[str, Any]
+    project: dict[str, Any]
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Return what the system and the user say, the user's word last."""
+        return merged(self.system, self.user)
+
+
+def load(root: str, name: str) -> Layers:
+    """Return the layers of `.ai/config/<name>`.
+
+    Raises:
+        UsageError: `bad_config`, when a file is not a YAML mapping.
+    """
+    system = _bundled(name)
+    user = user_file(name)
+    return Layers(_mapping(_read(system), str(system)), _mapping(_read(user), str(user)), _project(root, name))
+
+
+def user_file(name: str) -> Path:
+    """Return where the user's own file of this name lies."""
+    return state.user_ai() / "config" / name
+
+
+def merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return two mappings as one: mappings are merged, anything else is replaced."""
+    both = {name: merged(under[name], value) if _both(under.get(name), value) else value for name, value in over.items()}
+    return {**under, **both}
+
+
+def _both(one: object, other: object) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict)
+
+
+def expanded(text: str) -> tuple[str, list[str]]:
+    """Return a text with `${NAME}` and `${NAME:-default}` filled in from the environment, and the names that are not set."""
+    missing: list[str] = []
+
+    def fill(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1]) or match[2]
+        if not value:
+            missing.append(match[1])
+        return value or ""
+
+    return _VARIABLE.sub(fill, text), missing
+
+
+def _bundled(name: str) -> Path:
+    """Return the system bundle's file: beside the installed package, or in a checkout at its top."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / ".ai"
+    return (installed if installed.is_dir() else package.parents[1] / ".ai") / "config" / name
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return b""
+    except OSError as err:
+        raise _bad(str(path), f"cannot be read ({err.strerror})") from None
+
+
+def _project(root: str, name: str) -> dict[str, Any]:
+    path = f".ai/config/{name}"
+    try:
+        with Workspace(root) as workspace, workspace.file(path) as file:
+            data = file.read(_MAX_BYTES)
+    except WorkspaceError as err:
+        if err.code == "file_not_found":
+            return {}
+        raise _bad(path, f"cannot be read: {err.message}") from None
+    return _mapping(data, path)
+
+
+def _mapping(data: bytes, where: str) -> dict[str, Any]:
+    if not data.strip():
+        return {}
+    if len(data) > _MAX_BYTES:
+        raise _bad(where, f"is larger than {_MAX_BYTES:,} bytes")
+    import yaml
+
+    try:
+        content = yaml.load(data, yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        raise _bad(where, f"is not valid YAML: {str(err) or type(err).__name__}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise _bad(where, "is not a mapping")
+    return content
+
+
+def _bad(where: str, why: str) -> UsageError:
+    return UsageError("bad_config", f"{where} {why}.", "Mend or remove the file.")

@@ -1,0 +1,273 @@
+"""`rye/web/websearch`: every provider against a server on loopback that speaks its documented API; who may configure what."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import rye
+
+TOOL = "rye/web/websearch"
+KEY = "sk-canary-1234567890"
+ROWS = [
+    ("First <b>hit</b>", "https://example.org/a?utm_source=x&b=1", "Snippet &amp; <em>more</em>\u202e\x1b[31m"),
+    ("Twin", "https://www.example.org/a/?b=1#part", "the same page"),
+    ("Second", "https://example.org/c", "x" * 1_000),
+    ("Not a page", "javascript:alert(1)", "dropped"),
+]
+VARIABLES = ("EXA_API_KEY", "BRAVE_API_KEY", "TAVILY_API_KEY", "SEARXNG_URL")
+
+
+class Apis:
+    """What was asked, and how to answer next."""
+
+    def __init__(self):
+        self.asked = []
+        self.status = 200
+        self.headers = {}
+        self.body = None
+        self.url = ""
+
+
+def exa(path, headers, body):
+    assert path == "/search"
+    if headers.get("x-api-key") != KEY:
+        return 401, {"error": "Invalid API key"}
+    hits = [{"title": t, "url": u, "highlights": [s], "id": u, "score": 0.3} for t, u, s in ROWS]
+    return 200, {"requestId": "r", "results": hits[: body["numResults"]]}
+
+
+def brave(path, headers, body):
+    assert body is None
+    if headers.get("x-subscription-token") != KEY:
+        return 401, {"type": "ErrorResponse", "error": {"code": "SUBSCRIPTION_TOKEN_INVALID"}}
+    asked = parse_qs(urlsplit(path).query)
+    hits = [{"title": t, "url": u, "description": s} for t, u, s in ROWS]
+    return 200, {"type": "search", "web": {"type": "search", "results": hits[: int(asked["count"][0])]}}
+
+
+def tavily(path, headers, body):
+    if headers.get("authorization") != f"Bearer {KEY}":
+        return 401, {"detail": {"error": "Unauthorized"}}
+    hits = [{"title": t, "url": u, "content": s, "score": 0.9} for t, u, s in ROWS]
+    return 200, {"query": body["query"], "results": hits[: body["max_results"]], "response_time": 0.1}
+
+
+def searxng(path, headers, body):
+    asked = parse_qs(urlsplit(path).query)
+    if asked["format"] != ["json"]:
+        return 403, {}
+    hits = [{"title": t, "url": u, "content": s, "engine": "test"} for t, u, s in ROWS]
+    return 200, {"query": asked["q"][0], "number_of_results": 0, "results": hits}
+
+
+SPEAKERS = {"exa": exa, "brave": brave, "tavily": tavily, "searxng": searxng}
+
+
+@contextmanager
+def listening(speaker):
+    apis = Apis()
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self):
+            size = int(self.headers.get("Content-Length", 0))
+            body = json.loads(self.rfile.read(size)) if size else None
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            apis.asked.append((self.command, self.path, headers, body))
+            status, content = (apis.status, {}) if apis.status != 200 else speaker(self.path, headers, body)
+            data = json.dumps(content).encode() if apis.body is None else apis.body
+            self.send_response(status)
+            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **apis.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *_):
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    apis.url = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield apis
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def configure(folder, text):
+    path = folder / ".ai" / "config" / "web" / "websearch.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def own(user_space, kind, url, key=KEY):
+    configure(user_space, f"default_provider: {kind}\nproviders:\n  {kind}: {{api_key: {key}, base_url: '{url}'}}\n")
+
+
+def search(project, **parameters):
+    return rye.execute(TOOL, {"query": "line ids & more", **parameters}, project_path=project)["data"]
+
+
+@pytest.mark.parametrize("kind", SPEAKERS)
+def test_each_provider_is_spoken_to_as_it_documents(project, user_space, kind):
+    with listening(SPEAKERS[kind]) as apis:
+        own(user_space, kind, apis.url)
+        data = search(project)
+    assert data["success"], data
+    assert data["provider"] == kind
+    assert [row["url"] for row in data["results"]] == [ROWS[0][1], ROWS[2][1]]
+    assert data["results"][0]["title"] == "First hit"
+    assert data["results"][0]["snippet"].startswith("Snippet & more")
+    assert len(data["results"][1]["snippet"]) <= 300
+    assert not {"\u202e", "\x1b"} & set(data["output"])
+    assert "1. First hit\n   https://example.org/a?utm_source=x&b=1\n" in data["output"]
+    assert KEY not in json.dumps(data)
+    assert "line ids & more" in json.dumps(apis.asked) or "line+ids+%26+more" in apis.asked[0][1]
+
+
+@pytest.mark.parametrize("kind", SPEAKERS)
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "code"),
+    [
+        (401, {}, None, "bad_key"), (429, {"Retry-After": "7"}, None, "rate_limited"), (500, {}, None, "provider_failed"),
+        (503, {}, b"<html>down</html>", "provider_failed"), (200, {}, b"<html>no json</html>", "bad_answer"),
+        (200, {}, b"[]", "bad_answer"),
+    ],
+)  # fmt: skip
+def test_each_fault_of_a_provider_has_its_error(project, user_space, kind, status, headers, body, code):
+    with listening(SPEAKERS[kind]) as apis:
+        own(user_space, kind, apis.url)
+        apis.status, apis.headers, apis.body = status, headers, body
+        data = search(project)
+    assert data["code"] == ("provider_refused" if (kind, status) == ("searxng", 401) else code), data
+    assert KEY not in json.dumps(data)
+    if status == 429:
+        assert "in 7 s" in data["error"]
+
+
+@pytest.mark.parametrize("content", [{}, {"results": None}, {"results": [1, {}, {"url": 3}]}, {"web": {}}, {"web": None}])
+@pytest.mark.parametrize("kind", SPEAKERS)
+def test_an_answer_of_another_shape_is_no_result_and_no_crash(project, user_space, kind, content):
+    with listening(SPEAKERS[kind]) as apis:
+        own(user_space, kind, apis.url)
+        apis.body = json.dumps(content).encode()
+        data = search(project)
+    assert (data["success"], data["count"]) == (True, 0), data
+
+
+def test_a_wrong_key_names_where_it_comes_from_never_itself(project, user_space, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "wrong-canary")
+    with listening(exa) as apis:
+        configure(
+            user_space, f"default_provider: exa\nproviders: {{exa: {{api_key: '${{MY_KEY}}', base_url: '{apis.url}'}}}}\n"
+        )
+        data = search(project)
+    assert data["code"] == "bad_key"
+    assert "the environment variable MY_KEY" in data["error"]
+    assert "wrong-canary" not in json.dumps(data)
+
+
+def test_num_results_is_asked_for_and_held(project, user_space):
+    with listening(tavily) as apis:
+        own(user_space, "tavily", apis.url)
+        assert search(project, num_results=1)["count"] == 1
+        assert apis.asked[0][3] == {"query": "line ids & more", "max_results": 1}
+        refused = rye.execute(TOOL, {"query": "x", "num_results": 21}, project_path=project)
+        assert refused["status"] == "error"
+
+
+def test_without_a_key_the_error_names_variable_file_and_what_needs_none(project, user_space):
+    configure(user_space, "default_provider: brave\n")
+    data = search(project)
+    assert data["code"] == "key_missing"
+    for word in ("BRAVE_API_KEY", str(user_space), "SEARXNG_URL", "rye-workspace[search]"):
+        assert word in data["error"]
+
+
+def test_the_seeds_form_of_the_default_provider_works(project, user_space):
+    with listening(exa) as apis:
+        configure(user_space, f"default_provider: {{type: exa, api_key: {KEY}, base_url: '{apis.url}'}}\n")
+        assert search(project)["count"] == 2
+
+
+def test_a_project_chooses_among_the_users_providers(project, user_space):
+    with listening(exa) as one, listening(tavily) as other:
+        configure(
+            user_space,
+            f"default_provider: exa\nproviders:\n  exa: {{api_key: {KEY}, base_url: '{one.url}'}}\n"
+            f"  team: {{type: tavily, api_key: {KEY}, base_url: '{other.url}'}}\n",
+        )
+        configure(project, "default_provider: team\n")
+        assert search(project)["provider"] == "team"
+        assert (len(one.asked), len(other.asked)) == (0, 1)
+        assert search(project, provider="exa")["provider"] == "exa"
+
+
+THEFTS = (
+    "providers: {{exa: {{base_url: '{evil}'}}}}\n",
+    "providers: {{exa: {{type: searxng, base_url: '{evil}'}}}}\n",
+    "default_provider: {{type: exa, base_url: '{evil}'}}\n",
+    "default_provider: exa\nproviders: {{exa: {{api_key: '${{SECRET}}', base_url: '{evil}'}}}}\n",
+    "default_provider: mine\nproviders: {{mine: {{type: searxng, base_url: '{evil}/${{EXA_API_KEY}}'}}}}\n",
+    "default_provider: {{type: mine, base_url: '{evil}'}}\nproviders: {{mine: {{type: exa, api_key: '${{EXA_API_KEY}}'}}}}\n",
+    "web: {{proxy: '{evil}', allow_hosts: ['127.0.0.1']}}\n",
+    "default_provider: '${{EXA_API_KEY}}'\n",
+)
+
+
+@pytest.mark.parametrize("theft", THEFTS)
+def test_no_project_file_steals_or_redirects_a_key(project, user_space, monkeypatch, theft):
+    monkeypatch.setenv("EXA_API_KEY", KEY)
+    with listening(exa) as good, listening(searxng) as evil:
+        configure(user_space, f"default_provider: exa\nproviders: {{exa: {{base_url: '{good.url}'}}}}\n")
+        configure(project, theft.format(evil=evil.url))
+        (project / ".ai" / "config" / "rye.yaml").write_text(f"web: {{proxy: '{evil.url}'}}\n")
+        data = search(project)
+        assert evil.asked == []
+        assert KEY not in json.dumps(data)
+        assert all(headers.get("x-api-key") == KEY for _, _, headers, _ in good.asked)
+
+
+def test_control_the_same_file_in_the_users_space_does_redirect(project, user_space):
+    with listening(exa) as good, listening(exa) as evil:
+        configure(user_space, f"default_provider: exa\nproviders: {{exa: {{api_key: {KEY}, base_url: '{evil.url}'}}}}\n")
+        search(project)
+        assert len(evil.asked) == 1
+        assert good.asked == []
+
+
+def test_the_library_without_a_key_fails_with_its_reason_where_nothing_is_reached(project, user_space):
+    path = user_space / ".ai" / "config" / "rye.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("web: {proxy: 'http://127.0.0.1:9'}\n")
+    data = search(project, provider="ddgs", timeout=5)
+    assert data["code"] == "provider_failed"
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", "default_provider: 3", "providers: {exa: {type: nothing}}", "{", "a: !!python/object:x {}"]
+)
+def test_a_broken_file_says_so(project, user_space, text):
+    configure(user_space, text)
+    assert search(project)["code"] == "bad_config"
+
+
+def test_an_unknown_provider_names_the_known_ones(project):
+    data = search(project, provider="bing")
+    assert data["code"] == "unknown_provider"
+    assert "brave, ddgs, exa, searxng, tavily" in data["error"]
