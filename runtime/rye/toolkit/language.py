@@ -1,0 +1,259 @@
+"""What `rye/lsp/lsp` answers: a language server's knowledge of the project, every place with its line ID."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import UsageError, WorkspaceError
+from rye.toolkit import document as documents
+from rye.toolkit import lsp_servers, walk
+from rye.toolkit.encoding import detect
+from rye.toolkit.lsp_session import ANSWER_SECONDS, Started, path_of, session, uri_of
+from rye.toolkit.lsp_wire import LanguageServerError
+from rye.toolkit.output import envelope, ok, output_room
+from rye.toolkit.pages import Page
+from rye.toolkit.positions import Positions
+from rye.toolkit.ripgrep import View
+from rye.toolkit.untrusted import plain
+from rye.toolkit.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rye.toolkit.lsp_session import Session, Stamp
+
+_SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
+_NOTICES = 1_000
+_MAX_FILES = 50_000
+_MESSAGE = 2_000
+
+
+@dataclass(slots=True)
+class Project:
+    """A project, the session that knows it, and the texts already looked at."""
+
+    ws: Workspace
+    session: Session
+    texts: dict[str, Positions]
+
+    def positions(self, path: str) -> Positions | None:
+        """Return a project file's text for positions; None where it is no text of this project."""
+        if path not in self.texts:
+            text = read_text(self.ws, path)
+            if text is None:
+                return None
+            self.texts[path] = Positions(text)
+        return self.texts[path]
+
+    def inside(self, uri: str) -> str | None:
+        """Return the project-relative path of a URI; None for what lies outside."""
+        path = path_of(uri)
+        root = self.ws.root.rstrip("/") + "/"
+        return path.removeprefix(root) if path is not None and path.startswith(root) else None
+
+    def absolute(self, path: str) -> str:
+        """Return a project file's absolute path."""
+        return os.path.join(self.ws.root, path)
+
+
+def read_text(ws: Workspace, path: str) -> str | None:
+    """Return a file's text exactly, byte order mark apart; None where its bytes are not wholly text."""
+    try:
+        with ws.file(path) as file:
+            data = file.read()
+    except WorkspaceError:
+        return None
+    code = detect(data)
+    try:
+        text = data[len(code.bom) :].decode(code.name)
+    except UnicodeError:
+        return None
+    return text if code.bom + text.encode(code.name) == data else None
+
+
+@contextmanager
+def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
+    """Hold the session that knows a file, told of all that changed; give the file's physical path.
+
+    Raises:
+        LanguageServerError: see `lsp_servers.server_for` and `lsp_session.session`; `not_text`.
+        WorkspaceError: as `Workspace.open_file`.
+    """
+    with Workspace(project_path) as ws:
+        with ws.file(file_path) as file:
+            path = file.shown
+        server = lsp_servers.server_for(ws.root, path)
+        root = _root_of(ws, path, server.markers)
+        found = session(root, server, lambda: _confined(server.argv, ws.root))
+        with found.lock:
+            project = Project(ws, found, {})
+            found.refresh(_stamps(ws, server.languages), lambda one: _text_at(project, one))
+            positions = project.positions(path)
+            if positions is None:
+                raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")
+            found.show(project.absolute(path), positions.text)
+            yield project, path
+            found.cold = False
+
+
+def _text_at(project: Project, absolute: str) -> str | None:
+    relative = project.inside(uri_of(absolute))
+    positions = project.positions(relative) if relative is not None else None
+    return positions.text if positions is not None else None
+
+
+def _confined(argv: tuple[str, ...], root: str) -> Started:
+    """Start servers with little in their environment: what they read is somebody else's code."""
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "XDG_CACHE_HOME")
+    env = {name: os.environ[name] for name in kept if name in os.environ}
+    del root
+    return Started(list(argv), env, (), lambda: None, {"kind": "none"})
+
+
+def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:
+    """Return the nearest folder at or above a file, within the project, that holds a marker; else the project's root."""
+    folder = os.path.dirname(path)
+    while True:
+        here = os.path.join(ws.root, folder) if folder else ws.root
+        if any(os.path.lexists(os.path.join(here, marker)) for marker in markers) or not folder:
+            return here
+        folder = os.path.dirname(folder)
+
+
+def _stamps(ws: Workspace, languages: dict[str, str]) -> dict[str, Stamp]:
+    """Return (size, mtime, inode) of the project's source files, which the server is told of when they change."""
+    found: dict[str, Stamp] = {}
+    globs = tuple(f"*{suffix}" for suffix in languages)
+    with walk.held(ws, ".") as tree:
+        for names in tree.files(View(False, False, globs, walk.inherited(tree), caches=walk.caches(tree))):
+            for name in names:
+                try:
+                    info = os.stat(os.fsencode(name), dir_fd=ws.fd, follow_symlinks=False)
+                except OSError:
+                    continue
+                found[os.path.join(ws.root, name.removeprefix("./"))] = (info.st_size, info.st_mtime_ns, info.st_ino)
+            if len(found) > _MAX_FILES:
+                break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in the project or outside it.
+
+    Attributes:
+        path: project-relative, or absolute where it lies outside.
+        line: from 1.
+        column: from 1, in characters.
+        line_id: None outside the project.
+        text: the line, without its end.
+    """
+
+    path: str
+    line: int
+    column: int
+    line_id: str | None
+    text: str
+
+    def fields(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"file": self.path, "line": self.line, "column": self.column, "line_id": self.line_id, "text": self.text}
+
+    def shown(self) -> str:
+        """Return it as one line of output."""
+        if self.line_id is None:
+            return f"{self.path}:{self.line}:{self.column}: (outside the project)"
+        return f"{self.path}:{self.line}:{self.column}: [LID:{self.line_id}] {self.text}"
+
+
+def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
+    """Return places for (URI, protocol position) pairs, in their order; lines of this project get their IDs."""
+    wanted: dict[str, list[tuple[int, int, int]]] = {}
+    out: list[Spot | None] = [None] * len(given)
+    for at, (uri, position) in enumerate(given):
+        path = project.inside(uri)
+        positions = project.positions(path) if path is not None else None
+        if path is None or positions is None:
+            name = plain(path_of(uri) or uri, 500)
+            out[at] = Spot(name, int(position["line"]) + 1, int(position["character"]) + 1, None, "")
+        else:
+            wanted.setdefault(path, []).append((at, *positions.line(positions.offset(position))))
+    for path, places in wanted.items():
+        with documents.view(project.ws, path) as document:
+            ranges = [(min(line, document.text.count) - 1, min(line, document.text.count)) for _, line, _ in places]
+            for (at, line, column), (start, stop) in zip(places, ranges, strict=True):
+                row = next(iter(document.rows(start, stop))) if stop > start >= 0 else None
+                out[at] = Spot(path, line, column, row.id if row else None, row.text[:_MESSAGE] if row else "")
+            document.shown(*{one for one in ranges if one[1] > one[0] >= 0})
+    return [spot for spot in out if spot is not None]
+
+
+def position_of(project: Project, path: str, line_id: str, symbol: str, occurrence: int) -> dict[str, int]:
+    """Return the protocol's position of a name in the line that an ID names.
+
+    Raises:
+        UsageError: `unknown_line_id`, `symbol_not_found`.
+    """
+    with documents.view(project.ws, path) as document:
+        document.name([(0, min(document.text.count, 2_000))])
+        at = document.index.positions().get(re.sub(r"^\[?LID:|\]$", "", line_id.strip()))
+    if at is None:
+        raise UsageError(
+            "unknown_line_id", f"No line of {path} has the ID {line_id!r}.", f'Call read(file_path="{path}") to see the IDs.'
+        )
+    positions = project.positions(path)
+    assert positions is not None  # noqa: S101 - the file was shown to the server
+    start = positions.start(at + 1)
+    line = positions.text[start:].partition("\n")[0]
+    name = re.escape(symbol)
+    found = [match.start() for match in re.finditer(rf"(?<!\w){name}(?!\w)" if symbol.isidentifier() else name, line)]
+    if len(found) < occurrence:
+        raise UsageError(
+            "symbol_not_found", f"The line [LID:{line_id}] {line.strip()[:200]!r} holds {symbol!r} {len(found)} times.",
+            "Name a symbol as it stands in the line; occurrence counts from 1.",
+        )  # fmt: skip
+    return positions.at(start + found[occurrence - 1])
+
+
+def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
+    """Return a file's diagnostics: `[{line, column, severity, message, code, source, line_id, text}]`, in order of place."""
+    given = project.session.diagnostics(project.absolute(path), seconds)
+    uri = uri_of(project.absolute(path))
+    placed = spots(project, [(uri, one["range"]["start"]) for one in given])
+    rows = [
+        {
+            "line": spot.line, "column": spot.column, "severity": _SEVERITIES.get(one.get("severity", 1), "error"),
+            "message": plain(str(one.get("message", "")), _MESSAGE, lines=True), "code": plain(str(one.get("code") or ""), 100),
+            "source": plain(str(one.get("source") or ""), 100), "line_id": spot.line_id, "text": spot.text,
+        }
+        for one, spot in zip(given, placed, strict=True)
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (row["line"], row["column"], row["severity"], row["message"]))
+
+
+def described(path: str, row: dict[str, Any]) -> str:
+    """Return a diagnostic as one line: `path:line:col: severity: message [code] [LID:…]`."""
+    message = " ".join(row["message"].split())
+    code = f" ({row['code']})" if row["code"] else ""
+    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} [LID:{row['line_id']}]"
+
+
+def answer(project: Project, lines: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    """Return a result of as many lines as fit, and what every answer says of the server."""
+    page = Page(output_room() - _NOTICES)
+    shown = 0
+    for line in lines:
+        if not page.add([line]):
+            break
+        shown += 1
+    output = list(page.lines)
+    if shown < len(lines):
+        output.append(envelope(shown, len(lines), unit, call))
+    state = "started for this call" if project.session.cold else "warm"
+    if project.session.cold:
+        output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
+    return ok("\n".join(output), truncated=shown < len(lines), server=project.session.server.name, server_state=state, **fields)

@@ -1,0 +1,132 @@
+"""Which language server a file needs, and how it is started: `.ai/config/lsp.yaml`, the user's over the system's.
+
+A project's file may only say which of the known servers its languages use: a command that came with a repository is never run,
+and programs inside the project are never taken for servers.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from rye.errors import UsageError
+from rye.toolkit import layered
+from rye.toolkit.lsp_wire import LanguageServerError
+
+_FILE = "lsp.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A language server as configured.
+
+    Attributes:
+        name: such as `basedpyright`.
+        argv: program (absolute) and arguments.
+        languages: file suffix, with its dot, to the protocol's language id.
+        settings: what is sent as `initializationOptions`.
+        idle_seconds: after this time without a call it is ended.
+        max_memory_bytes: above this it is replaced.
+        markers: file names by which its root folder is found.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    languages: dict[str, str]
+    settings: dict[str, Any]
+    idle_seconds: float
+    max_memory_bytes: int
+    markers: tuple[str, ...]
+
+
+def server_for(root: str, path: str) -> Server:
+    """Return the server for a file, by its suffix.
+
+    Raises:
+        LanguageServerError: `no_language`, `server_missing` with the command that installs one.
+        UsageError: `bad_config`.
+    """
+    layers = layered.load(root, _FILE)
+    servers = layers.own.get("servers", {})
+    suffix = os.path.splitext(path)[1].lower()
+    language = _language(layers.own, suffix)
+    if language is None:
+        known = ", ".join(sorted(_suffixes(layers.own)))
+        raise LanguageServerError("no_language", f"No language server is configured for {suffix or path!r}.", f"Known suffixes: {known}.")
+    names = _order(layers, language)
+    missing = []
+    for name in names:
+        settings = servers.get(name)
+        if not isinstance(settings, dict):
+            raise UsageError("bad_config", f"{_FILE} names the server {name!r}, which it does not define.", "Define it under servers.")
+        argv = _argv(settings, root)
+        if argv is not None:
+            return _server(name, argv, settings, layers.own, language)
+        missing.append(str(settings.get("install", name)))
+    raise LanguageServerError(
+        "server_missing", f"No language server for {language} is installed.", f"Install one: {' or '.join(f'`{one}`' for one in missing)}."
+    )
+
+
+def _suffixes(own: dict[str, Any]) -> dict[str, str]:
+    """Return suffix to language."""
+    languages = own.get("languages", {})
+    return {suffix: name for name, one in languages.items() for suffix in one.get("suffixes", {})}
+
+
+def _language(own: dict[str, Any], suffix: str) -> str | None:
+    return _suffixes(own).get(suffix)
+
+
+def _order(layers: layered.Layers, language: str) -> list[str]:
+    """Return the servers to try: the one that the project chose first, if it is known."""
+    names = [str(name) for name in layers.own["languages"][language].get("servers", [])]
+    chosen = layers.project.get("languages", {})
+    wish = chosen.get(language, {}).get("server") if isinstance(chosen, dict) and isinstance(chosen.get(language), dict) else None
+    if wish is None:
+        return names
+    if wish not in layers.own.get("servers", {}):
+        raise UsageError(
+            "bad_config", f"The project's .ai/config/{_FILE} asks for the server {str(wish)[:100]!r}, which is not known here.",
+            f"Known: {', '.join(sorted(layers.own.get('servers', {})))}. Only the user may define more.",
+        )  # fmt: skip
+    return [str(wish)]
+
+
+def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
+    command = settings.get("command")
+    if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
+        raise UsageError("bad_config", f"A server in {_FILE} has no command.", 'Write command: ["program", "argument"].')
+    program = _program(os.path.expanduser(command[0]), root)
+    return None if program is None else (program, *command[1:])
+
+
+def _program(name: str, root: str) -> str | None:
+    """Return an absolute program: beside this interpreter, or on PATH; never one inside the project."""
+    inside = os.path.realpath(root) + os.sep
+    beside = os.path.join(os.path.dirname(sys.executable), name)
+    places = [beside] if os.sep not in name else []
+    on_path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
+    for found in (*places, *(shutil.which(name, path=entry) for entry in ([None] if os.sep in name else on_path))):
+        if found and os.path.isabs(found) and os.access(found, os.X_OK):
+            outside = not os.path.realpath(found).startswith(inside) and not os.path.abspath(found).startswith(inside)
+            # This interpreter's own environment may lie in the project: it runs already.
+            if outside or found == beside:
+                return found
+    return None
+
+
+def _server(name: str, argv: tuple[str, ...], settings: dict[str, Any], own: dict[str, Any], language: str) -> Server:
+    limits = own.get("limits", {})
+    suffixes: dict[str, str] = {}
+    for one in own["languages"].values():
+        if name in one.get("servers", []):
+            suffixes.update(one["suffixes"])
+    return Server(
+        name, argv, suffixes or dict(own["languages"][language]["suffixes"]), dict(settings.get("settings", {})),
+        float(limits.get("idle_seconds", 600)), int(limits.get("max_memory_mb", 2048)) * 1024 * 1024,
+        tuple(settings.get("markers", ())),
+    )  # fmt: skip

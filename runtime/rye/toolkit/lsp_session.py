@@ -1,0 +1,307 @@
+"""A language server that knows what stands on the disk: started once a project, kept warm, replaced when it fails.
+
+Diagnostics are pulled where the server offers that, else waited for and matched by document version.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from rye.toolkit.lsp_wire import LanguageServerError, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rye.toolkit.lsp_servers import Server
+
+START_SECONDS = 60.0
+ANSWER_SECONDS = 60.0
+# After an empty first publication: a server may say "nothing yet" before it looked.
+_SETTLE_SECONDS = 1.5
+_SWEEP_SECONDS = 5.0
+_CREATED, _CHANGED, _DELETED = 1, 2, 3
+
+Stamp = tuple[int, int, int]
+
+
+class Published(NamedTuple):
+    """Diagnostics as a server last published them for a document: of which version, and how often until then."""
+
+    version: int | None
+    items: list[dict[str, Any]]
+    count: int
+
+
+@dataclass(slots=True)
+class _Opened:
+    version: int
+    text: str
+    published_before: int
+
+
+class Started(NamedTuple):
+    """How a session's server process is started: argv, whole environment, inherited descriptors, what confines it."""
+
+    argv: list[str]
+    env: dict[str, str]
+    fds: tuple[int, ...]
+    close: Callable[[], None]
+    report: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Session:
+    """One server for one root.
+
+    Attributes:
+        root: real path of the folder the server works on.
+        server: what runs.
+        report: the sandbox's account.
+        lock: held during a question, so that documents and answers belong together.
+        cold: no question was answered yet.
+    """
+
+    root: str
+    server: Server
+    wire: Wire
+    report: dict[str, Any]
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    cold: bool = True
+    used: float = field(default_factory=time.monotonic)
+    opened: dict[str, _Opened] = field(default_factory=dict)
+    published: dict[str, Published] = field(default_factory=dict)
+    stamps: dict[str, Stamp] | None = None
+
+    def initialize(self) -> None:
+        """Make the server ready. Errors as `Wire.request`."""
+        told = self.wire.request("initialize", _introduction(self.root, self.server), START_SECONDS)
+        self.capabilities = told.get("capabilities", {}) if isinstance(told, dict) else {}
+        self.wire.notify("initialized", {})
+        self.wire.notify("workspace/didChangeConfiguration", {"settings": {}})
+
+    def heard(self, method: str, params: Any) -> None:  # noqa: ANN401 - JSON
+        """Take a notification of the server's."""
+        if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
+            uri = normal(str(params.get("uri", "")))
+            count = self.published[uri].count + 1 if uri in self.published else 1
+            self.published[uri] = Published(params.get("version"), list(params.get("diagnostics") or []), count)
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the server said it can do something."""
+        return bool(self.capabilities.get(capability))
+
+    def refresh(self, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
+        """Tell the server what changed on the disk since the last question.
+
+        Args:
+            stamps: absolute path to (size, mtime, inode) of every source file now.
+            read: gives a file's text, or None where it has none.
+        """
+        before = self.stamps
+        self.stamps = stamps
+        for path in list(self.opened):
+            text = read(path) if path in stamps or os.path.exists(path) else None
+            if text is None:
+                self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
+                del self.opened[path]
+            elif text != self.opened[path].text:
+                self.show(path, text)
+        if before is None:
+            return
+        events = [(path, _CREATED) for path in stamps.keys() - before.keys()]
+        events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
+        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() if stamps[path] != before[path]]
+        if events:
+            changes = [{"uri": uri_of(path), "type": kind} for path, kind in sorted(events)]
+            self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+
+    def show(self, path: str, text: str) -> None:
+        """Open a document, or give the server its new text."""
+        uri = uri_of(path)
+        known = self.opened.get(path)
+        before = self.published[uri].count if uri in self.published else 0
+        if known is None:
+            language = self.server.languages.get(os.path.splitext(path)[1].lower(), "plaintext")
+            document = {"uri": uri, "languageId": language, "version": 1, "text": text}
+            self.opened[path] = _Opened(1, text, before)
+            self.wire.notify("textDocument/didOpen", {"textDocument": document})
+        elif known.text != text:
+            self.opened[path] = _Opened(known.version + 1, text, before)
+            self.wire.notify(
+                "textDocument/didChange",
+                {"textDocument": {"uri": uri, "version": known.version + 1}, "contentChanges": [{"text": text}]},
+            )
+
+    def diagnostics(self, path: str, seconds: float) -> list[dict[str, Any]]:
+        """Return what the server says of an open document as it was last shown. Errors as `Wire.request`."""
+        uri = uri_of(path)
+        if self.offers("diagnosticProvider"):
+            told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
+            return list(told.get("items") or []) if isinstance(told, dict) else []
+        document = self.opened[path]
+
+        def current() -> bool:
+            found = self.published.get(uri)
+            if found is None:
+                return False
+            # Without a version only a publication after our own change can be of it.
+            return found.version == document.version if found.version is not None else found.count > document.published_before
+
+        self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
+        if self.cold and not self.published[uri].items:
+            seen = self.published[uri].count
+            self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].count > seen)
+        return list(self.published[uri].items)
+
+    def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON
+        """Ask the server something. Errors as `Wire.request`."""
+        return self.wire.request(method, params, seconds)
+
+
+def uri_of(path: str) -> str:
+    """Return a file's URI."""
+    return "file://" + quote(os.fsencode(path), safe="/")
+
+
+def path_of(uri: str) -> str | None:
+    """Return the path of a file's URI; None for any other."""
+    parts = urlsplit(uri)
+    return unquote(parts.path, errors="surrogateescape") if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+
+
+def normal(uri: str) -> str:
+    """Return a URI as this module writes it, whatever the server escaped."""
+    path = path_of(uri)
+    return uri if path is None else uri_of(path)
+
+
+def _introduction(root: str, server: Server) -> dict[str, Any]:
+    document = {
+        "synchronization": {"didSave": False, "dynamicRegistration": False},
+        "publishDiagnostics": {"versionSupport": True, "relatedInformation": False},
+        "diagnostic": {"dynamicRegistration": False, "relatedDocumentSupport": False},
+        "definition": {"linkSupport": False}, "references": {}, "hover": {"contentFormat": ["plaintext", "markdown"]},
+        "documentSymbol": {"hierarchicalDocumentSymbolSupport": True}, "rename": {"prepareSupport": False}, "formatting": {},
+    }  # fmt: skip
+    workspace = {
+        "configuration": True, "workspaceFolders": True, "didChangeWatchedFiles": {"dynamicRegistration": True},
+        "workspaceEdit": {"documentChanges": True}, "symbol": {},
+    }  # fmt: skip
+    return {
+        "processId": os.getpid(), "rootUri": uri_of(root), "workspaceFolders": [{"uri": uri_of(root), "name": os.path.basename(root)}],
+        "clientInfo": {"name": "rye"}, "initializationOptions": server.settings,
+        "capabilities": {"textDocument": document, "workspace": workspace, "general": {"positionEncodings": ["utf-16"]}},
+    }  # fmt: skip
+
+
+_sessions: dict[tuple[str, str], Session] = {}
+_guard = threading.Lock()
+
+
+def session(root: str, server: Server, start: Callable[[], Started]) -> Session:
+    """Return the running session for a root and server, or start one; a dead or swollen one is replaced.
+
+    Raises:
+        LanguageServerError: as `Wire`.
+    """
+    key = (root, server.name)
+    with _guard:
+        known = _sessions.get(key)
+        if known is not None and known.wire.alive and known.server == server and _memory(known.wire.pid) <= server.max_memory_bytes:
+            known.used = time.monotonic()
+            return known
+        _sessions.pop(key, None)
+    if known is not None:
+        known.wire.close()
+    fresh = _start(root, server, start())
+    with _guard:
+        raced = _sessions.get(key)
+        if raced is None or not raced.wire.alive:
+            _sessions[key] = fresh
+            _watch()
+            return fresh
+    fresh.wire.close()
+    return raced
+
+
+def _start(root: str, server: Server, started: Started) -> Session:
+    waiting: list[tuple[str, Any]] = []
+    made: list[Session] = []
+
+    def heard(method: str, params: Any) -> None:  # noqa: ANN401 - JSON
+        if made:
+            made[0].heard(method, params)
+        else:
+            waiting.append((method, params))
+
+    try:
+        wire = Wire(server.name, started.argv, started.env, root, heard, started.fds)
+    finally:
+        started.close()
+    fresh = Session(root, server, wire, started.report)
+    made.append(fresh)
+    try:
+        fresh.initialize()
+    except BaseException:
+        wire.close()
+        raise
+    return fresh
+
+
+def _memory(pid: int) -> int:
+    """Return how much memory a process and its children hold (bytes); 0 where the system does not say."""
+    total = 0
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{one}/statm", "rb") as file:
+                total += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            with open(f"/proc/{one}/task/{one}/children", "rb") as file:
+                waiting += [int(child) for child in file.read().split()]
+    return total
+
+
+_watching: list[threading.Thread] = []
+
+
+def _watch() -> None:
+    if not _watching:
+        thread = threading.Thread(target=_sweep, name="lsp-idle", daemon=True)
+        _watching.append(thread)
+        thread.start()
+        atexit.register(close_all)
+
+
+def _sweep() -> None:
+    while True:
+        time.sleep(_SWEEP_SECONDS)
+        now = time.monotonic()
+        with _guard:
+            idle = [key for key, one in _sessions.items() if now - one.used > one.server.idle_seconds or not one.wire.alive]
+            ended = [_sessions.pop(key) for key in idle]
+        _close(ended)
+
+
+def close_all() -> None:
+    """End every server of this process."""
+    with _guard:
+        ended = list(_sessions.values())
+        _sessions.clear()
+    _close(ended)
+
+
+def _close(ended: Iterable[Session]) -> None:
+    for one in ended:
+        one.wire.close()
+
+
+__all__ = ["LanguageServerError", "Published", "Session", "Started", "close_all", "normal", "path_of", "session", "uri_of"]

@@ -1,0 +1,217 @@
+"""JSON-RPC with a language server over its standard streams: framed messages, a reader thread, answers to its questions.
+
+Format: the Language Server Protocol's base protocol, `Content-Length` headers in ASCII, then UTF-8 JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import RyeError
+from rye.toolkit.output import deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_SAID = 4_096
+_GRACE = 1.0
+
+
+class LanguageServerError(RyeError):
+    """A language server is missing, failed, or did not answer in time."""
+
+
+class Wire:
+    """A running server process and the messages to and from it; every method may be called from any thread.
+
+    Attributes:
+        pid: of the process that was started.
+    """
+
+    def __init__(
+        self, name: str, argv: list[str], env: dict[str, str], cwd: str, heard: Callable[[str, Any], None], fds: tuple[int, ...] = ()
+    ) -> None:
+        """Start the server.
+
+        Args:
+            name: what errors call it.
+            argv: program and arguments.
+            env: its whole environment.
+            cwd: directory it starts in.
+            heard: called with method and parameters of each notification, in the reader's thread.
+            fds: descriptors that it inherits.
+
+        Raises:
+            LanguageServerError: `server_failed`, when it cannot be started.
+        """
+        self._name = name
+        self._heard = heard
+        self._changed = threading.Condition()
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._waiting: set[int] = set()
+        self._next = 0
+        self._ended = False
+        self._sending = threading.Lock()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - an absolute program, no shell
+                argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True,
+                pass_fds=fds,
+            )  # fmt: skip
+        except OSError as err:
+            self._said.close()
+            raise LanguageServerError("server_failed", f"{name} cannot be started: {err.strerror}.", "Check its installation.") from None
+        self.pid = self._process.pid
+        threading.Thread(target=self._listen, name=f"lsp-{name}", daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the server still talks."""
+        return not self._ended and self._process.poll() is None
+
+    def notify(self, method: str, params: Any) -> None:  # noqa: ANN401 - JSON
+        """Send a notification; one that a dead server cannot take is dropped."""
+        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def request(self, method: str, params: Any, seconds: float) -> Any:  # noqa: ANN401 - JSON
+        """Ask and return the result.
+
+        Raises:
+            LanguageServerError: `server_refused` with the server's words; `server_timeout`; `server_died`.
+            DeadlineError: the call's own time is up.
+        """
+        with self._changed:
+            self._next += 1
+            number = self._next
+            self._waiting.add(number)
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        try:
+            self.wait_for(lambda: number in self._answers, seconds, method)
+        except RyeError:
+            self.notify("$/cancelRequest", {"id": number})
+            raise
+        finally:
+            with self._changed:
+                self._waiting.discard(number)
+                answer = self._answers.pop(number, {})
+        if "error" in answer:
+            told = str((answer["error"] or {}).get("message", "it gave no reason"))[:500]
+            raise LanguageServerError("server_refused", f"{self._name} refused {method}: {told}.", "Check the position and the file.")
+        return answer.get("result")
+
+    def wait_for(self, happened: Callable[[], bool], seconds: float, what: str) -> None:
+        """Wait until `happened` is true; it is asked whenever a message came. Errors as `request`."""
+        limit = deadline()
+        end = time.monotonic() + seconds
+        with self._changed:
+            while not happened():
+                limit.check()
+                if self._ended:
+                    raise self._died(what)
+                left = min(end - time.monotonic(), limit.remaining())
+                if left <= 0:
+                    limit.check()
+                    told = f"{self._name} did not answer {what} within {seconds:g} s."
+                    raise LanguageServerError("server_timeout", told, "Try again: it may still be loading the project.")
+                self._changed.wait(min(left, 0.25))
+
+    def pause(self, seconds: float, happened: Callable[[], bool]) -> None:
+        """Wait for a while, less if `happened` becomes true."""
+        with self._changed:
+            self._changed.wait_for(lambda: happened() or self._ended, min(seconds, deadline().remaining()))
+
+    def close(self) -> None:
+        """End the server and all that it started in its group."""
+        self._ended = True
+        if self._process.poll() is None:
+            try:
+                os.killpg(self.pid, signal.SIGTERM)
+                self._process.wait(_GRACE)
+            except (OSError, subprocess.TimeoutExpired):
+                pass
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self._process.wait()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _died(self, what: str) -> LanguageServerError:
+        code = self._process.poll()
+        said = " ".join(os.pread(self._said.fileno(), _SAID, 0).decode("utf-8", "replace").split())[:300]
+        told = f"{self._name} ended during {what} (exit code {code}){f': {said}' if said else ''}."
+        return LanguageServerError("server_died", told, "Ask again: a new one is started.")
+
+    def _send(self, message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode()
+        assert self._process.stdin is not None  # noqa: S101 - asked for above
+        with self._sending:
+            try:
+                self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
+                self._process.stdin.flush()
+            except (OSError, ValueError):
+                self._end()
+
+    def _end(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _listen(self) -> None:
+        try:
+            while (message := self._read()) is not None:
+                self._take(message)
+        except (OSError, ValueError):
+            pass
+        finally:
+            self._end()
+
+    def _read(self) -> dict[str, Any] | None:
+        pipe = self._process.stdout
+        assert pipe is not None  # noqa: S101 - asked for above
+        size = -1
+        while line := pipe.readline(_SAID):
+            if line in (b"\r\n", b"\n"):
+                break
+            name, _, value = line.partition(b":")
+            if name.strip().lower() == b"content-length":
+                size = int(value)
+        if not 0 <= size <= MAX_MESSAGE_BYTES:
+            return None
+        data = pipe.read(size)
+        content = json.loads(data) if len(data) == size else None
+        return content if isinstance(content, dict) else None
+
+    def _take(self, message: dict[str, Any]) -> None:
+        method, number = message.get("method"), message.get("id")
+        if method is None:
+            with self._changed:
+                # An answer that nobody waits for any more is dropped.
+                if number in self._waiting and isinstance(number, int):
+                    self._answers[number] = message
+                self._changed.notify_all()
+        elif number is None:
+            self._heard(method, message.get("params"))
+            with self._changed:
+                self._changed.notify_all()
+        else:
+            self._send({"jsonrpc": "2.0", "id": number, "result": _reply(method, message.get("params"))})
+
+
+def _reply(method: str, params: Any) -> Any:  # noqa: ANN401 - JSON
+    """Answer what a server asks of its client: it has no settings, and nothing is edited at a server's own wish."""
+    if method == "workspace/configuration":
+        # A list of nulls, one an item: with anything else servers wait for ever.
+        return [None] * len((params or {}).get("items", []))
+    if method == "workspace/applyEdit":
+        return {"applied": False, "failureReason": "edits are made by the client alone"}
+    return None
