@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rye.errors import EditError, WorkspaceError
 from rye.toolkit import cache, edits, journal
 from rye.toolkit import document as documents
-from rye.toolkit.editing import fit, index_whole, whole_entry
+from rye.toolkit.editing import fit, index_whole
 from rye.toolkit.encoding import Encoding
 from rye.toolkit.landing import land
 from rye.toolkit.output import envelope, ok, output_room
@@ -211,7 +211,7 @@ def _restore(ws: Workspace, entry: Entry, *, dry_run: bool) -> dict[str, Any]:
                 now = file.read()
         if (None if now is None else sha256(now).hexdigest()) != entry.after:
             raise _changed(entry, "the file is gone" if now is None else "its content is another")
-        back = replace(whole_entry(ws, _UNDO, place, now, data), undoes=entry.id)
+        back = replace(journal.whole_entry(ws, _UNDO, place, now, data), undoes=entry.id)
         warnings = [] if dry_run else journal.land(ws, place, data, back)
         if data is not None and not dry_run:
             warnings += index_whole(ws, place, data, entry.encoding, splice.removed_ids)
