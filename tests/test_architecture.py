@@ -30,8 +30,8 @@ TOOLKIT = (
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
     "sandbox",
-    "patching", "undoing", "reading", "visible", "batches", "editing", "line_edits", "landing", "patch_store", "patches", "doc_paths",
-    "commits", "commit_steps", "journal", "edits", "document", "index_store", "text",
+    "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits", "landing",
+    "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
     "names", "suggest", "beneath", "eventlog", "config", "output",
 )  # fmt: skip

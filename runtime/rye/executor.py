@@ -71,11 +71,8 @@ def run(call: Call) -> dict[str, Any]:
 
 
 def _tell(call: Call, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
-    """Log an event of a call; parameter values never are."""
-    # Nobody listens where nobody has imported the module: a cold command need not load it.
-    if "logging" in sys.modules:
-        sys.modules["logging"].getLogger(_LOG).info(event, extra={"item": call.item_id, **facts})
-    eventlog.record(call.project_path, event, item=call.item_id, **facts)
+    """Log an event of a call."""
+    eventlog.tell(_LOG, call.project_path, event, item=call.item_id, **facts)
 
 
 def _walk(call: Call, response: dict[str, Any]) -> None:
