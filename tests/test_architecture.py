@@ -23,7 +23,7 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
     "__main__", "rt", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
-    "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
+    "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
@@ -31,9 +31,10 @@ TOOLKIT = (
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
     "sandbox",
-    "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
+    "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits", "landing",
+    "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "beneath", "config", "output", "untrusted",
+    "names", "suggest", "beneath", "eventlog", "config", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from rye import decisions, eventlog, schema, spaces
+from rye import decisions, schema, spaces, state
 from rye.admission import Admission
 from rye.errors import RyeError, UsageError
 from rye.printed import Printed
-from rye.toolkit import output
+from rye.toolkit import eventlog, output
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -71,11 +71,8 @@ def run(call: Call) -> dict[str, Any]:
 
 
 def _tell(call: Call, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
-    """Log an event of a call; parameter values never are."""
-    # Nobody listens where nobody has imported the module: a cold command need not load it.
-    if "logging" in sys.modules:
-        sys.modules["logging"].getLogger(_LOG).info(event, extra={"item": call.item_id, **facts})
-    eventlog.record(call.project_path, event, item=call.item_id, **facts)
+    """Log an event of a call."""
+    eventlog.tell(_LOG, call.project_path, event, item=call.item_id, **facts)
 
 
 def _walk(call: Call, response: dict[str, Any]) -> None:
@@ -97,9 +94,19 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
         if call.dry_run:
             response.update(status="validation_passed", data={"parameters": parameters})
         else:
+            response["warnings"] += _recovered(workspace)
             with output.opened_by(call.door):
                 data, printed = _invoke(ready, parameters, workspace.root, _limit(ready.tool, runtime), call.door.cancellation)
             _settle(response, data, printed)
+
+
+def _recovered(workspace: Workspace) -> list[str]:
+    """Settle commits that a crash cut off, so that no tool sees the half of one; costs one look where there is none."""
+    if not state.commits_dir(workspace.root).is_dir():
+        return []
+    from rye.toolkit import commits
+
+    return commits.settle(workspace)
 
 
 def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:

@@ -42,3 +42,8 @@ def state_dir(root: str) -> Path:
     if not path.is_dir():
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
+
+
+def commits_dir(root: str) -> Path:
+    """Return the folder of the commits under way in a project; it exists only while there is one, or one was cut off."""
+    return user_ai() / "state" / project_digest(root) / "journal" / "commits"

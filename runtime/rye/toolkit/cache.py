@@ -164,13 +164,14 @@ def _write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
 
 
 @contextmanager
-def locked(ws: Workspace, *paths: bytes, wait: bool = True) -> Iterator[None]:
+def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float = _MAX_WAIT) -> Iterator[None]:
     """Hold the locks of some files (physical project-relative paths) across processes and threads.
 
     Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
 
     Raises:
-        WorkspaceError: `locked` when others hold one for longer than the call may take, at most 60 s; `cache_unwritable`.
+        WorkspaceError: `locked` when others hold one for longer than the call may take, or than `patience` (seconds);
+            `cache_unwritable`.
         DeadlineError: the call's time is up.
     """
     wanted = sorted({name_of(path)[:2] for path in paths})
@@ -179,7 +180,7 @@ def locked(ws: Workspace, *paths: bytes, wait: bool = True) -> Iterator[None]:
         for name in wanted:
             fd = _open_lock(base, f"{name}.lock")
             stack.callback(os.close, fd)
-            _take(fd, min(_MAX_WAIT, deadline().remaining()) if wait else 0.0)
+            _take(fd, min(patience, deadline().remaining()) if wait else 0.0)
         yield
 
 

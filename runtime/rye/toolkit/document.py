@@ -16,6 +16,7 @@ from rye.toolkit.text import Text, chunks, mark, parse, reopen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rye.toolkit.beneath import Parts
     from rye.toolkit.lines import Index
     from rye.toolkit.text import Checkpoints
     from rye.toolkit.workspace import OpenFile, Workspace
@@ -117,6 +118,19 @@ def view(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Docu
 def held_for_edit(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
     """Hold a file for changing: read whole and hashed, its index carried to what stands there. Errors as `view`."""
     with _held(ws, path) as file:
+        yield _open(ws, file, encoding, whole=True)
+
+
+@contextmanager
+def opened_for_edit(ws: Workspace, path: str, parts: Parts, encoding: str | None = None) -> Iterator[Document]:
+    """Open a file whose lock the caller holds, as `held_for_edit`.
+
+    Raises:
+        WorkspaceError: as `view`; `conflict` when `path` does not lead to the physical `parts` any more.
+    """
+    with ws.file(path) as file:
+        if file.parts != parts:
+            raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
         yield _open(ws, file, encoding, whole=True)
 
 

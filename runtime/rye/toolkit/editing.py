@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from rye.errors import EditError, UsageError, WorkspaceError
-from rye.toolkit import cache, edits, index_store, journal, line_edits, lines
+from rye.toolkit import cache, commits, edits, index_store, journal, line_edits, lines
 from rye.toolkit import document as documents
-from rye.toolkit.encoding import UTF8, Encoding, detect
+from rye.toolkit.encoding import Encoding, detect
 from rye.toolkit.landing import Landed, index_lost, land
 from rye.toolkit.output import MAX_LINE_CHARS, envelope, ok, output_room
-from rye.toolkit.text import parse, split
+from rye.toolkit.text import parse
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def edit_lines(
         WorkspaceError, UsageError: as `document.view`; `protected_path`, `conflict` and what the system refuses.
     """
     with Workspace(project_path) as ws:
-        journal.recover(ws)
+        recovered = commits.recover(ws)
         with documents.held_for_edit(ws, file_path, encoding) as document:
             if version is not None and document.known and version != document.index.version:
                 raise _wrong_version(document, version)
@@ -50,6 +49,7 @@ def edit_lines(
             if convert_newlines is not None:
                 assembled = edits.converted(document.text, assembled, convert_newlines)
             landed = land(document, assembled, _EDIT, dry_run=dry_run)
+            landed.warnings[:0] = recovered
             return _edited(landed, len(changes), file_path, dry_run=dry_run)
 
 
@@ -143,9 +143,9 @@ def write(
     code = detect(b"", encoding)
     data = code.encode(content) if "\0" not in content else _with_nul(code, content)
     with Workspace(project_path) as ws:
-        journal.recover(ws)
+        recovered = commits.recover(ws)
         with ws.place(file_path, create_parents=True) as place, cache.locked(ws, place.path):
-            return _write(ws, place, data, code, expected_sha256)
+            return _write(ws, place, data, code, expected_sha256, recovered)
 
 
 def _with_nul(code: Encoding, content: str) -> bytes:
@@ -153,15 +153,17 @@ def _with_nul(code: Encoding, content: str) -> bytes:
     return "\0".encode(code.name).join(code.encode(part) for part in content.split("\0"))
 
 
-def _write(ws: Workspace, place: Place, data: bytes, code: Encoding, expected: str | None) -> dict[str, Any]:
+def _write(
+    ws: Workspace, place: Place, data: bytes, code: Encoding, expected: str | None, recovered: list[str]
+) -> dict[str, Any]:
     old = _standing(ws, place)
     before = None if old is None else sha256(old).hexdigest()
     if expected is not None and expected.removeprefix("sha256:").lower() != before:
         found = "does not exist" if before is None else f"has the SHA-256 {before}, not the one expected"
         hint = f'Call read(file_path="{place.shown}") to see it.' if before else "Leave expected_sha256 out to create it."
         raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)
-    entry = whole_entry(ws, _WRITE, place, old, data)
-    warnings = journal.land(ws, place, data, entry)
+    entry = journal.whole_entry(ws, _WRITE, place, old, data)
+    warnings = [*recovered, *journal.land(ws, place, data, entry)]
     warnings += index_whole(ws, place, data, code.name)
     diff, cut = fit(_described(place, old, data, code.name), output_room())
     if cut:
@@ -177,17 +179,6 @@ def _standing(ws: Workspace, place: Place) -> bytes | None:
         return None
     with ws.file(place.shown) as file:
         return file.read()
-
-
-def whole_entry(ws: Workspace, tool: str, place: Place, old: bytes | None, data: bytes | None) -> journal.Entry:
-    """Return the entry for a change of a whole file: all lines out, all lines in, with the IDs that the old ones have."""
-    kept = None if old is None else index_store.load(ws, place.path, dense=False)
-    removed = split(old or b"", UTF8)
-    before, after = (None if content is None else sha256(content).hexdigest() for content in (old, data))
-    # The index of another content would name other lines.
-    ids = {at: mark.id for at, mark in kept.index.marks.items()} if kept and kept.index.content_hash == before else {}
-    recorded = journal.Recorded(0, removed, split(data or b"", UTF8), [ids.get(at) for at in range(len(removed))])
-    return replace(journal.new_entry(tool, place.shown, before, after, "utf-8", [recorded]), whole=True)
 
 
 def index_whole(ws: Workspace, place: Place, data: bytes, encoding: str, ids: Sequence[str | None] = ()) -> list[str]:

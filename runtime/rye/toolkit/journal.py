@@ -11,15 +11,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import time
 import zlib
 from dataclasses import asdict, dataclass, field
+from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 from rye import state
 from rye.errors import EditError, WorkspaceError
-from rye.toolkit import cache, config
+from rye.toolkit import cache, config, index_store
+from rye.toolkit.encoding import UTF8
 from rye.toolkit.replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
+from rye.toolkit.text import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +59,7 @@ class Entry:
     """One change of one file. `before` or `after` is None where the file did not exist. `encoding` is a codec name.
 
     A `whole` entry replaces, creates or deletes the file: its one splice holds the content before and after, split at LF bytes.
+    `batch` names the commit of several files that it was a part of; `mode` is kept of a deleted file (permission bits).
     """
 
     id: str
@@ -68,12 +73,33 @@ class Entry:
     undoes: str | None = None
     temporary: str = ""
     whole: bool = False
+    batch: str | None = None
+    mode: int | None = None
 
 
 def new_entry(tool: str, path: str, before: str | None, after: str | None, encoding: str, splices: list[Recorded]) -> Entry:
     """Return an entry with a fresh ID (ordered by time)."""
     now = time.time()
     return Entry(f"{int(now * 1000):011x}{os.urandom(2).hex()}", now, tool, path, before, after, encoding, splices)
+
+
+def whole_entry(ws: Workspace, tool: str, place: Place, old: bytes | None, data: bytes | None) -> Entry:
+    """Return the entry for a change of a whole file: all lines out, all lines in, with the IDs that the old ones have."""
+    kept = None if old is None else index_store.load(ws, place.path, dense=False)
+    removed = split(old or b"", UTF8)
+    before, after = (None if content is None else digest_of(content) for content in (old, data))
+    # The index of another content would name other lines.
+    ids = {at: mark.id for at, mark in kept.index.marks.items()} if kept and kept.index.content_hash == before else {}
+    recorded = Recorded(0, removed, split(data or b"", UTF8), [ids.get(at) for at in range(len(removed))])
+    mode = stat.S_IMODE(place.stat.st_mode) if place.stat is not None and data is None else None
+    return changed(new_entry(tool, place.shown, before, after, "utf-8", [recorded]), whole=True, mode=mode)
+
+
+def hard_links(place: Place) -> list[str]:
+    """Return the warning of a change that parts a file from its other hard links, if it has any."""
+    if place.stat is None or place.stat.st_nlink < 2:
+        return []
+    return [f"{place.shown} had {place.stat.st_nlink} hard links; this one now holds the new content, the others the old."]
 
 
 def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
@@ -88,17 +114,16 @@ def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[
         WorkspaceError: see `rye.toolkit.replace`; nothing was written.
         DeadlineError: the call's time is up; nothing was written.
     """
-    warnings = []
-    if place.stat is not None and place.stat.st_nlink > 1:
-        warnings.append(
-            f"{place.shown} had {place.stat.st_nlink} hard links; this one now holds the new content, the others the old."
-        )
+    warnings = hard_links(place)
     temporary = temporary_name()
     pending = _begin(ws, entry, temporary.decode())
     if pending is None:
         warnings.append("Not recorded for undo: the change is too large for the journal or the state folder cannot be written.")
     try:
-        free = remove(place, entry.before or "", temporary) if data is None else replace(place, data, entry.before, temporary)
+        if data is None:
+            free = remove(place, entry.before or "", temporary)
+        else:
+            free = replace(place, data, entry.before, temporary, entry.mode)
     except BaseException:
         # While something lies under the temporary name, the entry stays pending, for the next call to settle.
         if pending is not None and is_free(place, temporary):
@@ -112,11 +137,12 @@ def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[
             _finish(pending)
             # To look at every entry takes longer than an edit: now and then is enough, or for one that weighs.
             if entry.id.endswith("0") or size > config.number("journal.max_bytes") // 64:
-                _trim(pending.parent.parent)
+                trim(pending.parent.parent)
     return warnings
 
 
-def _folder(ws: Workspace) -> Path:
+def folder(ws: Workspace) -> Path:
+    """Return the folder of the project's journal, which may not exist."""
     return state.state_dir(ws.root) / "journal"
 
 
@@ -124,12 +150,12 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
     """Write the entry as pending; None where it cannot or should not be kept."""
     path = None
     try:
-        folder = _folder(ws) / "pending"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        waiting = folder(ws) / "pending"
+        waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = _pack(entry, temporary)
         if len(data) > config.number("journal.max_bytes") // 2:
-            data = _pack(_emptied(entry), temporary)
-        path = folder / f"{entry.id}.json"
+            data = _pack(emptied(entry), temporary)
+        path = waiting / f"{entry.id}.json"
         fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(data)
@@ -141,10 +167,8 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
     return path
 
 
-def _emptied(entry: Entry) -> Entry:
-    from dataclasses import replace as changed
-
-    # What is too large to keep is still listed.
+def emptied(entry: Entry) -> Entry:
+    """Return an entry without its lines: what is too large to keep is still listed."""
     return changed(entry, splices=[])
 
 
@@ -153,17 +177,40 @@ def _finish(pending: Path) -> None:
 
 
 def _pack(entry: Entry, temporary: str) -> bytes:
-    record = asdict(entry)
-    record["temporary"] = temporary
-    for splice in record["splices"]:
-        for side in ("removed", "added"):
-            splice[side] = [line.decode("utf-8", "surrogateescape") for line in splice[side]]
+    return dump(record_of(changed(entry, temporary=temporary)))
+
+
+def dump(record: dict[str, Any]) -> bytes:
+    """Return a record as it is kept: JSON, compressed where that is worth it."""
     text = json.dumps(record, separators=(",", ":")).encode("ascii")
     return zlib.compress(text, 1) if len(text) > 4_096 else text
 
 
-def _unpack(data: bytes) -> Entry:
+def parse(data: bytes) -> dict[str, Any]:
+    """Return the record that `dump` made.
+
+    Raises:
+        ValueError, zlib.error, RecursionError: it is none.
+    """
     record: dict[str, Any] = json.loads(data if data.startswith(b"{") else zlib.decompress(data))
+    return record
+
+
+def record_of(entry: Entry) -> dict[str, Any]:
+    """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
+    record = asdict(entry)
+    for splice in record["splices"]:
+        for side in ("removed", "added"):
+            splice[side] = [line.decode("utf-8", "surrogateescape") for line in splice[side]]
+    return record
+
+
+def entry_of(record: dict[str, Any]) -> Entry:
+    """Return the entry that `record_of` turned into a record.
+
+    Raises:
+        KeyError, TypeError, AttributeError, ValueError: it is none.
+    """
     for splice in record["splices"]:
         for side in ("removed", "added"):
             splice[side] = [line.encode("utf-8", "surrogateescape") for line in splice[side]]
@@ -173,7 +220,7 @@ def _unpack(data: bytes) -> Entry:
 
 def _load(path: Path) -> Entry | None:
     try:
-        return _unpack(path.read_bytes())
+        return entry_of(parse(path.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error):
         return None
 
@@ -181,7 +228,7 @@ def _load(path: Path) -> Entry | None:
 def entries(ws: Workspace) -> Iterator[Entry]:
     """Yield the recorded changes, newest first; unreadable files are passed over."""
     try:
-        names = sorted((_folder(ws)).glob("*.json"), reverse=True)
+        names = sorted((folder(ws)).glob("*.json"), reverse=True)
     except OSError:
         return
     for path in names:
@@ -210,7 +257,7 @@ def find(ws: Workspace, entry_id: str) -> Entry:
         EditError: `unknown_entry`.
     """
     if entry_id.isalnum():
-        entry = _kept(_folder(ws) / f"{entry_id}.json")
+        entry = _kept(folder(ws) / f"{entry_id}.json")
         if entry is not None:
             return entry
     raise EditError(
@@ -220,8 +267,8 @@ def find(ws: Workspace, entry_id: str) -> Entry:
     )
 
 
-def _trim(folder: Path) -> None:
-    """Drop the oldest entries beyond the configured bytes and age."""
+def trim(folder: Path) -> None:
+    """Drop the oldest JSON files of a folder beyond the configured bytes and age."""
     limit = config.number("journal.max_bytes")
     oldest = _oldest()
     total = 0
@@ -239,13 +286,13 @@ def recover(ws: Workspace) -> None:
     An entry whose file another process holds locked is left alone: it is at work.
     """
     try:
-        pending = list((_folder(ws) / "pending").glob("*.json"))
+        pending = list((folder(ws) / "pending").glob("*.json"))
     except OSError:
         return
     for path in pending:
         entry = _load(path)
         if entry is None:
-            _drop_if_old(path)
+            drop_if_old(path)
             continue
         try:
             _settle(ws, path, entry)
@@ -257,7 +304,7 @@ def recover(ws: Workspace) -> None:
             continue
 
 
-def _drop_if_old(path: Path) -> None:
+def drop_if_old(path: Path) -> None:
     """A record cut short by a crash: the change had not begun. Another process may be writing it just now."""
     try:
         if time.time() - path.stat().st_mtime > 60:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rye.toolkit.document import Document
+    from rye.toolkit.journal import Entry
     from rye.toolkit.lines import Index
+    from rye.toolkit.workspace import Place
 
 # So many new lines of one splice get IDs at once; in a large file the rest get theirs when shown.
 _IDS_AT_ONCE = 2_000
@@ -54,23 +56,38 @@ class Landed:
         return out
 
 
-def land(
-    document: Document, splices: Sequence[Splice], tool: str, *, dry_run: bool = False, undoes: str | None = None,
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An edit worked out to the last byte, and not made yet.
+
+    Attributes:
+        document: as it will be; its `data` is the new content.
+        splices: refined (old numbering).
+        diff: lines of a unified diff.
+        entry: what the journal shall say.
+    """
+
+    document: Document
+    splices: list[Splice]
+    diff: list[str]
+    entry: Entry
+
+
+def prepare(
+    document: Document, splices: Sequence[Splice], tool: str, *, undoes: str | None = None,
     revive: Sequence[Sequence[str | None]] = (),
-) -> Landed:  # fmt: skip
-    """Apply assembled splices to a document that is held for editing.
+) -> Prepared:  # fmt: skip
+    """Work out what assembled splices make of a document that is held for editing; nothing is written.
 
     Args:
         document: from `held_for_edit`, with an index of its present content.
         splices: ascending raw splices, complete (see `edits.assemble`).
         tool: item id for the journal.
-        dry_run: compute everything, write nothing.
         undoes: the journal entry that this reverts.
         revive: for each splice the IDs that its lines had, None where unknown; then splices are taken as they are.
 
     Raises:
         EditError: `no_change` when the splices change nothing.
-        WorkspaceError, DeadlineError: nothing was written.
     """
     text = document.text
     exact = list(splices) if revive else refine(text, splices)
@@ -87,21 +104,40 @@ def land(
     documents.fit(index, after)
     _name_added(index, after, exact)
     outcome = replace(document, text=after, index=index, before=None, data=new, stored=None)
-    if dry_run:
-        return Landed(outcome, exact, diff, None, [])
     recorded = _recorded(document, outcome, exact)
     before = document.index.content_hash
     entry = journal.new_entry(tool, document.path, before, index.content_hash, text.encoding.name, recorded)
-    entry = replace(entry, undoes=undoes)
+    return Prepared(outcome, exact, diff, replace(entry, undoes=undoes))
+
+
+def land(
+    document: Document, splices: Sequence[Splice], tool: str, *, dry_run: bool = False, undoes: str | None = None,
+    revive: Sequence[Sequence[str | None]] = (),
+) -> Landed:  # fmt: skip
+    """Apply assembled splices to a document that is held for editing; with `dry_run` write nothing.
+
+    Raises:
+        EditError: as `prepare`.
+        WorkspaceError, DeadlineError: nothing was written.
+    """
+    made = prepare(document, splices, tool, undoes=undoes, revive=revive)
+    if dry_run:
+        return Landed(made.document, made.splices, made.diff, None, [])
     with document.ws.place(document.path) as place:
-        warnings = journal.land(document.ws, place, new, entry)
-        try:
-            info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
-            index_store.save(document.ws, document.file.path, index, text.encoding, info, after.points)
-        except (OSError, WorkspaceError) as err:
-            # The change has landed and is recorded: that is what the caller must hear.
-            return Landed(outcome, exact, diff, entry.id, [*warnings, index_lost(err)], indexed=False)
-    return Landed(replace(outcome, landed=info), exact, diff, entry.id, warnings)
+        warnings = journal.land(document.ws, place, made.document.data or b"", made.entry)
+        return landed(made, place, made.entry.id, warnings)
+
+
+def landed(made: Prepared, place: Place, entry: str, warnings: Sequence[str]) -> Landed:
+    """Keep the index of an edit that has just landed under a journal entry; a failure is only a warning by now."""
+    after = made.document
+    try:
+        info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
+        index_store.save(after.ws, after.file.path, after.index, after.text.encoding, info, after.text.points)
+    except (OSError, WorkspaceError) as err:
+        # The change has landed and is recorded: that is what the caller must hear.
+        return Landed(after, made.splices, made.diff, entry, [*warnings, index_lost(err)], indexed=False)
+    return Landed(replace(after, landed=info), made.splices, made.diff, entry, [*warnings])
 
 
 def index_lost(err: Exception) -> str:

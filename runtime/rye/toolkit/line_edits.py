@@ -93,10 +93,10 @@ def splices_for(
     _check_overlaps(plans, problems)
     if problems.said:
         raise _refusal(document, problems)
-    return _joined([edits.terminated(document.text, p.start, p.stop, p.bodies, p.newline) for p in plans])
+    return joined([edits.terminated(document.text, p.start, p.stop, p.bodies, p.newline) for p in plans])
 
 
-def _joined(splices: list[Splice]) -> list[Splice]:
+def joined(splices: list[Splice]) -> list[Splice]:
     """Join splices that meet, such as insertions at one point in the order given."""
     out: list[Splice] = []
     for splice in splices:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from rye.errors import WorkspaceError
 from rye.toolkit.output import deadline
 from rye.toolkit.refusals import system_failure
-from rye.toolkit.workspace import MAX_FILE_BYTES
+from rye.toolkit.workspace import MAX_FILE_BYTES, read_all
 
 if TYPE_CHECKING:
     from rye.toolkit.workspace import Place
@@ -67,18 +67,15 @@ def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, m
     with deadline().commit():
         settled = True
         try:
-            ours = _stage(place, data, temporary, mode)
-            if expected is None:
-                _put_new(place, temporary, ours)
-            else:
-                _exchange_checked(place, temporary, expected, ours)
+            stage(place, data, temporary, mode)
+            put(place, temporary, expected)
         except OSError as err:
             raise system_failure(err, place.shown) from None
         except WorkspaceError as err:
             settled = err.code != "unsettled"
             raise
         finally:
-            free = settled and _discard(place.dir_fd, temporary)
+            free = settled and discard(place.dir_fd, temporary)
         return free
 
 
@@ -86,22 +83,48 @@ def remove(place: Place, expected: str, temporary: bytes) -> bool:
     """Delete the file in `place` if its content is still `expected` (SHA-256); returns and errors as `replace`."""
     with deadline().commit():
         try:
-            _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
-        except FileNotFoundError:
-            raise conflict(place) from None
+            set_aside(place, temporary, expected)
         except OSError as err:
             raise system_failure(err, place.shown) from None
-        try:
-            same = _digest_at(place.dir_fd, temporary) == expected
-            if same:
-                _sync_directory(place.dir_fd)
-        except OSError as err:
-            _return(place, temporary)
-            raise system_failure(err, place.shown) from None
-        if not same:
-            _return(place, temporary)
-            raise conflict(place)
-        return _discard(place.dir_fd, temporary)
+        return discard(place.dir_fd, temporary)
+
+
+def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | None = None) -> None:
+    """Put the file that stands under `temporary` in place; what it displaces stands under `temporary` then.
+
+    Args:
+        place: where the file shall stand.
+        temporary: a name from `temporary_name`, under which the file stands (see `stage`).
+        expected: SHA-256 of the content that is displaced; None when no file may stand there.
+        backup: where the file system cannot exchange, a second such name: the old content is kept by way of it. Without
+            one it is gone then.
+
+    Raises:
+        OSError, WorkspaceError: `conflict`, `unsettled`; see `replace`.
+    """
+    ours = _inode_at(place.dir_fd, temporary)
+    if expected is None:
+        _put_new(place, temporary, ours)
+    else:
+        _exchange_checked(place, temporary, expected, ours, backup)
+
+
+def set_aside(place: Place, temporary: bytes, expected: str) -> None:
+    """Move the file in `place` to `temporary` if its content is `expected` (SHA-256); errors as `put`."""
+    try:
+        _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
+    except FileNotFoundError:
+        raise conflict(place) from None
+    try:
+        same = digest_at(place.dir_fd, temporary) == expected
+        if same:
+            sync_directory(place.dir_fd)
+    except OSError:
+        give_back(place, temporary)
+        raise
+    if not same:
+        give_back(place, temporary)
+        raise conflict(place)
 
 
 def is_free(place: Place, temporary: bytes) -> bool:
@@ -118,31 +141,32 @@ def is_free(place: Place, temporary: bytes) -> bool:
 def sweep(place: Place, temporary: bytes, before: str | None, after: str | None, *, landed: bool) -> None:
     """Remove the temporary file of a change that a crash ended; what it displaced of others is kept as `.rye-conflict`."""
     with contextlib.suppress(FileNotFoundError):
-        if landed and _digest_at(place.dir_fd, temporary) not in (None, before, after):
-            _keep(place, temporary)
+        if landed and digest_at(place.dir_fd, temporary) not in (None, before, after):
+            keep(place, temporary)
         else:
             os.unlink(temporary, dir_fd=place.dir_fd)
 
 
-def _return(place: Place, temporary: bytes) -> None:
+def give_back(place: Place, temporary: bytes) -> None:
     """Give a file that was moved aside its name back; under another visible name where that is taken now."""
     try:
         try:
             _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
         except FileExistsError:
-            _keep(place, temporary)
+            keep(place, temporary)
     except OSError as err:
         raise _unsettled(place, temporary, err) from None
 
 
-def _keep(place: Place, temporary: bytes) -> None:
+def keep(place: Place, temporary: bytes) -> bytes:
     """Keep what lies under the temporary name, and is not ours to delete, under a name that people see."""
     kept = place.name[:200] + b"." + os.urandom(4).hex().encode() + b".rye-conflict"
     _rename(place.dir_fd, temporary, kept, _NOREPLACE)
+    return kept
 
 
-def _stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> int:
-    """Write the temporary file, durable and with the target's metadata; return its inode number."""
+def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None:
+    """Write the temporary file, durable and with the target's metadata; only its name is not durable yet."""
     created = 0o666 if place.stat is None else 0o600
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, created, dir_fd=place.dir_fd)
@@ -155,7 +179,6 @@ def _stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> int
         elif mode is not None:
             os.fchmod(fd, mode)
         os.fsync(fd)
-        return os.fstat(fd).st_ino
     finally:
         os.close(fd)
 
@@ -200,18 +223,18 @@ def _put_new(place: Place, temporary: bytes, ours: int) -> None:
     except FileExistsError:
         raise conflict(place) from None
     try:
-        _sync_directory(place.dir_fd)
+        sync_directory(place.dir_fd)
     except OSError as err:
         try:
             _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
             if _inode_at(place.dir_fd, temporary) != ours:
-                _return(place, temporary)
+                give_back(place, temporary)
         except OSError:
             raise _unsettled(place, temporary, err) from None
         raise
 
 
-def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int) -> None:
+def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int, backup: bytes | None) -> None:
     try:
         _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
     except FileNotFoundError:
@@ -219,12 +242,12 @@ def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int) 
     except OSError as err:
         if err.errno not in _UNSUPPORTED:
             raise
-        _check_then_rename(place, temporary, expected)
+        _check_then_rename(place, temporary, expected, backup)
         return
     try:
-        same = _digest_at(place.dir_fd, temporary) == expected
+        same = digest_at(place.dir_fd, temporary) == expected
         if same:
-            _sync_directory(place.dir_fd)
+            sync_directory(place.dir_fd)
     except OSError as err:
         _put_back(place, temporary, ours, err)
         raise
@@ -246,18 +269,31 @@ def _put_back(place: Place, temporary: bytes, ours: int, why: OSError | None) ->
                     _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
                     return
         if _inode_at(place.dir_fd, temporary) != ours:
-            _keep(place, temporary)
+            keep(place, temporary)
     except OSError as err:
         raise _unsettled(place, temporary, why or err) from None
 
 
-def _check_then_rename(place: Place, temporary: bytes, expected: str) -> None:
-    if _digest_at(place.dir_fd, place.name) != expected:
+def _check_then_rename(place: Place, temporary: bytes, expected: str, backup: bytes | None) -> None:
+    if digest_at(place.dir_fd, place.name) != expected:
         raise conflict(place)
+    if backup is not None:
+        _copy(place, backup)
     os.rename(temporary, place.name, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
+    if backup is not None:
+        os.rename(backup, temporary, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
     # The old content is gone: whether the new one is durable changes nothing about what stands there.
     with contextlib.suppress(OSError):
-        _sync_directory(place.dir_fd)
+        sync_directory(place.dir_fd)
+
+
+def _copy(place: Place, backup: bytes) -> None:
+    fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)
+    try:
+        data = read_all(fd, os.fstat(fd).st_size, MAX_FILE_BYTES)
+    finally:
+        os.close(fd)
+    stage(place, data, backup, None)
 
 
 def _rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
@@ -283,7 +319,7 @@ def _inode_at(dir_fd: int, name: bytes) -> int:
     return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_ino
 
 
-def _digest_at(dir_fd: int, name: bytes) -> str | None:
+def digest_at(dir_fd: int, name: bytes) -> str | None:
     """Return the digest of the regular file under `name`; None when something else is there."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
@@ -305,7 +341,8 @@ def _digest_at(dir_fd: int, name: bytes) -> str | None:
         os.close(fd)
 
 
-def _sync_directory(dir_fd: int) -> None:
+def sync_directory(dir_fd: int) -> None:
+    """Make the names in a directory durable."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         os.fsync(fd)
@@ -317,7 +354,8 @@ def _sync_directory(dir_fd: int) -> None:
         os.close(fd)
 
 
-def _discard(dir_fd: int, name: bytes) -> bool:
+def discard(dir_fd: int, name: bytes) -> bool:
+    """Remove a temporary file; tell whether its name is free."""
     try:
         os.unlink(name, dir_fd=dir_fd)
     except FileNotFoundError:

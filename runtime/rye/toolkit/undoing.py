@@ -2,55 +2,93 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from rye.errors import EditError, WorkspaceError
-from rye.toolkit import cache, edits, journal
+from rye.errors import EditError, UsageError, WorkspaceError
+from rye.toolkit import cache, commits, edits, journal
 from rye.toolkit import document as documents
-from rye.toolkit.editing import fit, index_whole, whole_entry
+from rye.toolkit.batches import Piece, Whole, land_all
+from rye.toolkit.commits import Committed
+from rye.toolkit.editing import fit, index_whole
 from rye.toolkit.encoding import Encoding
-from rye.toolkit.landing import land
+from rye.toolkit.landing import Prepared, landed, prepare
 from rye.toolkit.output import envelope, ok, output_room
+from rye.toolkit.patch_store import new_id
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rye.toolkit.document import Document
     from rye.toolkit.journal import Entry, Recorded
     from rye.toolkit.text import Text
+    from rye.toolkit.workspace import Place
 
 _UNDO = "rye/file-system/undo"
 
 
 def undo(
-    project_path: str, entry_id: str | None = None, limit: int = 20, offset: int = 1, *, list: bool = False,
-    dry_run: bool = False,
+    project_path: str, entry_id: str | None = None, limit: int = 20, offset: int = 1, batch_id: str | None = None, *,
+    list: bool = False, dry_run: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the result of `rye/file-system/undo`; see its CONFIG_SCHEMA for the parameters.
 
     Raises:
-        EditError: `nothing_to_undo`, `unknown_entry`, `already_undone`, `changed_since`, `not_recorded`.
-        WorkspaceError: as `journal.land`.
+        EditError: `nothing_to_undo`, `unknown_entry`, `unknown_batch`, `already_undone`, `changed_since`, `not_recorded`.
+        WorkspaceError: as `journal.land` and `commits.commit`.
+        UsageError: `entry_or_batch`.
     """
+    if entry_id is not None and batch_id is not None:
+        raise UsageError("entry_or_batch", "entry_id and batchId are both given.", "Give the one or the other.")
     with Workspace(project_path) as ws:
-        journal.recover(ws)
+        recovered = commits.recover(ws)
         known = [*journal.entries(ws)]
         if list:
             return _listing(known, limit, offset)
-        undone = _undone(known)
-        entry = _last(known, undone) if entry_id is None else journal.find(ws, entry_id)
-        if entry.id in undone:
-            raise EditError(
-                "already_undone", f"Change {entry.id} is already undone, by {undone[entry.id]}. Nothing was written.",
-                f'To redo it, call undo(entry_id="{undone[entry.id]}").',
-            )  # fmt: skip
-        return _revert(ws, entry, dry_run=dry_run)
+        undone = undone_by(known)
+        if entry_id is None and batch_id is None:
+            last = _last(known, undone)
+            entry_id, batch_id = (last.id, None) if last.batch is None else (None, last.batch)
+        if batch_id is not None:
+            answer = _revert_all(ws, _standing(known, undone, batch_id), batch_id, dry_run=dry_run)
+        else:
+            answer = _revert_one(ws, _entry(ws, entry_id or "", undone), dry_run=dry_run)
+        answer["warnings"][:0] = recovered
+        return answer
 
 
-def _undone(known: Sequence[Entry]) -> dict[str, str]:
+def _entry(ws: Workspace, entry_id: str, undone: dict[str, str]) -> Entry:
+    entry = journal.find(ws, entry_id)
+    if entry.id in undone:
+        raise EditError(
+            "already_undone", f"Change {entry.id} is already undone, by {undone[entry.id]}. Nothing was written.",
+            f'To redo it, call undo(entry_id="{undone[entry.id]}").',
+        )  # fmt: skip
+    return entry
+
+
+def _standing(known: Sequence[Entry], undone: dict[str, str], batch_id: str) -> list[Entry]:
+    """Return the entries of a batch that are not undone."""
+    entries = [entry for entry in known if entry.batch == batch_id]
+    if not entries:
+        raise EditError(
+            "unknown_batch", f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.",
+            "Call undo(list=true) to see the changes; get_patch_change tells what became of a batch.",
+        )  # fmt: skip
+    standing = [entry for entry in entries if entry.id not in undone]
+    if not standing:
+        by = next((entry.batch or entry.id for entry in known if entry.id == undone[entries[0].id]), "")
+        raise EditError(
+            "already_undone", f"Batch {batch_id} is already undone, by {by}. Nothing was written.",
+            f'To redo it, call undo(batchId="{by}").',
+        )  # fmt: skip
+    return standing
+
+
+def undone_by(known: Sequence[Entry]) -> dict[str, str]:
     """Return which entries are undone, by which; newest first, so that an undone undo counts no more."""
     out: dict[str, str] = {}
     for entry in known:
@@ -70,14 +108,15 @@ def _last(known: Sequence[Entry], undone: dict[str, str]) -> Entry:
 
 
 def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
-    undone = _undone(known)
+    undone = undone_by(known)
     out: list[str] = []
     rows: list[dict[str, Any]] = []
     room = output_room()
     for entry in known[offset - 1 : offset - 1 + limit]:
         state = f", undone by {undone[entry.id]}" if entry.id in undone else ""
         about = f", undoes {entry.undoes}" if entry.undoes else ""
-        block = [f"{entry.id} {_when(entry)} {entry.tool} {entry.path}{about}{state}", *_diff(entry)]
+        of = f", of batch {entry.batch}" if entry.batch else ""
+        block = [f"{entry.id} {_when(entry)} {entry.tool} {entry.path}{about}{of}{state}", *_diff(entry)]
         size = sum(len(line.encode("utf-8", "replace")) + 1 for line in block)
         if size > room and rows:
             break
@@ -85,7 +124,7 @@ def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
         out += block[:400]
         rows.append({
             "entry_id": entry.id, "time": _when(entry), "tool": entry.tool, "file_path": entry.path, "undoes": entry.undoes,
-            "undone_by": undone.get(entry.id),
+            "undone_by": undone.get(entry.id), "batch_id": entry.batch,
         })  # fmt: skip
     end = offset - 1 + len(rows)
     if end < len(known):
@@ -122,25 +161,78 @@ def _code(entry: Entry) -> Encoding:
     return Encoding(entry.encoding, newline="\n".encode(entry.encoding))
 
 
-def _revert(ws: Workspace, entry: Entry, *, dry_run: bool) -> dict[str, Any]:
+def _revert_one(ws: Workspace, entry: Entry, *, dry_run: bool) -> dict[str, Any]:
+    with _reversals(ws, [entry], dry_run=dry_run) as (piece,):
+        warnings: list[str] = []
+        if not dry_run:
+            made, place = piece.made, piece.place
+            if isinstance(made, Prepared):
+                warnings = journal.land(ws, place, made.document.data or b"", made.entry)
+                warnings = landed(made, place, made.entry.id, warnings).warnings
+            else:
+                warnings = journal.land(ws, place, made.data, made.entry)
+                if made.data is not None:
+                    warnings += index_whole(ws, place, made.data, made.encoding, made.ids)
+        shown, cut = _shown(_diff_of(piece), f'read(file_path="{entry.path}")')
+    return ok(
+        shown, undone=entry.id, entry_id=None if dry_run else piece.made.entry.id, file_path=entry.path, truncated=cut,
+        dry_run=dry_run, warnings=warnings,
+    )  # fmt: skip
+
+
+def _revert_all(ws: Workspace, entries: Sequence[Entry], batch_id: str, *, dry_run: bool) -> dict[str, Any]:
+    """Undo all changes of a batch, or none."""
+    name = new_id()
+    with _reversals(ws, entries, dry_run=dry_run) as pieces:
+        committed = Committed([], []) if dry_run else land_all(ws, pieces, _UNDO, name)
+        shown, cut = _shown([line for piece in pieces for line in _diff_of(piece)], f'get_patch_change(id="{batch_id}")')
+    return ok(
+        shown, undone=batch_id, batch_id=None if dry_run else name, entry_ids=committed.entries, truncated=cut,
+        file_paths=[entry.path for entry in entries], dry_run=dry_run, warnings=committed.warnings,
+    )  # fmt: skip
+
+
+@contextmanager
+def _reversals(ws: Workspace, entries: Sequence[Entry], *, dry_run: bool) -> Iterator[list[Piece]]:
+    """Hold the files of some entries, and work out what undoes each; every file that has changed since is named.
+
+    Raises:
+        EditError: `not_recorded`, `changed_since`.
+    """
+    with ExitStack() as stack:
+        places = [stack.enter_context(ws.place(one.path, create_parents=one.after is None and not dry_run)) for one in entries]
+        stack.enter_context(cache.locked(ws, *(place.path for place in places)))
+        pieces: list[Piece] = []
+        refused: list[EditError] = []
+        for entry, place in zip(entries, places, strict=True):
+            try:
+                pieces.append(Piece(place, _reversal(ws, entry, place, stack)))
+            except EditError as err:
+                refused.append(err)
+        if refused:
+            said = " ".join(err.message for err in refused)
+            raise EditError(refused[0].code, said, refused[0].hint)
+        yield pieces
+
+
+def _reversal(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Prepared | Whole:
+    """Work out what undoes an entry; the caller holds the file's lock."""
     if not entry.splices and entry.before != entry.after:
         raise EditError(
             "not_recorded",
-            f"Change {entry.id} was too large to be kept for undo.",
+            f"Change {entry.id} of {entry.path} was too large to be kept for undo. Nothing was written.",
             "Use git to restore the file.",
         )
     if entry.whole:
-        return _restore(ws, entry, dry_run=dry_run)
+        return _restored(ws, entry, place)
     try:
-        with documents.held_for_edit(ws, entry.path) as document:
-            spots = _spots(document, entry)
-            revive = [_revivable(splice) for splice in entry.splices]
-            landed = land(document, spots, _UNDO, dry_run=dry_run, undoes=entry.id, revive=revive)
+        document = stack.enter_context(documents.opened_for_edit(ws, entry.path, place.parts))
     except WorkspaceError as err:
         if err.code in ("file_not_found", "binary_file"):
             raise _changed(entry, str(err)) from None
         raise
-    return _result(entry, landed.diff, landed.entry, landed.warnings, dry_run=dry_run)
+    spots = _spots(document, entry)
+    return prepare(document, spots, _UNDO, undoes=entry.id, revive=[_revivable(splice) for splice in entry.splices])
 
 
 def _revivable(splice: Recorded) -> Sequence[str | None]:
@@ -199,32 +291,32 @@ def _changed(entry: Entry, why: str) -> EditError:
     )  # fmt: skip
 
 
-def _restore(ws: Workspace, entry: Entry, *, dry_run: bool) -> dict[str, Any]:
-    """Undo the change of a whole file: put the old content, or the absence of a file, back."""
+def _restored(ws: Workspace, entry: Entry, place: Place) -> Whole:
+    """Work out what undoes the change of a whole file: the old content, or the absence of a file."""
     splice = entry.splices[0]
     data = None if entry.before is None else b"".join(splice.removed)
-    create = entry.after is None and not dry_run
-    with ws.place(entry.path, create_parents=create) as place, cache.locked(ws, place.path):
-        now = None
-        if place.stat is not None:
-            with ws.file(entry.path) as file:
-                now = file.read()
-        if (None if now is None else sha256(now).hexdigest()) != entry.after:
-            raise _changed(entry, "the file is gone" if now is None else "its content is another")
-        back = replace(whole_entry(ws, _UNDO, place, now, data), undoes=entry.id)
-        warnings = [] if dry_run else journal.land(ws, place, data, back)
-        if data is not None and not dry_run:
-            warnings += index_whole(ws, place, data, entry.encoding, splice.removed_ids)
-    header = [f"--- a/{entry.path}" if now is not None else "--- /dev/null"]
-    header.append(f"+++ b/{entry.path}" if data is not None else "+++ /dev/null")
-    return _result(entry, [*header, *_diff(back)], None if dry_run else back.id, warnings, dry_run=dry_run)
+    now = None
+    if place.stat is not None:
+        with ws.file(entry.path) as file:
+            now = file.read()
+    if (None if now is None else sha256(now).hexdigest()) != entry.after:
+        raise _changed(entry, "the file is gone" if now is None else "its content is another")
+    back = journal.whole_entry(ws, _UNDO, place, now, data)
+    back = replace(back, undoes=entry.id, mode=back.mode if data is None else entry.mode)
+    return Whole(back, data, entry.encoding, splice.removed_ids)
 
 
-def _result(entry: Entry, diff: Sequence[str], made: str | None, warnings: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
+def _diff_of(piece: Piece) -> list[str]:
+    made, path = piece.made, piece.made.entry.path
+    if isinstance(made, Prepared):
+        return made.diff
+    old = "/dev/null" if made.entry.before is None else f"a/{path}"
+    new = "/dev/null" if made.entry.after is None else f"b/{path}"
+    return [f"--- {old}", f"+++ {new}", *_diff(made.entry)]
+
+
+def _shown(diff: Sequence[str], rest: str) -> tuple[str, bool]:
     shown, cut = fit(diff, output_room() - 500)
     if cut:
-        shown.append(envelope(len(shown), len(diff), "diff lines", f'read(file_path="{entry.path}")'))
-    return ok(
-        "\n".join(shown), undone=entry.id, entry_id=made, file_path=entry.path, truncated=cut, dry_run=dry_run,
-        warnings=[*warnings],
-    )  # fmt: skip
+        shown.append(envelope(len(shown), len(diff), "diff lines", rest))
+    return "\n".join(shown), cut

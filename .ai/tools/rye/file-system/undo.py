@@ -1,13 +1,13 @@
-# rye:signed:2026-11-21T04:43:42Z:9208c79765b7fa10b3501f73a432893f90bd70ab7d09d39d61153e2a0e40a20a:9M9fe6SiGT1TCV6u7Hu5axN8ROc5_Kh37UMgGXpe56M4t-gSAxjJHtJBN3NKV2tG4ZkAAv-_yf6fbrRCvBwHDw==:b63173adc9f5699f
-"""Take back a change that a file tool made (edit_lines, write, undo itself), or list such changes.
+# rye:signed:2026-11-21T08:09:06Z:382cf295c3dbf45903a48e64c4a43f508084aa8477457a0afa23dd6ae6a522d4:hr-2td7t5aaQNvxl78_dwcY0NO971OCNhpJbInXq5Ck78Qbbp_vvOA8hnnqrFjV7fXfr_MeLHc_dZ99L-thaBg==:b63173adc9f5699f
+"""Take back a change that a tool made (edit_lines, write, a patch batch, undo itself), or list such changes.
 
-Requires: nothing to revert the last change that still stands; entry_id (from a result, or from list) to revert that one.
-Undoing an undo is redo: pass the entry_id that undo returned.
+Requires: nothing to revert the last change that still stands; entry_id (from a result, or from list) to revert that one;
+batchId to revert all files of a patch batch, or none. Undoing an undo is redo: pass the entry_id or batch_id it returned.
 Does not: know what shell commands or other programs changed; it refuses, with the reason, when the file has changed in the
 same place since, and never merges.
-Side effects: rewrites, creates or deletes the one file of the entry, atomically; lines get their own IDs back; the undo is
+Side effects: rewrites, creates or deletes the file of the entry (of a batch: all its files), atomically; lines get their own IDs back; the undo is
 recorded too. Old entries are dropped beyond 30 days or 64 MB (the user's configuration decides).
-Returns: output (unified diff of the reversal), entry_id (of the undo), undone, file_path. With list=true: the newest `limit`
+Returns: output (unified diff of the reversal), entry_id (of the undo), undone, file_path; of a batch batch_id, file_paths. With list=true: the newest `limit`
 entries with their diffs, at most 50 KB, and a [tool_result: …] line that gives the call for the rest (offset).
 Prefer it to editing back by hand; prefer git for changes older than your work here.
 """
@@ -28,6 +28,10 @@ CONFIG_SCHEMA = {
         "entry_id": {
             "type": "string",
             "description": "The change to revert; the last one that stands if absent",
+        },
+        "batchId": {
+            "type": "string",
+            "description": "The patch batch whose files are to be reverted, all or none",
         },
         "list": {"type": "boolean", "default": False, "description": "List changes instead of reverting one"},
         "limit": {
@@ -51,4 +55,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Revert one change, or list them."""
-    return undoing.undo(project_path, **params)
+    batch_id = params.pop("batchId", None)
+    return undoing.undo(project_path, batch_id=batch_id, **params)

@@ -1,5 +1,6 @@
-"""Events of the corridor as JSON lines in the project's state folder, if the user's configuration says `log: {events: true}`.
+"""Events of the corridor, and of tools that tell of their work, as JSON lines in the project's state folder.
 
+Written if the user's configuration says `log: {events: true}`.
 `<state>/log/events.jsonl` (0600): one object an event, with time, event, item, digest and duration; never parameter values.
 Beyond 10 MiB the file is set aside as `events.1.jsonl`, replacing the one before.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +17,14 @@ from rye import state
 from rye.toolkit import config
 
 _MAX_BYTES = 10 * 1024 * 1024
+
+
+def tell(logger: str, root: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values
+    """Log an event under a logger's name and record it; parameter values never are. Errors as `record`."""
+    # Nobody listens where nobody has imported the module: a cold command need not load it.
+    if "logging" in sys.modules:
+        sys.modules["logging"].getLogger(logger).info(event, extra=facts)
+    record(root, event, **facts)
 
 
 def record(root: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON values

@@ -9,7 +9,8 @@ import stat
 import pytest
 
 import rye
-from rye import eventlog, state
+from rye import state
+from rye.toolkit import eventlog
 from signed_tools import OK, put, put_tool
 
 SECRET = "hunter2-parameter"

@@ -1,0 +1,146 @@
+# rye:signed:2026-11-21T08:09:37Z:31e9e0bdc075b2bece877f8b077397d3c7a4bdc78afa0362fbffaf17940d9307:Lhq-b7gSyghH_IHt9ZNmSnIAj0dyzw-FuQa2C10TXNlO6yWwB4t39jKhgs8MQ36TSzeZPPmhe4AsPjwJXo74DA==:b63173adc9f5699f
+"""Change several files as one batch of line patches: all of them land, or none.
+
+Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
+workspace_read_file) and changes, ordered top to bottom, apart from each other, line numbers of the original text:
+insert (afterLine, newLines; 0 is the top), replace (startLine, endLine, expectedOriginalLines, newLines), delete (startLine,
+endLine, expectedOriginalLines). Whole lines only, without newline characters; expected lines verbatim.
+Does not: merge, guess or apply a part. Every problem of the batch is told at once ("Nothing was written"): wrong digests,
+ranges, overlaps, expected lines that differ (as a diff).
+Side effects: rewrites the files atomically together, also through a crash (mode, encoding, line endings, other bytes kept);
+stores the batch; undo(batchId=…) takes all of it back. createFiles and deleteFiles land with the rest.
+Returns: output (the diffs), and the envelope successful, result (batchId, filePatchId, changeId, all keys and descriptions),
+errors, warnings. Over 50 KB output is cut with a [tool_result: …] line. apply=false only stores the batch for
+workspace_apply_patch; dryRun=true only shows the diffs.
+Prefer it to several edits when files must change together; prefer edit_lines for one file.
+"""
+
+from rye.toolkit import patching
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/workspace"
+__tool_description__ = "Apply line patches to several files as one: all or none, verified by SHA-256 and expected lines"
+__item_id__ = "rye/workspace/workspace_write_patch"
+__requires_rye__ = ">=0.1"
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
+
+# Only JSON types are fixed here: what else can be wrong is told by the tool, all of it in one answer.
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "batchLabel": {"type": "string", "description": "What the batch is for, for people"},
+        "batchKey": {"type": "string", "description": "Your short name for the batch, echoed"},
+        "files": {
+            "type": "array",
+            "maxItems": 200,
+            "description": "Required: one patch a file; each docPath at most once",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "docPath": {
+                        "type": "string",
+                        "description": "Required: project-relative path in lower case, optionally led by the project folder's name",
+                    },
+                    "originalSha256": {
+                        "type": "string",
+                        "description": "Required: sha256 of the full content planned on, from workspace_read_file",
+                    },
+                    "fileKey": {"type": "string", "description": "Your short name for the file patch, echoed"},
+                    "fileLabel": {"type": "string", "description": "What changes in the file, for people"},
+                    "filePatchId": {"type": "string", "description": "Assigned here; ignored in a request"},
+                    "changes": {
+                        "type": "array",
+                        "maxItems": 2000,
+                        "description": "Required: changes by line of the original text, top to bottom, not overlapping",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "operation": {"type": "string", "description": "Required: insert, replace or delete"},
+                                "changeKey": {"type": "string", "description": "Your short name for the change, echoed"},
+                                "changeId": {"type": "string", "description": "Assigned here; ignored in a request"},
+                                "description": {"type": "string", "description": "Why, in a short sentence; echoed"},
+                                "afterLine": {
+                                    "type": "integer",
+                                    "description": "insert: the line behind which newLines go; 0 is the top of the file",
+                                },
+                                "startLine": {"type": "integer", "description": "replace, delete: first line, from 1"},
+                                "endLine": {"type": "integer", "description": "replace, delete: last line, inclusive"},
+                                "expectedOriginalLines": {
+                                    "type": "array",
+                                    "items": {"type": "string"},
+                                    "description": "replace, delete: those lines verbatim, without newline characters",
+                                },
+                                "newLines": {
+                                    "type": "array",
+                                    "items": {"type": "string"},
+                                    "description": "insert, replace: whole lines without newline characters; never for delete",
+                                },
+                            },
+                            "additionalProperties": False,
+                        },
+                    },
+                },
+                "additionalProperties": False,
+            },
+        },
+        "createFiles": {
+            "type": "array",
+            "maxItems": 200,
+            "description": "Files to create with the batch; folders are made",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "path": {
+                        "type": "string",
+                        "format": "workspace-path",
+                        "description": "Required: project-relative path as it shall be spelt",
+                    },
+                    "content": {"type": "string", "description": "Required: the whole text (UTF-8)"},
+                    "fileKey": {"type": "string", "description": "Your short name, echoed"},
+                    "fileLabel": {"type": "string", "description": "What the file is for, echoed"},
+                },
+                "additionalProperties": False,
+            },
+        },
+        "deleteFiles": {
+            "type": "array",
+            "maxItems": 200,
+            "description": "Files to delete with the batch",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "docPath": {"type": "string", "description": "Required: the file, as above"},
+                    "originalSha256": {"type": "string", "description": "Required: sha256 of its content"},
+                    "fileKey": {"type": "string", "description": "Your short name, echoed"},
+                    "fileLabel": {"type": "string", "description": "Why, echoed"},
+                },
+                "additionalProperties": False,
+            },
+        },
+        "activeFiles": {
+            "type": "array",
+            "maxItems": 200,
+            "description": "Contents that an editor holds; patches are verified against them and the result is written to disk",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "docPath": {"type": "string", "description": "The file, as above"},
+                    "content": {"type": "string", "description": "Its whole text, newlines as they are"},
+                },
+                "required": ["docPath", "content"],
+                "additionalProperties": False,
+            },
+        },
+        "apply": {"type": "boolean", "default": True, "description": "False: verify and store the batch, write no file"},
+        "dryRun": {"type": "boolean", "default": False, "description": "Verify and return the diffs, write and store nothing"},
+    },
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Verify the whole batch, then apply all of it, or none."""
+    return patching.write_patch(project_path, params)
