@@ -27,14 +27,15 @@ ROOMS = (
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
+    "language_actions", "checking", "refactoring", "language", "lsp_session", "lsp_servers", "lsp_wire", "positions",
     "websearching", "search_providers", "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
-    "sandbox",
+    "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected", "clean_env",
     "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits", "landing",
     "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "beneath", "eventlog", "config", "output", "untrusted",
+    "names", "suggest", "eventlog", "config", "beneath", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError, WorkspaceError
 from rye.toolkit import document as documents
-from rye.toolkit import lsp_servers, walk
+from rye.toolkit import lsp_servers, sandbox, walk
 from rye.toolkit.encoding import detect
 from rye.toolkit.lsp_session import ANSWER_SECONDS, Started, path_of, session, uri_of
 from rye.toolkit.lsp_wire import LanguageServerError
 from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.pages import Page
+from rye.toolkit.policy import Policy
 from rye.toolkit.positions import Positions
 from rye.toolkit.ripgrep import View
 from rye.toolkit.untrusted import plain
@@ -107,11 +109,13 @@ def _text_at(project: Project, absolute: str) -> str | None:
 
 
 def _confined(argv: tuple[str, ...], root: str) -> Started:
-    """Start servers with little in their environment: what they read is somebody else's code."""
-    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "XDG_CACHE_HOME")
-    env = {name: os.environ[name] for name in kept if name in os.environ}
-    del root
-    return Started(list(argv), env, (), lambda: None, {"kind": "none"})
+    """Start servers where they can read the project and change nothing: what they read is somebody else's code."""
+    settings = sandbox.effective(root)
+    real = os.path.realpath(argv[0])
+    needed = (os.path.dirname(argv[0]), os.path.dirname(os.path.dirname(real)), sys.prefix, sys.base_prefix)
+    policy = Policy(root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env)
+    confined = sandbox.confine(list(argv), policy, settings.mode)
+    return Started(confined.argv, confined.env, confined.fds, confined.close, confined.report)
 
 
 def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
-from rye.toolkit import journal, language
+from rye.toolkit import commits, language
 from rye.toolkit.lsp_wire import LanguageServerError
 from rye.toolkit.output import ok
 from rye.toolkit.refactoring import change_files, file_edits
@@ -40,7 +40,7 @@ def lsp(
     """
     if action in ("rename", "format"):
         with Workspace(project_path) as ws:
-            journal.recover(ws)
+            commits.recover(ws)
     with language.known(project_path, file_path) as (project, path):
         asked = _Asked(project, path, line_id, symbol, occurrence, new_name, query, timeout, dry_run)
         return _ACTIONS[action](asked)

@@ -195,8 +195,10 @@ def _introduction(root: str, server: Server) -> dict[str, Any]:
         "configuration": True, "workspaceFolders": True, "didChangeWatchedFiles": {"dynamicRegistration": True},
         "workspaceEdit": {"documentChanges": True}, "symbol": {},
     }  # fmt: skip
+    folder = {"uri": uri_of(root), "name": os.path.basename(root)}
     return {
-        "processId": os.getpid(), "rootUri": uri_of(root), "workspaceFolders": [{"uri": uri_of(root), "name": os.path.basename(root)}],
+        # No process id: a server in a namespace of its own would not see us, and end itself.
+        "processId": None, "rootUri": uri_of(root), "workspaceFolders": [folder],
         "clientInfo": {"name": "rye"}, "initializationOptions": server.settings,
         "capabilities": {"textDocument": document, "workspace": workspace, "general": {"positionEncodings": ["utf-16"]}},
     }  # fmt: skip

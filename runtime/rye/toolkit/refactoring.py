@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rye.errors import EditError
-from rye.toolkit import cache, commits
-from rye.toolkit.edits import unified_diff
-from rye.toolkit.encoding import detect
+from rye.toolkit import cache, edits
+from rye.toolkit import document as documents
+from rye.toolkit.batches import Piece, land_all
+from rye.toolkit.landing import Prepared, prepare
 from rye.toolkit.lsp_wire import LanguageServerError
-from rye.toolkit.positions import applied
+from rye.toolkit.patch_store import new_id
+from rye.toolkit.positions import Positions, applied
+from rye.toolkit.text import parse
 
 if TYPE_CHECKING:
     from rye.toolkit.language import Project
+    from rye.toolkit.workspace import Place
 
 
 class Changed(NamedTuple):
@@ -44,3 +46,55 @@ def file_edits(edit: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401 - 
         for uri, edits in (edit.get("changes") or {}).items():
             found.setdefault(uri, []).extend(edits)
     return found
+
+
+def change_files(project: Project, wanted: dict[str, list[dict[str, Any]]], tool: str, *, dry_run: bool) -> Changed:
+    """Make a server's edits, of every file or of none.
+
+    Raises:
+        LanguageServerError: `outside_project`, `changed_meanwhile`, `bad_edits`. Nothing was written.
+        EditError, WorkspaceError: as the commit of several files.
+    """
+    paths = {uri: project.inside(uri) for uri, edits in wanted.items() if edits}
+    outside = [uri for uri, path in paths.items() if path is None]
+    if outside:
+        told = f"The change reaches outside the project: {', '.join(outside[:3])}."
+        raise LanguageServerError("outside_project", told, "Nothing was written. Rename it where it is defined.")
+    with ExitStack() as stack:
+        places = {path: stack.enter_context(project.ws.place(path)) for path in paths.values() if path is not None}
+        stack.enter_context(cache.locked(project.ws, *(place.path for place in places.values())))
+        ready: list[tuple[Place, Prepared]] = []
+        for uri, path in paths.items():
+            if path is not None:
+                made = _prepared(project, path, places[path], wanted[uri], tool, stack)
+                ready += [] if made is None else [(places[path], made)]
+        ready.sort(key=lambda one: one[1].document.path)
+        files = [made.document.path for _, made in ready]
+        diff = [line for _, made in ready for line in made.diff]
+        if dry_run or not ready:
+            return Changed(files, None, diff, [])
+        batch = new_id()
+        committed = land_all(project.ws, [Piece(place, made) for place, made in ready], tool, batch)
+        return Changed(files, batch, diff, list(committed.warnings))
+
+
+def _prepared(
+    project: Project, path: str, place: Place, wanted: list[dict[str, Any]], tool: str, stack: ExitStack
+) -> Prepared | None:
+    document = stack.enter_context(documents.opened_for_edit(project.ws, path, place.parts))
+    code, data = document.text.encoding, document.data or b""
+    known = project.positions(path)
+    if known is None or code.bom + known.text.encode(code.name) != data:
+        told = f"{path} changed while the server was asked."
+        raise LanguageServerError("changed_meanwhile", told, "Nothing was written. Ask again.")
+    try:
+        after = applied(known.text, Positions(known.text).edits(wanted))
+        new = code.bom + after.encode(code.name)
+    except (ValueError, KeyError, TypeError) as err:
+        told = f"The server's edits of {path} cannot be made: {err}."
+        raise LanguageServerError("bad_edits", told, "Nothing was written. Make the change with edit_lines.") from None
+    if new == data:
+        return None
+    lines = parse(new, code).lines()
+    return prepare(document, edits.refine(document.text, [edits.Splice(0, document.text.count, lines)]), tool)
+
