@@ -19,7 +19,7 @@ from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.pages import Page
 from rye.toolkit.policy import Policy
 from rye.toolkit.positions import Positions
-from rye.toolkit.ripgrep import View
+from rye.toolkit.ripgrep import Pattern, View
 from rye.toolkit.untrusted import plain
 from rye.toolkit.workspace import Workspace
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _NOTICES = 1_000
 _MAX_FILES = 50_000
+_MAX_MENTIONS = 500
 _MESSAGE = 2_000
 
 
@@ -143,6 +144,27 @@ def _stamps(ws: Workspace, languages: dict[str, str]) -> dict[str, Stamp]:
             if len(found) > _MAX_FILES:
                 break
     return found
+
+
+def show_mentions(project: Project, path: str, symbol: str) -> None:
+    """Show the server every file of the language that holds a name, so that none is unknown to it.
+
+    Raises:
+        LanguageServerError: `too_many_files`.
+    """
+    globs = tuple(f"*{suffix}" for suffix in project.session.server.languages)
+    mentions: list[str] = []
+    with walk.held(project.ws, ".") as tree:
+        view = View(False, False, globs, walk.inherited(tree), caches=walk.caches(tree))
+        for found in tree.counts(Pattern(symbol, False, True, False), view):
+            mentions += [name.removeprefix("./") for name, _ in found]
+    if len(mentions) > _MAX_MENTIONS:
+        told = f"{len(mentions)} files hold {symbol!r}, more than {_MAX_MENTIONS}."
+        raise LanguageServerError("too_many_files", told, "Use grep, and change them with edit_lines.")
+    for name in sorted(mentions):
+        positions = project.positions(name)
+        if name != path and positions is not None:
+            project.session.show(project.absolute(name), positions.text)
 
 
 @dataclass(frozen=True, slots=True)

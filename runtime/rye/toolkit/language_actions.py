@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
 from rye.toolkit import commits, language
+from rye.toolkit.lsp_session import uri_of
 from rye.toolkit.lsp_wire import LanguageServerError
 from rye.toolkit.output import ok
 from rye.toolkit.refactoring import change_files, file_edits
@@ -22,8 +23,8 @@ _MAX_SYMBOLS = 1_000
 # SymbolKind of the protocol.
 _KINDS = (
     "", "file", "module", "namespace", "package", "class", "method", "property", "field", "constructor", "enum", "interface",
-    "function", "variable", "constant", "string", "number", "boolean", "array", "object", "key", "null", "enum member", "struct",
-    "event", "operator", "type parameter",
+    "function", "variable", "constant", "string", "number", "boolean", "array", "object", "key", "null", "enum member",
+    "struct", "event", "operator", "type parameter",
 )  # fmt: skip
 
 
@@ -51,11 +52,11 @@ class _Asked:
 
     def __init__(
         self, project: Project, path: str, line_id: str | None, symbol: str | None, occurrence: int, new_name: str | None,
-        query: str | None, timeout: float, dry_run: bool,  # noqa: FBT001 - one call
+        query: str | None, timeout: float, dry_run: bool,
     ) -> None:  # fmt: skip
         self.project, self.path, self.line_id, self.symbol, self.occurrence = project, path, line_id, symbol, occurrence
         self.new_name, self.query, self.timeout, self.dry_run = new_name, query, timeout, dry_run
-        self.uri = language.uri_of(project.absolute(path))
+        self.uri = uri_of(project.absolute(path))
 
     def at(self) -> dict[str, Any]:
         """Return the text document and position that line_id and symbol name."""
@@ -69,6 +70,9 @@ class _Asked:
 
     def ask(self, capability: str, method: str, params: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
         """Ask the server, if it offers that."""
+        if self.symbol is not None and capability in ("referencesProvider", "renameProvider"):
+            # An answer that leaves out a file nobody opened yet would be worse than none.
+            language.show_mentions(self.project, self.path, self.symbol)
         session = self.project.session
         if not session.offers(capability):
             told = f"{session.server.name} does not offer {method.partition('/')[2]}."
@@ -97,9 +101,12 @@ def _references(asked: _Asked) -> dict[str, Any]:
 def _places(asked: _Asked, found: Any, what: str) -> dict[str, Any]:  # noqa: ANN401 - JSON
     given = found if isinstance(found, list) else [found] if found else []
     pairs = [
-        (str(one.get("uri") or one.get("targetUri")), (one.get("range") or one["targetSelectionRange"])["start"]) for one in given
+        (str(one.get("uri") or one.get("targetUri")), (one.get("range") or one["targetSelectionRange"])["start"])
+        for one in given
     ]
-    places = sorted(language.spots(asked.project, pairs), key=lambda spot: (spot.line_id is None, spot.path, spot.line, spot.column))
+    places = sorted(
+        language.spots(asked.project, pairs), key=lambda spot: (spot.line_id is None, spot.path, spot.line, spot.column)
+    )
     lines = [spot.shown() for spot in places] or [f"No {what} of {asked.symbol!r} was found."]
     rows = [spot.fields() for spot in places]
     return language.answer(asked.project, lines, f'grep(pattern="{asked.symbol}")', "places", locations=rows, count=len(rows))
@@ -163,11 +170,11 @@ def _changed(asked: _Asked, edits: dict[str, list[dict[str, Any]]], what: str) -
     if not done.files:
         return ok(f"Nothing to change in {asked.path}.", files=[], changed=0, server=asked.project.session.server.name)
     said = f"{what}{' (dry run: nothing was written)' if asked.dry_run else ''}: {len(done.files)} files."
-    undo = [] if done.batch is None else [f'undo(batch_id="{done.batch}") takes all of it back.']
+    undo = [] if done.batch is None else [f'undo(batchId="{done.batch}") takes all of it back.']
     lines = [said, *undo, *done.diff]
     return language.answer(
-        asked.project, lines, "read of the changed files", "lines", files=done.files, changed=len(done.files), batch_id=done.batch,
-        dry_run=asked.dry_run, warnings=done.warnings,
+        asked.project, lines, "read of the changed files", "lines", files=done.files, changed=len(done.files),
+        batch_id=done.batch, dry_run=asked.dry_run, warnings=done.warnings,
     )  # fmt: skip
 
 

@@ -55,19 +55,25 @@ def server_for(root: str, path: str) -> Server:
     language = _language(layers.own, suffix)
     if language is None:
         known = ", ".join(sorted(_suffixes(layers.own)))
-        raise LanguageServerError("no_language", f"No language server is configured for {suffix or path!r}.", f"Known suffixes: {known}.")
+        raise LanguageServerError(
+            "no_language", f"No language server is configured for {suffix or path!r}.", f"Known suffixes: {known}."
+        )
     names = _order(layers, language)
     missing = []
     for name in names:
         settings = servers.get(name)
         if not isinstance(settings, dict):
-            raise UsageError("bad_config", f"{_FILE} names the server {name!r}, which it does not define.", "Define it under servers.")
+            raise UsageError(
+                "bad_config", f"{_FILE} names the server {name!r}, which it does not define.", "Define it under servers."
+            )
         argv = _argv(settings, root)
         if argv is not None:
             return _server(name, argv, settings, layers.own, language)
         missing.append(str(settings.get("install", name)))
     raise LanguageServerError(
-        "server_missing", f"No language server for {language} is installed.", f"Install one: {' or '.join(f'`{one}`' for one in missing)}."
+        "server_missing",
+        f"No language server for {language} is installed.",
+        f"Install one: {' or '.join(f'`{one}`' for one in missing)}.",
     )
 
 
@@ -85,7 +91,9 @@ def _order(layers: layered.Layers, language: str) -> list[str]:
     """Return the servers to try: the one that the project chose first, if it is known."""
     names = [str(name) for name in layers.own["languages"][language].get("servers", [])]
     chosen = layers.project.get("languages", {})
-    wish = chosen.get(language, {}).get("server") if isinstance(chosen, dict) and isinstance(chosen.get(language), dict) else None
+    wish = (
+        chosen.get(language, {}).get("server") if isinstance(chosen, dict) and isinstance(chosen.get(language), dict) else None
+    )
     if wish is None:
         return names
     if wish not in layers.own.get("servers", {}):

@@ -36,7 +36,7 @@ class Published(NamedTuple):
 
     version: int | None
     items: list[dict[str, Any]]
-    count: int
+    times: int
 
 
 @dataclass(slots=True)
@@ -91,8 +91,8 @@ class Session:
         """Take a notification of the server's."""
         if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
             uri = normal(str(params.get("uri", "")))
-            count = self.published[uri].count + 1 if uri in self.published else 1
-            self.published[uri] = Published(params.get("version"), list(params.get("diagnostics") or []), count)
+            times = self.published[uri].times + 1 if uri in self.published else 1
+            self.published[uri] = Published(params.get("version"), list(params.get("diagnostics") or []), times)
 
     def offers(self, capability: str) -> bool:
         """Tell whether the server said it can do something."""
@@ -127,7 +127,7 @@ class Session:
         """Open a document, or give the server its new text."""
         uri = uri_of(path)
         known = self.opened.get(path)
-        before = self.published[uri].count if uri in self.published else 0
+        before = self.published[uri].times if uri in self.published else 0
         if known is None:
             language = self.server.languages.get(os.path.splitext(path)[1].lower(), "plaintext")
             document = {"uri": uri, "languageId": language, "version": 1, "text": text}
@@ -153,12 +153,12 @@ class Session:
             if found is None:
                 return False
             # Without a version only a publication after our own change can be of it.
-            return found.version == document.version if found.version is not None else found.count > document.published_before
+            return found.version == document.version if found.version is not None else found.times > document.published_before
 
         self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
         if self.cold and not self.published[uri].items:
-            seen = self.published[uri].count
-            self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].count > seen)
+            seen = self.published[uri].times
+            self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].times > seen)
         return list(self.published[uri].items)
 
     def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON
@@ -174,7 +174,9 @@ def uri_of(path: str) -> str:
 def path_of(uri: str) -> str | None:
     """Return the path of a file's URI; None for any other."""
     parts = urlsplit(uri)
-    return unquote(parts.path, errors="surrogateescape") if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+    return (
+        unquote(parts.path, errors="surrogateescape") if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+    )
 
 
 def normal(uri: str) -> str:
@@ -217,7 +219,12 @@ def session(root: str, server: Server, start: Callable[[], Started]) -> Session:
     key = (root, server.name)
     with _guard:
         known = _sessions.get(key)
-        if known is not None and known.wire.alive and known.server == server and _memory(known.wire.pid) <= server.max_memory_bytes:
+        if (
+            known is not None
+            and known.wire.alive
+            and known.server == server
+            and _memory(known.wire.pid) <= server.max_memory_bytes
+        ):
             known.used = time.monotonic()
             return known
         _sessions.pop(key, None)

@@ -5,6 +5,7 @@ Format: the Language Server Protocol's base protocol, `Content-Length` headers i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -37,7 +38,13 @@ class Wire:
     """
 
     def __init__(
-        self, name: str, argv: list[str], env: dict[str, str], cwd: str, heard: Callable[[str, Any], None], fds: tuple[int, ...] = ()
+        self,
+        name: str,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: str,
+        heard: Callable[[str, Any], None],
+        fds: tuple[int, ...] = (),
     ) -> None:
         """Start the server.
 
@@ -61,16 +68,33 @@ class Wire:
         self._ended = False
         self._sending = threading.Lock()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - an absolute program, no shell
-                argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True,
-                pass_fds=fds,
-            )  # fmt: skip
-        except OSError as err:
+        # A sandbox that dies with its parent dies with the very thread that started it: so the one that listens does.
+        begun = threading.Event()
+        failed: list[OSError] = []
+
+        def work() -> None:
+            try:
+                self._process = self._popen(argv, env, cwd, fds)
+            except OSError as err:
+                failed.append(err)
+                return
+            finally:
+                begun.set()
+            self._listen()
+
+        threading.Thread(target=work, name=f"lsp-{name}", daemon=True).start()
+        begun.wait()
+        if failed:
             self._said.close()
-            raise LanguageServerError("server_failed", f"{name} cannot be started: {err.strerror}.", "Check its installation.") from None
+            told = f"{name} cannot be started: {failed[0].strerror}."
+            raise LanguageServerError("server_failed", told, "Check its installation.")
         self.pid = self._process.pid
-        threading.Thread(target=self._listen, name=f"lsp-{name}", daemon=True).start()
+
+    def _popen(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - an absolute program, no shell
+            argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True,
+            pass_fds=fds,
+        )  # fmt: skip
 
     @property
     def alive(self) -> bool:
@@ -104,7 +128,9 @@ class Wire:
                 answer = self._answers.pop(number, {})
         if "error" in answer:
             told = str((answer["error"] or {}).get("message", "it gave no reason"))[:500]
-            raise LanguageServerError("server_refused", f"{self._name} refused {method}: {told}.", "Check the position and the file.")
+            raise LanguageServerError(
+                "server_refused", f"{self._name} refused {method}: {told}.", "Check the position and the file."
+            )
         return answer.get("result")
 
     def wait_for(self, happened: Callable[[], bool], seconds: float, what: str) -> None:
@@ -132,15 +158,11 @@ class Wire:
         """End the server and all that it started in its group."""
         self._ended = True
         if self._process.poll() is None:
-            try:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 os.killpg(self.pid, signal.SIGTERM)
                 self._process.wait(_GRACE)
-            except (OSError, subprocess.TimeoutExpired):
-                pass
-        try:
+        with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
-        except OSError:
-            pass
         self._process.wait()
         with self._changed:
             self._changed.notify_all()
@@ -167,13 +189,10 @@ class Wire:
             self._changed.notify_all()
 
     def _listen(self) -> None:
-        try:
+        with contextlib.suppress(OSError, ValueError):
             while (message := self._read()) is not None:
                 self._take(message)
-        except (OSError, ValueError):
-            pass
-        finally:
-            self._end()
+        self._end()
 
     def _read(self) -> dict[str, Any] | None:
         pipe = self._process.stdout

@@ -1,12 +1,14 @@
-r"""Positions of the Language Server Protocol in a text, and back: its lines end at `\n`, `\r\n` or `\r`, its columns are UTF-16.
+r"""Positions of the Language Server Protocol in a text, and back.
 
-This project's lines end at `\n` alone, so a position is turned into an offset first.
+Its lines end at `\n`, `\r\n` or `\r`, its columns are UTF-16 units. This project's lines end at `\n` alone, so a position is
+turned into an offset first.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 _END = re.compile(r"\r\n?|\n")
@@ -61,7 +63,7 @@ class Positions:
         ]
         # Insertions at one place keep the order in which they were given.
         found.sort(key=lambda edit: (edit.start, edit.stop))
-        if any(one.stop > other.start for one, other in zip(found, found[1:], strict=False)):
+        if any(one.stop > other.start for one, other in pairwise(found)):
             raise ValueError("edits overlap")
         return found
 

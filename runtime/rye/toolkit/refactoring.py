@@ -97,4 +97,3 @@ def _prepared(
         return None
     lines = parse(new, code).lines()
     return prepare(document, edits.refine(document.text, [edits.Splice(0, document.text.count, lines)]), tool)
-

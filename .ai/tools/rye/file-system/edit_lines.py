@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T05:19:37Z:d7456f6f60cded1a829d571314aed582707c1b5d10c64710c51308742a180a35:8im07sSYpD75n2GcobfuY0UJ3mcaJ_IG8sU4a5Uz6tvPXTj9TkbzBvdYnJQzOhR-3Ju8BeCGJ67rVzqEgZozCQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:18:20Z:76ab01aee4bc75143fc896b4e488cc800259df09250b6230f37d083229b6eb04:FPPFHCq3drN4sNi7JVb_D3GOdyFZt9H_Y2Mamry80lnx4OnJ2I9LqEnFXdRSOXFKWtdMR8PWN1TSUXnu4P72Cw==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -11,10 +11,11 @@ Side effects: rewrites the file atomically (mode, encoding, line endings, other 
 Returns: output (unified diff, then the changed lines with their new IDs and two lines around, so no re-read is needed),
 changes_applied, lines_changed, version, entry_id. Over 50 KB the output is cut with a [tool_result: …] line.
 on_stale="rebase" applies to a file changed by others if every covered line is untouched. dry_run shows the diff only.
+check=true asks a language server what the edit broke or mended.
 Prefer it to write for any change of an existing file.
 """
 
-from rye.toolkit import editing
+from rye.toolkit import checking, editing
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -84,6 +85,11 @@ CONFIG_SCHEMA = {
             "enum": ["lf", "crlf"],
             "description": "Convert the whole file's terminators",
         },
+        "check": {
+            "type": "boolean",
+            "default": False,
+            "description": "Ask a language server what the change broke and mended",
+        },
         "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
     },
     "required": ["file_path", "changes"],
@@ -93,4 +99,6 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Apply all changes, or none."""
-    return editing.edit_lines(project_path, **params)
+    if not params.pop("check", False):
+        return editing.edit_lines(project_path, **params)
+    return checking.checked(project_path, params["file_path"], lambda: editing.edit_lines(project_path, **params))

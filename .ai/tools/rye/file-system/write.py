@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T04:43:42Z:06ecf5a6a928911d00ad142e9ec427f181c1296eb7bf3bc2b987013bec518af2:PO03nCdwO5J8YlrPPbZ2ExYZNffjtiTl_zTPDzQkpa0j6uHlMMTDJHTW10yYafK_WAS7fLgtFYKCFofQhHWQBA==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:18:20Z:a9e3b0d11a9b1c892052a465d413c71c326c3e4406be87337b388f0b0f068ca4:4M5yqlm2j39KZZV9eVo6QrfPjLzR50vLlGCy88L7Fy3sIlkFKytSl5R5o1E2OPX6ZEmNgt2a_RzlZfzG7omxCw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
@@ -12,7 +12,7 @@ cut at a line boundary with a [tool_result: …] line. expected_sha256 refuses u
 Prefer edit_lines for changing a part of an existing file: it sends and risks only those lines.
 """
 
-from rye.toolkit import editing
+from rye.toolkit import checking, editing
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -32,6 +32,11 @@ CONFIG_SCHEMA = {
             "pattern": "^(sha256:)?[0-9a-fA-F]{64}$",
             "description": "Write only if the file's present content has this SHA-256",
         },
+        "check": {
+            "type": "boolean",
+            "default": False,
+            "description": "Ask a language server what the change broke and mended",
+        },
         "encoding": {"type": "string", "default": "utf-8", "description": "Codec name for the content"},
     },
     "required": ["file_path", "content"],
@@ -41,4 +46,6 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Write the file."""
-    return editing.write(project_path, **params)
+    if not params.pop("check", False):
+        return editing.write(project_path, **params)
+    return checking.checked(project_path, params["file_path"], lambda: editing.write(project_path, **params))

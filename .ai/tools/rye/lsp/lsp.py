@@ -1,9 +1,10 @@
+# rye:signed:2026-11-21T08:17:43Z:a67a6e0967c71e504b00a85f1094eb3c35f9b0f632fa3257d68bf2586140cbc7:wsTEIuDtF7jYYP_-WX4cEb6Jj_8XCto7bDGkCCdtqG1hOksJwJrga-k6evH3p4KLC-h9wAS29MfUxcnRconeCg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
 new_name for rename. A language server on this machine; a missing one is named with the command that installs it.
 Does not: run the project's code or a server that the project brings, look outside the project, or rename files.
-Side effects: rename and format change files, all or none, through the journal: undo(batch_id=…) takes them back; dry_run=true shows
+Side effects: rename and format change files, all or none, through the journal: undo(batchId=…) takes them back; dry_run=true shows
 the diff only. Other actions change nothing. A server is started and stays warm in a long-lived process.
 Returns: output, server, server_state, and diagnostics [{line, column, severity, message, code, line_id}], locations [{file, line,
 column, line_id, text}], symbols, text, or files and batch_id. Every place in the project has its line ID, ready for
@@ -45,7 +46,13 @@ CONFIG_SCHEMA = {
         },
         "new_name": {"type": "string", "minLength": 1, "maxLength": 500, "description": "The new name, for rename"},
         "query": {"type": "string", "maxLength": 500, "description": "For symbols: search the whole project for this name"},
-        "timeout": {"type": "number", "minimum": 1, "maximum": 180, "default": 60, "description": "Seconds to wait for the server"},
+        "timeout": {
+            "type": "number",
+            "minimum": 1,
+            "maximum": 180,
+            "default": 60,
+            "description": "Seconds to wait for the server",
+        },
         "dry_run": {"type": "boolean", "default": False, "description": "For rename and format: show the diff, write nothing"},
     },
     "required": ["file_path"],
