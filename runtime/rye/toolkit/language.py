@@ -91,7 +91,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
             path = file.shown
         server = lsp_servers.server_for(ws.root, path)
         root = _root_of(ws, path, server.markers)
-        found = session(root, server, lambda: _confined(server.argv, ws.root))
+        found = session(root, server, lambda: confined(server.argv, ws.root))
         with found.lock:
             project = Project(ws, found, {})
             found.refresh(_stamps(ws, server.languages), lambda one: _text_at(project, one))
@@ -109,14 +109,19 @@ def _text_at(project: Project, absolute: str) -> str | None:
     return positions.text if positions is not None else None
 
 
-def _confined(argv: tuple[str, ...], root: str) -> Started:
+def confined(argv: tuple[str, ...], root: str) -> Started:
     """Start servers where they can read the project and change nothing: what they read is somebody else's code."""
     settings = sandbox.effective(root)
-    real = os.path.realpath(argv[0])
-    needed = (os.path.dirname(argv[0]), os.path.dirname(os.path.dirname(real)), sys.prefix, sys.base_prefix)
+    needed = (os.path.dirname(argv[0]), _package(os.path.realpath(argv[0])), sys.prefix, sys.base_prefix)
     policy = Policy(root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env)
     confined = sandbox.confine(list(argv), policy, settings.mode)
     return Started(confined.argv, confined.env, confined.fds, confined.close, confined.report)
+
+
+def _package(program: str) -> str:
+    """Return the folder with all that a program consists of: its `node_modules`, or what holds its `bin`."""
+    above, found, _ = program.rpartition(f"{os.sep}node_modules{os.sep}")
+    return f"{above}{os.sep}node_modules" if found else os.path.dirname(os.path.dirname(program))
 
 
 def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:

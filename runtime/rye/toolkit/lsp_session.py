@@ -79,6 +79,7 @@ class Session:
     opened: dict[str, _Opened] = field(default_factory=dict)
     published: dict[str, Published] = field(default_factory=dict)
     stamps: dict[str, Stamp] | None = None
+    stale: set[str] = field(default_factory=set)
 
     def initialize(self) -> None:
         """Make the server ready. Errors as `Wire.request`."""
@@ -120,11 +121,13 @@ class Session:
         events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
         events += [(path, _CHANGED) for path in stamps.keys() & before.keys() if stamps[path] != before[path]]
         if events:
+            # What was published of documents that stand as they stood may not hold any more.
+            self.stale = set(self.opened)
             changes = [{"uri": uri_of(path), "type": kind} for path, kind in sorted(events)]
             self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
 
-    def show(self, path: str, text: str) -> None:
-        """Open a document, or give the server its new text."""
+    def show(self, path: str, text: str, *, again: bool = False) -> None:
+        """Open a document, or give the server its new text; `again` makes it look at the same text anew."""
         uri = uri_of(path)
         known = self.opened.get(path)
         before = self.published[uri].times if uri in self.published else 0
@@ -133,7 +136,7 @@ class Session:
             document = {"uri": uri, "languageId": language, "version": 1, "text": text}
             self.opened[path] = _Opened(1, text, before)
             self.wire.notify("textDocument/didOpen", {"textDocument": document})
-        elif known.text != text:
+        elif again or known.text != text:
             self.opened[path] = _Opened(known.version + 1, text, before)
             self.wire.notify(
                 "textDocument/didChange",
@@ -146,6 +149,9 @@ class Session:
         if self.offers("diagnosticProvider"):
             told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
             return list(told.get("items") or []) if isinstance(told, dict) else []
+        if path in self.stale:
+            self.stale.discard(path)
+            self.show(path, self.opened[path].text, again=True)
         document = self.opened[path]
 
         def current() -> bool:

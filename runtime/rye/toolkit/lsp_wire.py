@@ -82,7 +82,8 @@ class Wire:
                 begun.set()
             self._listen()
 
-        threading.Thread(target=work, name=f"lsp-{name}", daemon=True).start()
+        self._listener = threading.Thread(target=work, name=f"lsp-{name}", daemon=True)
+        self._listener.start()
         begun.wait()
         if failed:
             self._said.close()
@@ -164,8 +165,12 @@ class Wire:
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        with self._changed:
-            self._changed.notify_all()
+        self._end()
+        self._listener.join(_GRACE)
+        for pipe in (self._process.stdin, self._process.stdout, self._said):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
 
     def _died(self, what: str) -> LanguageServerError:
         code = self._process.poll()

