@@ -93,7 +93,6 @@ def naive_batch_loop(order):
             fresh = file.with_suffix(".new")
             fresh.write_text(f"number {number + 1}\n{rest}")
             fresh.replace(file)
-    return None
 
 
 JOBS = {
