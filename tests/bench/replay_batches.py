@@ -240,7 +240,9 @@ def _result(old: list[bytes], new: list[bytes], file: File) -> bytes:
     endings = {line[len(_raw_body(line)) :] for line in [*old, *new] if line.endswith(b"\n")}
     if len(endings) > 1:
         raise Unsayable("mixed line endings")
-    if file.before.endswith(b"\n") != file.after.endswith(b"\n") and file.before and file.after:
+    # A line put into an empty file gets a newline.
+    before, after = (bool(data) and not data.endswith(b"\n") for data in (file.before, file.after))
+    if file.after and before != after:
         raise Unsayable("the final newline comes or goes")
     if file.before.startswith(_BOM) != file.after.startswith(_BOM):
         raise Unsayable("the byte order mark comes or goes")
