@@ -57,7 +57,48 @@ def naive_loop(order):
             file.writelines([f"number {number}\n", *lines[1:-1], f"number {number}\n"])
 
 
-JOBS = {"edit": edit, "loop": loop, "naive": naive, "naive_loop": naive_loop}
+def batch(order):
+    """One batch of several files through the toolkit, in the main thread."""
+    from rye.errors import RyeError
+    from rye.toolkit import patching
+
+    try:
+        return patching.write_patch(order["project"], order["request"])
+    except RyeError as err:
+        return {"success": False, "code": err.code, "error": str(err)}
+
+
+def batch_loop(order):
+    """Batches without end through the whole corridor: the first line of every file gets the same number."""
+    import rye
+
+    digests = order["digests"]
+    for number in range(order["from"], 1 << 30):
+        old, new = [f"number {number}"], [f"number {number + 1}"]
+        change = {"operation": "replace", "startLine": 1, "endLine": 1, "expectedOriginalLines": old, "newLines": new}
+        files = [{"docPath": path, "originalSha256": digest, "changes": [change]} for path, digest in digests.items()]
+        answer = rye.execute("rye/workspace/workspace_write_patch", {"files": files}, project_path=order["project"])
+        if answer["status"] != "success":
+            return answer
+        digests = {told["docPath"]: told["newSha256"] for told in answer["data"]["result"]["files"]}
+    return None
+
+
+def naive_batch_loop(order):
+    """The control: each file is replaced by itself, safely, one after the other."""
+    for number in range(order["from"], 1 << 30):
+        for path in order["digests"]:
+            file = Path(order["project"], path)
+            rest = file.read_text().partition("\n")[2]
+            fresh = file.with_suffix(".new")
+            fresh.write_text(f"number {number + 1}\n{rest}")
+            fresh.replace(file)
+
+
+JOBS = {
+    "edit": edit, "loop": loop, "naive": naive, "naive_loop": naive_loop, "batch": batch, "batch_loop": batch_loop,
+    "naive_batch_loop": naive_batch_loop,
+}  # fmt: skip
 
 
 def open_files():
@@ -104,6 +145,8 @@ def main():
     edit(order)
     edit(order)
     rye.execute("rye/file-system/edit_lines", {"file_path": "f.txt", "changes": order["changes"]}, project_path=scratch)
+    patch = {"path": "new.txt", "content": "x\n"}
+    rye.execute("rye/workspace/workspace_write_patch", {"createFiles": [patch]}, project_path=scratch)
     time.sleep(0.1)
     print("ready", flush=True)
     for line in sys.stdin:

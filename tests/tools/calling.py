@@ -1,4 +1,4 @@
-"""Calls of the file tools, as a model makes them."""
+"""Calls of the file tools (or, by their whole id, of others), as a model makes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROW = re.compile(r"^\[LID:([0-9a-z]+)\] (.*)$", re.MULTILINE)
 
 def call(tool, project, /, **parameters):
     """Return the tool's result, success or failure; a refusal before the tool ran looks the same."""
-    answer = rye.execute(f"rye/file-system/{tool}", parameters, project_path=project)
+    answer = rye.execute(tool if "/" in tool else f"rye/file-system/{tool}", parameters, project_path=project)
     data = (
         answer["data"] if answer["data"] is not None else {"success": False, "error": answer["error"], "code": answer["code"]}
     )

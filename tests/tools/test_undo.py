@@ -8,6 +8,8 @@ import time
 
 import pytest
 from calling import call, done, ids, refused, rows
+from workspace_calls import done as made
+from workspace_calls import insert, patch
 
 from rye import state
 from rye.toolkit.output import MAX_OUTPUT_BYTES
@@ -291,3 +293,65 @@ def test_an_undo_needs_no_index(project, file):
     done("undo", project)
     assert file.read_bytes() == b"a\nb\nc\nd\ne\n"
     assert ids(project)[1] == names[1]
+
+
+# --- batches of several files ---
+
+
+@pytest.fixture
+def batch(project, file):
+    (project / "g.txt").write_bytes(b"1\n2\n")
+    files = [patch(project, "f.txt", insert(1, "new")), patch(project, "g.txt", insert(0, "0"))]
+    return made(project, *files, createFiles=[{"path": "h.txt", "content": "h\n"}])["batchId"]
+
+
+BEFORE = {"f.txt": b"a\nb\nc\nd\ne\n", "g.txt": b"1\n2\n"}
+AFTER = {"f.txt": b"a\nnew\nb\nc\nd\ne\n", "g.txt": b"0\n1\n2\n", "h.txt": b"h\n"}
+
+
+def contents(project):
+    return {path.name: path.read_bytes() for path in project.glob("*.txt")}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_batch_is_undone_and_redone_as_one(project, batch, named):
+    assert contents(project) == AFTER
+    data = done("undo", project, **({"batchId": batch} if named else {}))
+    assert contents(project) == BEFORE
+    assert (data["undone"], sorted(data["file_paths"])) == (batch, ["f.txt", "g.txt", "h.txt"])
+    assert data["batch_id"] in refused("already_undone", "undo", project, batchId=batch)
+    done("undo", project, batchId=data["batch_id"])
+    assert contents(project) == AFTER
+    done("undo", project)
+    assert contents(project) == BEFORE
+
+
+def test_a_file_of_a_batch_that_changed_since_holds_all_back(project, batch):
+    (project / "g.txt").write_bytes(b"zero\n1\n2\n")
+    (project / "h.txt").write_bytes(b"more\n")
+    stands = contents(project)
+    error = refused("changed_since", "undo", project, batchId=batch)
+    assert "g.txt" in error
+    assert "h.txt" in error
+    assert "f.txt" not in error.split("Call")[0]
+    assert contents(project) == stands
+
+
+def test_one_file_of_a_batch_is_undone_by_itself_and_the_rest_after_it(project, batch):
+    entry = next(row for row in done("undo", project, list=True)["entries"] if row["file_path"] == "g.txt")
+    assert entry["batch_id"] == batch
+    done("undo", project, entry_id=entry["entry_id"])
+    assert contents(project) == {**AFTER, "g.txt": BEFORE["g.txt"]}
+    assert sorted(done("undo", project, batchId=batch)["file_paths"]) == ["f.txt", "h.txt"]
+    assert contents(project) == BEFORE
+
+
+def test_a_dry_run_of_a_batch_writes_nothing(project, batch):
+    data = done("undo", project, batchId=batch, dry_run=True)
+    assert "+++ /dev/null" in data["output"]
+    assert contents(project) == AFTER
+
+
+def test_batches_that_are_none(project, batch):
+    refused("unknown_batch", "undo", project, batchId="nope")
+    refused("entry_or_batch", "undo", project, batchId=batch, entry_id="x")

@@ -104,6 +104,8 @@ def worked(
     with ExitStack() as stack:
         found: list[tuple[FilePatch, str, Place | None]] = []
         for patch in batch.patches:
+            if not patch.doc_path:
+                continue
             try:
                 found.append((patch, *_placed(ws, docs, patch, stack, write=write)))
             except RyeError as err:
@@ -202,7 +204,7 @@ def _edited(
     if content is not None:
         text, data = parse(content, detect(content)), content
     splices = edits.refine(text, splices_for(patch, text, data, problems))
-    if len(problems.errors) > known:
+    if len(problems.errors) > known or not patch.sound:
         return None
     source = "disk" if content is None else "active"
     diff = edits.unified_diff(path, text, splices)

@@ -72,7 +72,10 @@ class LineChange:
 
 @dataclass(frozen=True, slots=True)
 class FilePatch:
-    """What a batch asks of one file: its changes by line, its creation with `content`, or its deletion."""
+    """What a batch asks of one file: its changes by line, its creation with `content`, or its deletion.
+
+    `sound` tells whether the request alone leaves nothing to complain of.
+    """
 
     id: str
     asked: dict[str, Any]
@@ -80,6 +83,7 @@ class FilePatch:
     doc_path: str
     digest: str
     changes: Sequence[LineChange] = ()
+    sound: bool = True
 
     @property
     def key(self) -> str | None:
@@ -137,7 +141,7 @@ def _again(items: Sequence[Any], name: Callable[[Any], str | None]) -> list[Any]
 
 
 def _file_patch(asked: dict[str, Any], new_id: Callable[[], str], problems: Problems) -> FilePatch:
-    patch_id = new_id()
+    patch_id, known = new_id(), len(problems.errors)
     bare = FilePatch(patch_id, asked, "patch", asked.get("docPath", ""), asked.get("originalSha256", "").lower())
     _check_file(bare, problems)
     changes = [_change(bare, number, one, new_id(), problems) for number, one in enumerate(asked.get("changes", ()), 1)]
@@ -148,7 +152,7 @@ def _file_patch(asked: dict[str, Any], new_id: Callable[[], str], problems: Prob
     _check_order(bare, [change for change in changes if change.sound], problems)
     given = [name for name in ("filePatchId", "changeId") for part in (asked, *asked.get("changes", ())) if name in part]
     problems.warnings += [f"{name} is assigned here; the one given is ignored." for name in dict.fromkeys(given)]
-    return FilePatch(patch_id, asked, "patch", bare.doc_path, bare.digest, changes)
+    return FilePatch(patch_id, asked, "patch", bare.doc_path, bare.digest, changes, sound=len(problems.errors) == known)
 
 
 def _check_file(patch: FilePatch, problems: Problems) -> None:
@@ -262,7 +266,7 @@ def splices_for(patch: FilePatch, text: Text, data: bytes, problems: Problems) -
     for change in patch.changes:
         if change.sound and _fits(patch, change, text, problems):
             splices += _splice(patch, change, text, problems)
-    if len(problems.errors) > known or not all(change.sound for change in patch.changes):
+    if len(problems.errors) > known or not patch.sound:
         return []
     try:
         return edits.assemble(text, joined(sorted(splices, key=lambda splice: splice[:2])))

@@ -334,10 +334,12 @@ def _fate(ws: Workspace, record: Answer) -> Answer:
     known = [*journal.entries(ws)]
     entries = [entry for entry in known if entry.batch == batch_id]
     undone = undone_by(known)
-    by = sorted({_maker(known, undone[entry.id]) for entry in entries if entry.id in undone})
-    standing = [entry for entry in entries if entry.id not in undone]
+    # A batch that was undone may have been applied again: the newest entry of a file counts.
+    newest = {entry.path: entry for entry in reversed(entries)}.values()
+    by = sorted({_maker(known, undone[entry.id]) for entry in newest if entry.id in undone})
     status = record["status"]
     if entries:
+        standing = any(entry.id not in undone for entry in newest)
         status = "applied" if not by else "partly_undone" if standing else "undone"
     told = {"status": status, "entries": [entry.id for entry in entries], "undoneBy": by, "notes": commits.notes(ws, batch_id)}
     return {**told, "error": record["error"]} if status == "not_applied" else told

@@ -1,0 +1,108 @@
+"""get_patch_change: batches, file patches and changes by ID, and what became of them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from calling import call
+from workspace_calls import delete, done, get, insert, patch, replace, write
+
+from rye import state
+
+
+@pytest.fixture
+def result(project):
+    (project / "a.txt").write_bytes(b"one\ntwo\nthree\n")
+    (project / "b.txt").write_bytes(b"x\n")
+    changes = (insert(0, "zero", description="a start"), replace(2, ["two"], "2", changeKey="k"), delete(3, "three"))
+    return done(
+        project,
+        patch(project, "a.txt", *changes, fileLabel="first"),
+        patch(project, "b.txt", insert(1, "y")),
+        batchLabel="both",
+    )
+
+
+def test_a_batch_with_the_diffs_of_all_its_files(project, result):
+    answer = get(project, result["batchId"])
+    told = answer["result"]
+    assert (told["kind"], told["batchLabel"], told["status"], told["undoneBy"]) == ("batch", "both", "applied", [])
+    assert len(told["entries"]) == 2
+    assert "+++ b/a.txt" in answer["output"]
+    assert "+++ b/b.txt" in answer["output"]
+
+
+def test_a_file_patch_with_its_diff(project, result):
+    one = result["files"][0]
+    answer = get(project, one["filePatchId"])
+    assert answer["result"]["kind"] == "file"
+    assert answer["result"]["file"]["fileLabel"] == "first"
+    assert "patch a.txt. first" in answer["output"]
+    assert "\n+zero\n one\n-two\n-three\n+2" in answer["output"]
+    assert "b.txt" not in answer["output"]
+
+
+@pytest.mark.parametrize(
+    ("at", "diff"), [(0, "@@ before line 1 @@\n+zero"), (1, "@@ lines 2 to 2 @@\n-two\n+2"), (2, "@@ lines 3 to 3 @@\n-three")]
+)
+def test_a_change_with_its_own_lines(project, result, at, diff):
+    change = result["files"][0]["changes"][at]
+    answer = get(project, change["changeId"])
+    assert answer["result"]["kind"] == "change"
+    assert answer["result"]["change"]["changeId"] == change["changeId"]
+    assert answer["output"].endswith(diff)
+
+
+def test_what_became_of_it(project, result):
+    batch = result["batchId"]
+    entry = result["files"][0]["entryId"]
+    call("undo", project, entry_id=entry)
+    assert get(project, batch)["result"]["status"] == "partly_undone"
+    back = call("undo", project, batchId=batch)
+    told = get(project, batch)["result"]
+    assert told["status"] == "undone"
+    assert back["batch_id"] in told["undoneBy"]
+    call("undo", project, batchId=back["batch_id"])
+    assert get(project, batch)["result"]["status"] == "partly_undone"
+
+
+def test_a_batch_that_could_not_be_applied_is_kept_with_the_reason(project, monkeypatch):
+    from rye.errors import WorkspaceError
+    from rye.toolkit import patching
+
+    def refuse(*_):
+        raise WorkspaceError("no_space", "The disk is full.", "Free some space.")
+
+    (project / "a.txt").write_bytes(b"one\n")
+    monkeypatch.setattr(patching, "land_all", refuse)
+    answer = write(project, files=[patch(project, "a.txt", insert(0, "x"))])
+    assert (answer["code"], answer["successful"]) == ("no_space", False)
+    (kept,) = (state.state_dir(str(project)) / "patches").glob("*.json")
+    told = get(project, kept.stem)["result"]
+    assert told["status"] == "not_applied"
+    assert "The disk is full" in told["error"]
+
+
+def test_a_long_diff_in_pages(project):
+    (project / "a.txt").write_bytes(b"".join(b"%d\n" % number for number in range(4_000)))
+    lines = [f"line {number} " + "x" * 60 for number in range(1_500)]
+    name = done(project, patch(project, "a.txt", insert(4_000, *lines)))["batchId"]
+    got, at = [], 1
+    while at:
+        answer = get(project, name, offset=at)
+        got += [line[1:] for line in answer["output"].split("\n") if line.startswith("+line")]
+        at = answer.get("next_offset")
+    assert got == lines
+    assert get(project, name, offset=10**6)["code"] == "bad_offset"
+
+
+def test_entries_that_are_gone_leave_the_word_of_the_batch(project, result):
+    for path in (state.state_dir(str(project)) / "journal").glob("*.json"):
+        os.unlink(path)
+    assert get(project, result["batchId"])["result"]["status"] == "applied"
+
+
+@pytest.mark.parametrize("name", ["", "k", "both", "../x", "01a1fd27-5f52-7c74-84bd-47608b40cf20"])
+def test_unknown_ids(project, result, name):
+    assert get(project, name)["code"] == "unknown_patch_id"

@@ -1,0 +1,579 @@
+"""The patch protocol, rule by rule: each test is named after the section of the protocol that it holds."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from calling import call, ids
+from workspace_calls import UUID7, apply, delete, done, get, insert, patch, read, refused, replace, sha, write
+
+import rye
+from rye import state
+from rye.toolkit import patching
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "MyRepo"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src/App.cs").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
+    (folder / "tests.cs").write_bytes(b"a\r\nb\r\nc")
+    return folder
+
+
+def app(project):
+    return (project / "src/App.cs").read_bytes()
+
+
+# --- 1, 2: purpose and scope ---
+
+
+def test_section_1_a_batch_of_file_patches_with_digests_operations_descriptions_and_keys(project):
+    result = done(
+        project,
+        patch(project, "src/App.cs", replace(2, ["two"], "TWO", description="why", changeKey="k"), fileKey="app"),
+        patch(project, "tests.cs", insert(0, "top")),
+        batchKey="b", batchLabel="label",
+    )  # fmt: skip
+    assert app(project) == b"one\nTWO\nthree\nfour\nfive\n"
+    assert (project / "tests.cs").read_bytes() == b"top\r\na\r\nb\r\nc"
+    assert [one["newSha256"] for one in result["files"]] == [sha(app(project)), sha(b"top\r\na\r\nb\r\nc")]
+
+
+def test_section_2_1_optimistic_concurrency_by_the_digest_of_the_whole_file(project):
+    asked = patch(project, "src/App.cs", insert(1, "x"))
+    (project / "src/App.cs").write_bytes(b"one\ntwo\nthree\nfour\nFIVE\n")
+    assert refused(project, asked) == ["wrong_digest"]
+
+
+def test_section_2_2_no_merge_where_expected_lines_stand_elsewhere(project):
+    assert refused(project, patch(project, "src/App.cs", replace(3, ["two"], "TWO"))) == ["expected_lines_differ"]
+
+
+def test_section_2_2_binary_files_are_not_edited(project):
+    (project / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
+    assert refused(project, patch(project, "logo.png", insert(0, "x"))) == ["binary_file"]
+
+
+# --- 3: file identity ---
+
+
+@pytest.mark.parametrize("doc_path", ["src/app.cs", "myrepo/src/app.cs"])
+def test_section_3_a_doc_path_is_lower_case_and_names_one_file(project, doc_path):
+    result = done(project, {**patch(project, "src/App.cs", insert(0, "x")), "docPath": doc_path})
+    assert result["files"][0]["path"] == "src/App.cs"
+    assert result["files"][0]["docPath"] == doc_path
+    assert app(project).startswith(b"x\none")
+
+
+@pytest.mark.parametrize("doc_path", ["src/App.cs", "/etc/passwd", "../outside", "src//app.cs", "./src/app.cs", "", "a\0b"])
+def test_section_3_what_is_no_doc_path_is_refused(project, doc_path):
+    (code,) = refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "docPath": doc_path})
+    assert code == ("malformed_doc_path" if doc_path else "missing_field")
+
+
+def test_section_3_a_doc_path_that_fits_two_files_is_refused_naming_both(project):
+    (project / "src/APP.cs").write_bytes(b"other\n")
+    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "x"))])
+    assert [one["code"] for one in answer["errors"]] == ["ambiguous_doc_path"]
+    assert "src/APP.cs, src/App.cs" in answer["error"]
+
+
+def test_section_3_the_project_folders_name_may_be_a_folder_in_it_too(project):
+    (project / "myrepo").mkdir()
+    (project / "myrepo/tests.cs").write_bytes(b"inner\n")
+    asked = patch(project, "tests.cs", insert(0, "x"))
+    assert refused(project, {**asked, "docPath": "myrepo/tests.cs"}) == ["ambiguous_doc_path"]
+    done(project, {**asked, "docPath": "tests.cs"})
+    done(project, {**patch(project, "myrepo/tests.cs", insert(0, "y")), "docPath": "myrepo/myrepo/tests.cs"})
+    assert (project / "myrepo/tests.cs").read_bytes() == b"y\ninner\n"
+
+
+def test_section_3_an_active_file_wins_over_the_disk(project):
+    active = "one\nEDITED\nthree\n"
+    asked = {"docPath": "src/app.cs", "originalSha256": sha(active.encode()), "changes": [replace(2, ["EDITED"], "two!")]}
+    assert refused(project, asked) == ["wrong_digest", "expected_lines_differ"]
+    answer = write(project, files=[asked], activeFiles=[{"docPath": "myrepo/src/app.cs", "content": active}])
+    assert answer["result"]["files"][0]["source"] == "active"
+    assert "differs from the active content" in answer["warnings"][0]
+    assert app(project) == b"one\ntwo!\nthree\n"
+    call("undo", project)
+    assert app(project) == b"one\ntwo\nthree\nfour\nfive\n"
+
+
+def test_section_3_an_active_file_is_written_in_the_encoding_that_the_disk_has(project):
+    (project / "u.txt").write_bytes(b"\xff\xfe" + "a\r\nb\r\n".encode("utf-16-le"))
+    active = "a\r\nb\r\nc\r\n"
+    asked = {"docPath": "u.txt", "originalSha256": sha(active.encode()), "changes": [insert(3, "é")]}
+    done(project, asked, activeFiles=[{"docPath": "u.txt", "content": active}])
+    assert (project / "u.txt").read_bytes() == b"\xff\xfe" + "a\r\nb\r\nc\r\né\r\n".encode("utf-16-le")
+
+
+def test_section_3_without_the_overlay_the_disk_is_authoritative(project):
+    told = read(project, "src/app.cs")["result"]
+    assert (told["source"], told["sha256"]) == ("disk", sha(app(project)))
+    told = read(project, "src/app.cs", activeFiles=[{"docPath": "src/app.cs", "content": "x\n"}])["result"]
+    assert (told["source"], told["sha256"]) == ("active", sha(b"x\n"))
+
+
+# --- 4: the request ---
+
+
+def test_section_4_1_files_holds_one_or_more_patches(project):
+    assert refused(project) == ["no_files"]
+    assert [one["code"] for one in write(project, batchKey="b")["errors"]] == ["no_files"]
+
+
+def test_section_4_1_a_doc_path_appears_at_most_once(project):
+    one, other = (patch(project, "src/App.cs", insert(at, "x")) for at in (0, 3))
+    assert refused(project, one, other) == ["duplicate_doc_path"]
+    assert refused(project, one, {**other, "docPath": "myrepo/src/app.cs"}) == ["duplicate_doc_path"]
+
+
+def test_section_4_1_a_link_to_a_file_of_the_batch_is_the_same_file(project):
+    (project / "link.cs").symlink_to("src/App.cs")
+    files = [patch(project, "src/App.cs", insert(0, "x")), patch(project, "link.cs", insert(3, "y"))]
+    assert refused(project, *files) == ["duplicate_doc_path"]
+
+
+def test_section_4_1_labels_and_keys_are_optional(project):
+    result = done(project, patch(project, "src/App.cs", insert(0, "x")))
+    assert not {"batchKey", "batchLabel"} & result.keys()
+
+
+def test_section_4_2_doc_path_is_required(project):
+    asked = patch(project, "src/App.cs", insert(0, "x"))
+    del asked["docPath"]
+    assert refused(project, asked) == ["missing_field"]
+
+
+@pytest.mark.parametrize("digest", ["abc", "", "g" * 64, "a" * 63, "a" * 65, "sha256:" + "a" * 64])
+def test_section_4_2_original_sha256_is_a_hex_encoded_sha256(project, digest):
+    assert refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "originalSha256": digest}) == ["malformed_digest"]
+
+
+def test_section_4_2_original_sha256_is_required(project):
+    asked = patch(project, "src/App.cs", insert(0, "x"))
+    del asked["originalSha256"]
+    assert refused(project, asked) == ["missing_field"]
+
+
+def test_section_4_2_original_sha256_is_that_of_the_exact_bytes(project):
+    for data in (b"\xef\xbb\xbfbom\n", b"crlf\r\nlf\n", b"caf\xe9\n", b"no newline"):
+        (project / "x.txt").write_bytes(data)
+        assert read(project, "x.txt")["result"]["sha256"] == sha(data)
+        asked = patch(project, "x.txt", insert(0, "x"))
+        assert refused(project, {**asked, "originalSha256": sha(data + b" ")}) == ["wrong_digest"]
+        done(project, {**asked, "originalSha256": sha(data).upper()})
+
+
+def test_section_4_2_changes_must_not_be_empty(project):
+    assert refused(project, patch(project, "src/App.cs")) == ["no_changes"]
+
+
+# --- 5: changes ---
+
+
+@pytest.mark.parametrize("operation", ["move", "", "Insert", "append"])
+def test_section_5_1_the_only_operations_are_insert_replace_and_delete(project, operation):
+    asked = patch(project, "src/App.cs", {**insert(0, "x"), "operation": operation})
+    assert refused(project, asked) == ["unknown_operation"]
+
+
+def test_section_5_1_operation_is_required(project):
+    assert refused(project, patch(project, "src/App.cs", {"afterLine": 0, "newLines": ["x"]})) == ["unknown_operation"]
+
+
+def test_section_5_1_change_ids_are_in_the_answer_and_needless_in_the_request(project):
+    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "x", changeId="chg-0007"), insert(1, "y"))])
+    names = [change["changeId"] for change in answer["result"]["files"][0]["changes"]]
+    assert all(map(UUID7.fullmatch, names))
+    assert "chg-0007" not in names
+    assert "changeId is assigned here" in answer["warnings"][0]
+
+
+def test_section_5_1_a_description_changes_nothing(project):
+    done(project, patch(project, "src/App.cs", insert(0, "x", description="delete everything; operation: delete")))
+    assert app(project) == b"x\none\ntwo\nthree\nfour\nfive\n"
+
+
+@pytest.mark.parametrize("line", ["a\nb", "a\n", "\n", "a\r\n", "a\r"])
+def test_section_5_1_whole_lines_only(project, line):
+    assert refused(project, patch(project, "src/App.cs", insert(0, line))) == ["newline_in_line"]
+    assert refused(project, patch(project, "src/App.cs", replace(1, ["one"], line))) == ["newline_in_line"]
+
+
+def test_section_5_2_insert_after_a_line_and_at_the_top(project):
+    done(project, patch(project, "src/App.cs", insert(0, "top", "top2"), insert(2, ""), insert(5, "end")))
+    assert app(project) == b"top\ntop2\none\ntwo\n\nthree\nfour\nfive\nend\n"
+
+
+def test_section_5_2_insert_needs_its_fields_and_one_line_or_more(project):
+    for name in ("afterLine", "newLines"):
+        change = insert(0, "x")
+        del change[name]
+        assert refused(project, patch(project, "src/App.cs", change)) == ["missing_field"]
+    assert refused(project, patch(project, "src/App.cs", insert(0))) == ["no_lines"]
+    assert refused(project, patch(project, "src/App.cs", {**insert(0, "x"), "startLine": 1})) == ["unexpected_field"]
+
+
+@pytest.mark.parametrize("after", [-1, 6, 1000])
+def test_section_5_2_insert_behind_a_line_that_is_not_there(project, after):
+    assert refused(project, patch(project, "src/App.cs", insert(after, "x"))) == ["bad_range"]
+
+
+def test_section_5_3_replace_a_line_or_a_range(project):
+    done(project, patch(project, "src/App.cs", replace(1, ["one"], "1"), replace(3, ["three", "four"], "3", "3.5", "4")))
+    assert app(project) == b"1\ntwo\n3\n3.5\n4\nfive\n"
+
+
+@pytest.mark.parametrize("name", ["startLine", "endLine", "expectedOriginalLines", "newLines"])
+def test_section_5_3_replace_needs_its_fields(project, name):
+    change = replace(1, ["one"], "1")
+    del change[name]
+    assert refused(project, patch(project, "src/App.cs", change)) == ["missing_field"]
+
+
+@pytest.mark.parametrize("expected", ["two ", " two", "Two", "two\r", ""])
+def test_section_5_3_expected_lines_match_exactly_white_space_included(project, expected):
+    answer = write(project, files=[patch(project, "src/App.cs", replace(2, [expected], "2"))])
+    (error,) = answer["errors"]
+    assert error["code"] == "expected_lines_differ"
+    assert "\n+2: two" in error["message"]
+    assert "\n-2: " in error["message"]
+
+
+def test_section_5_3_as_many_lines_are_expected_as_the_range_has(project):
+    change = {**replace(2, ["two"], "2"), "endLine": 3}
+    assert refused(project, patch(project, "src/App.cs", change)) == ["expected_lines_differ"]
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 0), (3, 2), (-1, 1), (5, 6), (100, 100)])
+def test_section_5_3_ranges_that_are_none(project, start, end):
+    change = {**replace(1, ["x"] * max(end - start + 1, 0), "2"), "startLine": start, "endLine": end}
+    assert refused(project, patch(project, "src/App.cs", change)) == ["bad_range"]
+
+
+def test_section_5_4_delete_a_range(project):
+    done(project, patch(project, "src/App.cs", delete(1, "one"), delete(4, "four", "five")))
+    assert app(project) == b"two\nthree\n"
+
+
+def test_section_5_4_new_lines_must_not_be_present_for_delete(project):
+    for lines in (["x"], []):
+        assert refused(project, patch(project, "src/App.cs", {**delete(1, "one"), "newLines": lines})) == ["unexpected_field"]
+
+
+def test_section_5_4_expected_lines_of_a_delete_are_verified(project):
+    assert refused(project, patch(project, "src/App.cs", delete(1, "two"))) == ["expected_lines_differ"]
+
+
+# --- 6: order and lines ---
+
+
+def test_section_6_changes_are_ordered_top_to_bottom(project):
+    asked = patch(project, "src/App.cs", replace(4, ["four"], "4"), insert(1, "x"))
+    assert refused(project, asked) == ["unordered_changes"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (delete(2, "two", "three"), replace(3, ["three"], "3")),
+        (replace(2, ["two"], "a"), replace(2, ["two"], "b")),
+        (replace(2, ["two", "three"], "a"), insert(2, "b")),
+        (delete(1, "one", "two", "three"), insert(1, "x")),
+    ],
+)
+def test_section_6_changes_do_not_overlap(project, changes):
+    assert "overlapping_changes" in refused(project, patch(project, "src/App.cs", *changes))
+
+
+def test_section_6_neighbours_are_apart(project):
+    changes = [insert(0, "0"), replace(1, ["one"], "1"), insert(1, "1.5"), delete(2, "two"), insert(2, "2.5"), insert(2, "2.6")]
+    done(project, patch(project, "src/App.cs", *changes))
+    assert app(project) == b"0\n1\n1.5\n2.5\n2.6\nthree\nfour\nfive\n"
+
+
+def test_section_6_line_numbers_are_those_of_the_original_text(project):
+    done(project, patch(project, "src/App.cs", insert(1, "a", "b", "c"), replace(5, ["five"], "5")))
+    assert app(project) == b"one\na\nb\nc\ntwo\nthree\nfour\n5\n"
+
+
+def test_section_6_a_line_ends_with_a_newline_and_with_nothing_else(project):
+    data = "a\x0bb\x0cc\u2028d\x85e\rf\nsecond\n".encode()
+    (project / "x.txt").write_bytes(data)
+    assert read(project, "x.txt")["result"]["totalLines"] == 2
+    done(project, patch(project, "x.txt", replace(2, ["second"], "2")))
+    assert (project / "x.txt").read_bytes() == data.replace(b"second", b"2")
+
+
+# --- 7: IDs and keys ---
+
+
+def test_section_7_1_ids_for_the_batch_each_file_and_each_change(project):
+    result = done(
+        project, patch(project, "src/App.cs", insert(0, "x"), insert(1, "y")), patch(project, "tests.cs", insert(0, "z"))
+    )
+    names = [result["batchId"]]
+    for one in result["files"]:
+        names += [one["filePatchId"], *(change["changeId"] for change in one["changes"])]
+    assert len(set(names)) == len(names) == 6
+    assert all(map(UUID7.fullmatch, names))
+    for name in names:
+        assert get(project, name)["result"]["batchId"] == result["batchId"]
+
+
+def test_section_7_2_keys_are_echoed_and_nothing_rests_on_them(project):
+    files = [
+        patch(project, "src/App.cs", insert(0, "x", changeKey="c"), insert(1, "y", changeKey="c"), fileKey="same"),
+        patch(project, "tests.cs", insert(0, "z", changeKey="c"), fileKey="same"),
+    ]
+    answer = write(project, files=files, batchKey="same")
+    assert answer["success"]
+    assert [one["fileKey"] for one in answer["result"]["files"]] == ["same", "same"]
+    assert len(answer["warnings"]) == 2
+    assert get(project, "same")["errors"][0]["code"] == "unknown_patch_id"
+
+
+# --- 8: usage rules, as far as the tool can hold them ---
+
+
+def test_section_8_1_the_source_is_named_in_every_answer(project):
+    result = done(project, patch(project, "src/App.cs", insert(0, "x")))
+    assert result["files"][0]["source"] == "disk"
+
+
+def test_section_8_2_the_digest_of_a_window_or_a_changed_version_does_not_do(project):
+    window = b"one\ntwo\n"
+    assert refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "originalSha256": sha(window)}) == ["wrong_digest"]
+    told = read(project, "src/app.cs", limit=2)
+    assert told["truncated"]
+    assert told["result"]["sha256"] == sha(app(project))
+
+
+def test_section_8_3_edits_touch_no_other_line(project):
+    (project / "odd.txt").write_bytes(b"a \r\nb\t\nc\r\n\xff\xfe\nend")
+    done(project, patch(project, "odd.txt", replace(2, ["b\t"], "B")))
+    assert (project / "odd.txt").read_bytes() == b"a \r\nB\nc\r\n\xff\xfe\nend"
+
+
+def test_section_8_4_a_change_within_a_line_is_a_replace_of_the_line(project):
+    done(project, patch(project, "src/App.cs", replace(3, ["three"], "th-ree")))
+    assert app(project) == b"one\ntwo\nth-ree\nfour\nfive\n"
+
+
+def test_section_8_5_an_incomplete_list_lands_no_part(project):
+    assert refused(project, patch(project, "src/App.cs", insert(0, "x"), {"operation": "delete"})) == ["missing_field"] * 3
+
+
+def test_section_8_6_the_server_stores_the_client_applies(project):
+    before = app(project)
+    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "x"))], apply=False)
+    assert answer["result"]["status"] == "stored"
+    assert app(project) == before
+    batch = answer["result"]["batchId"]
+    assert get(project, batch)["result"]["status"] == "stored"
+    applied = apply(project, batch)["result"]
+    assert (applied["batchId"], applied["status"]) == (batch, "applied")
+    assert [one["filePatchId"] for one in applied["files"]] == [one["filePatchId"] for one in answer["result"]["files"]]
+    assert app(project) == b"x\n" + before
+    assert get(project, batch)["result"]["status"] == "applied"
+
+
+def test_section_8_6_the_client_verifies_everything_again(project):
+    batch = write(project, files=[patch(project, "src/App.cs", replace(1, ["one"], "1"))], apply=False)["result"]["batchId"]
+    (project / "src/App.cs").write_bytes(b"ONE\ntwo\n")
+    answer = apply(project, batch)
+    assert [one["code"] for one in answer["errors"]] == ["wrong_digest", "expected_lines_differ"]
+    assert app(project) == b"ONE\ntwo\n"
+
+
+# --- 9: errors and the log ---
+
+
+def test_section_9_expected_errors_are_a_failed_envelope(project):
+    answer = write(project, files=[patch(project, "src/App.cs", delete(9, "x"))])
+    assert (answer["success"], answer["successful"], answer["result"]) == (False, False, None)
+    assert answer["code"] == "invalid_batch"
+    assert "Nothing was written" in answer["error"]
+
+
+def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
+    files = [
+        {**patch(project, "src/App.cs", insert(9, "x"), insert(0, "a\nb")), "originalSha256": "0" * 64},
+        {"docPath": "missing.cs", "originalSha256": "x", "changes": []},
+        patch(project, "tests.cs", {**delete(1, "A"), "newLines": []}, replace(2, ["B"], "b2")),
+    ]
+    answer = write(project, files=files)
+    assert sorted(one["code"] for one in answer["errors"]) == sorted(
+        [
+            "newline_in_line", "malformed_digest", "no_changes", "unexpected_field",
+            "file_not_found", "wrong_digest", "bad_range", "expected_lines_differ",
+        ]
+    )  # fmt: skip
+    assert {one["docPath"] for one in answer["errors"]} == {"src/app.cs", "missing.cs", "tests.cs"}
+    assert next(one for one in answer["errors"] if one["code"] == "bad_range")["change"] == 1
+
+
+def test_section_9_unexpected_failures_are_logged_and_answered_in_general(project, user_space, monkeypatch, caplog):
+    events(user_space)
+    monkeypatch.setattr(patching, "_carry_out", lambda *_: 1 / 0)
+    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "secret line"))])
+    assert answer["code"] == "unexpected_failure"
+    assert answer["error_id"] in answer["errors"][0]["message"]
+    assert "ZeroDivision" not in json.dumps(answer)
+    logged = log(project)[-2]
+    assert (logged["event"], logged["error_id"]) == ("error", answer["error_id"])
+    assert "ZeroDivisionError" in logged["trace"]
+    assert answer["error_id"] in [getattr(record, "error_id", "") for record in caplog.records]
+
+
+def events(user_space):
+    (user_space / ".ai/config").mkdir(parents=True)
+    (user_space / ".ai/config/rye.yaml").write_text("log: {events: true}\n")
+
+
+def log(project):
+    return [json.loads(line) for line in (state.state_dir(str(project)) / "log/events.jsonl").read_text().splitlines()]
+
+
+def test_section_9_start_success_and_error_are_events(project, user_space):
+    events(user_space)
+    result = done(project, patch(project, "src/App.cs", insert(0, "secret line")))
+    told = [row for row in log(project) if row["item"] == "rye/workspace/workspace_write_patch"]
+    # The corridor's own events stand around the tool's.
+    assert [row["event"] for row in told] == ["start", "start", "success", "success"]
+    assert told[1]["files"] == 1
+    assert (told[2]["batchId"], told[2]["fileCount"], told[2]["changeCount"]) == (result["batchId"], 1, 1)
+    refused(project, patch(project, "src/App.cs", insert(99, "secret line")))
+    row = log(project)[-2]
+    assert (row["event"], row["code"]) == ("error", "invalid_batch")
+    assert row["problems"] == [{"code": "bad_range", "docPath": "src/app.cs", "change": 1}]
+    assert "secret" not in json.dumps(log(project))
+
+
+# --- 10: the tests that the protocol expects ---
+
+
+def test_section_10_1_a_single_file(project):
+    result = done(project, patch(project, "src/App.cs", replace(1, ["one"], "1")))
+    assert (result["status"], result["fileCount"], result["changeCount"]) == ("applied", 1, 1)
+
+
+def test_section_10_2_several_files_with_their_metadata(project):
+    result = done(
+        project,
+        patch(project, "src/App.cs", insert(0, "x"), fileLabel="first"),
+        patch(project, "tests.cs", insert(0, "y"), fileLabel="second"),
+    )
+    assert [(one["docPath"], one["fileLabel"]) for one in result["files"]] == [("src/app.cs", "first"), ("tests.cs", "second")]
+
+
+def test_section_10_3_overlaps_and_invalid_ranges(project):
+    asked = patch(project, "src/App.cs", delete(1, "one", "two"), replace(2, ["two"], "x"), delete(9, "nine"))
+    assert refused(project, asked) == ["overlapping_changes", "bad_range"]
+
+
+def test_section_10_4_invalid_digests(project):
+    assert refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "originalSha256": "deadbeef"}) == [
+        "malformed_digest"
+    ]
+
+
+def test_section_10_5_ids_are_always_there_and_a_request_needs_none(project):
+    for more in ({}, {"apply": False}, {"dryRun": True}):
+        result = done(project, patch(project, "src/App.cs", insert(0, "x")), **more)
+        (one,) = result["files"]
+        assert all(map(UUID7.fullmatch, (result["batchId"], one["filePatchId"], one["changes"][0]["changeId"])))
+
+
+def test_section_10_6_descriptive_metadata_is_round_tripped(project):
+    texts = {"changeKey": "clé", "description": "why — 'quoted' \u2028"}
+    asked = patch(project, "src/App.cs", insert(0, "x", **texts), fileKey="app", fileLabel="Label")
+    result = done(project, asked, batchKey="b", batchLabel="B")
+    assert (result["batchKey"], result["batchLabel"]) == ("b", "B")
+    (one,) = result["files"]
+    assert (one["fileKey"], one["fileLabel"]) == ("app", "Label")
+    assert {key: one["changes"][0][key] for key in texts} == texts
+    kept = get(project, one["changes"][0]["changeId"])["result"]
+    assert {key: kept["change"][key] for key in texts} == texts
+
+
+# --- 11: extensions ---
+
+
+def test_section_11_a_dry_run_shows_the_diffs_and_writes_and_stores_nothing(project):
+    before = app(project)
+    answer = write(project, files=[patch(project, "src/App.cs", replace(1, ["one"], "1"))], dryRun=True)
+    assert "-one\n+1" in answer["output"]
+    assert "-one\n+1" in answer["result"]["files"][0]["diff"]
+    assert app(project) == before
+    assert get(project, answer["result"]["batchId"])["code"] == "unknown_patch_id"
+
+
+def test_section_11_files_are_created_and_deleted_with_the_rest(project):
+    (project / "src/App.cs").chmod(0o640)
+    gone = {"docPath": "src/app.cs", "originalSha256": sha(app(project)), "fileKey": "g"}
+    made = {"path": "New/Folder/File.txt", "content": "x\ny", "fileKey": "n"}
+    old = app(project)
+    result = done(project, patch(project, "tests.cs", insert(0, "z")), createFiles=[made], deleteFiles=[gone])
+    assert [one["operation"] for one in result["files"]] == ["patch", "create", "delete"]
+    assert (project / "New/Folder/File.txt").read_bytes() == b"x\ny"
+    assert not (project / "src/App.cs").exists()
+    call("undo", project, batchId=result["batchId"])
+    assert app(project) == old
+    assert (project / "src/App.cs").stat().st_mode & 0o777 == 0o640
+    assert not (project / "New/Folder/File.txt").exists()
+
+
+def test_section_11_creation_and_deletion_are_verified_like_the_rest(project):
+    gone = {"docPath": "src/app.cs", "originalSha256": "0" * 64}
+    assert refused(project, createFiles=[{"path": "src/App.cs", "content": ""}]) == ["file_exists"]
+    assert refused(project, deleteFiles=[gone]) == ["wrong_digest"]
+    assert refused(project, createFiles=[{"path": "x"}], deleteFiles=[{"docPath": "tests.cs"}]) == ["missing_field"] * 2
+    assert refused(project, createFiles=[{"path": ".git/hooks/x", "content": ""}]) == ["protected_path"]
+    # A refused batch leaves no folder behind.
+    assert refused(project, createFiles=[{"path": "new/f", "content": "x"}], deleteFiles=[gone]) == ["wrong_digest"]
+    assert not (project / "new").exists()
+
+
+def test_section_11_links_out_of_the_project_are_refused(project, tmp_path):
+    (tmp_path / "outside.cs").write_bytes(b"one\n")
+    (project / "out.cs").symlink_to(tmp_path / "outside.cs")
+    asked = {"docPath": "out.cs", "originalSha256": sha(b"one\n"), "changes": [insert(0, "x")]}
+    assert refused(project, asked) == ["path_outside"]
+    answer = rye.execute(
+        "rye/workspace/workspace_write_patch", {"createFiles": [{"path": "../x", "content": ""}]}, project_path=project
+    )
+    assert answer["code"] == "path_outside"
+    assert (tmp_path / "outside.cs").read_bytes() == b"one\n"
+
+
+def test_section_11_lines_keep_their_ids_through_a_batch(project):
+    names = ids(project, "src/App.cs")
+    done(project, patch(project, "src/App.cs", insert(1, "x"), delete(3, "three")), patch(project, "tests.cs", insert(0, "y")))
+    after = ids(project, "src/App.cs")
+    assert [after[0], after[2], after[3], after[4]] == [names[0], names[1], names[3], names[4]]
+    call("undo", project)
+    assert ids(project, "src/App.cs") == names
+
+
+def test_section_11_modes_marks_and_links_are_kept(project):
+    (project / "run.sh").write_bytes(b"\xef\xbb\xbf#!/bin/sh\r\nx\r\n")
+    (project / "run.sh").chmod(0o755)
+    (project / "link").symlink_to("run.sh")
+    done(project, patch(project, "link", replace(2, ["x"], "y")))
+    assert (project / "run.sh").read_bytes() == b"\xef\xbb\xbf#!/bin/sh\r\ny\r\n"
+    assert (project / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert os.readlink(project / "link") == "run.sh"
+
+
+def test_section_11_a_patch_that_changes_nothing_is_said_and_not_written(project):
+    before = (project / "src/App.cs").stat()
+    answer = write(project, files=[patch(project, "src/App.cs", replace(1, ["one"], "one"))])
+    assert answer["success"]
+    assert "leave src/app.cs as it is" in answer["warnings"][0]
+    assert (project / "src/App.cs").stat().st_mtime_ns == before.st_mtime_ns
