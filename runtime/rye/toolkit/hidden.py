@@ -35,6 +35,12 @@ _NAMING = (
 # A folder of programs below these says nothing about its neighbours, which may be credentials or registries to write to.
 _PROGRAMS_ONLY = (".local", ".cargo", "go", ".docker", ".config")
 _BESIDE = {".local": ("lib", "share/pipx", "share/uv", "share/mise"), ".cargo": ("../.rustup",)}
+# Installations that a project's virtual environment or launcher links to; programs, no settings.
+_TOOLCHAINS = (
+    ".local/share/uv/python", ".local/share/uv/tools", ".local/share/mise/installs", ".local/share/fnm/node-versions",
+    ".pyenv/versions", ".nvm/versions", ".rustup/toolchains", ".asdf/installs", ".rbenv/versions", ".sdkman/candidates",
+    ".volta/tools", "miniconda3", "anaconda3", "miniforge3",
+)  # fmt: skip
 _NAMES_OF_PROGRAMS = ("bin", "sbin", "shims", "condabin")
 
 
@@ -84,7 +90,8 @@ def view(root: str, extra_read: Iterable[str], search_path: str) -> View:
         else:
             hidden.append(real)
     tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
-    kept = [path for path in dict.fromkeys(_needed(extra_read, search_path)) if _within(path, tops) and not below(path, root)]
+    needed = dict.fromkeys((*_needed(extra_read, search_path), *_repository(root)))
+    kept = [path for path in needed if _within(path, tops) and not below(path, root)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
 
@@ -117,9 +124,11 @@ def _within(path: str, folders: list[str]) -> bool:
 def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:
     """Leave out what a hidden folder hides already, unless something that is shown lies between."""
     out: list[str] = []
+    own = [os.path.realpath(home) for home in homes()]
     for place in places:
         over = max((one for one in out if below(place, one)), key=len, default=None)
-        if over is None or any(below(place, one) and below(one, over) for one in shown):
+        # A home has a folder of its own even below a hidden one, for a command writes there.
+        if over is None or place in own or any(below(place, one) and below(one, over) for one in shown):
             out.append(place)
     return tuple(out)
 
@@ -130,6 +139,9 @@ def _needed(extra_read: Iterable[str], search_path: str) -> Iterator[str]:
     for folder in search_path.split(":"):
         if os.path.isabs(folder):
             yield from _real(*_programs(folder))
+    for home in homes():
+        for name in _TOOLCHAINS:
+            yield from _real(f"{home}/{name}")
     # The resolver's file and a system's programs may be links into /run.
     yield from _real("/etc/resolv.conf", "/run/current-system", "/etc/static")
 
@@ -138,6 +150,27 @@ def _real(*paths: str) -> Iterator[str]:
     for path in paths:
         # The name as it is spelled and the place it leads to: a link below a hidden folder is gone with the folder.
         yield from (one for one in (os.path.normpath(path), os.path.realpath(path)) if os.path.exists(one) and one != "/")
+
+
+def _repository(root: str) -> Iterator[str]:
+    """Yield the folder of the repository of which the project is a linked worktree.
+
+    What the project's `.git` file says is believed only if the place it names points back: nobody but the user can write there.
+    """
+    try:
+        named = _line(f"{root}/.git").removeprefix("gitdir:").strip()
+        place = os.path.realpath(os.path.join(root, named))
+        if os.path.realpath(_line(f"{place}/gitdir")) != os.path.join(root, ".git"):
+            return
+        yield os.path.realpath(os.path.join(place, _line(f"{place}/commondir")))
+    except OSError:
+        return
+
+
+def _line(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read(4096).strip()
 
 
 def _programs(folder: str) -> Iterator[str]:
