@@ -112,8 +112,10 @@ def torn_record(project: Path) -> bool:
 
 def settled(project: Path, report: Report) -> str:
     """Hold everything to order after a fault, by the next call, whatever it is; return which content stands there."""
-    report.before[which(contents(project))] += 1
-    call(project, "rye/file-system/ls")
+    before = which(contents(project))
+    report.before[before] += 1
+    answer = call(project, "rye/file-system/ls")
+    assert before != "mixed" or "that was cut off" in answer["warnings"][0], answer
     after = which(contents(project))
     report.states[after] += 1
     assert after != "mixed", sorted(contents(project))

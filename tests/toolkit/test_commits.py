@@ -128,14 +128,8 @@ def test_a_file_changed_in_the_last_moment_is_not_lost(project, path, monkeypatc
     with pytest.raises(WorkspaceError) as caught:
         change(project)
     assert caught.value.code == "conflict"
-    assert contents(project) == {**BEFORE, path: b"someone else's\n"} or any(
-        name.endswith(".rye-conflict") for name in contents(project)
-    )
-    assert {name: data for name, data in contents(project).items() if name in BEFORE and name != path} == {
-        name: data for name, data in BEFORE.items() if name != path
-    }
-    assert (project / path).read_bytes() == b"someone else's\n"
-    assert not state.commits_dir(str(project)).exists()
+    assert contents(project) == {**BEFORE, path: b"someone else's\n"}
+    assert nothing_left(project)
 
 
 @pytest.mark.parametrize("count", range(1, 5))
@@ -195,6 +189,25 @@ def test_cut_off_while_it_is_taken_back(project, monkeypatch):
     assert "taken back" in settle(project)[0]
     assert contents(project) == {**BEFORE, "c": b"someone else's\n"}
     assert not state.commits_dir(str(project)).exists()
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_cut_off_while_what_was_taken_back_is_cleared_away(project, monkeypatch, count):
+    real = commits.turn
+
+    def turn(step, before, after):
+        if step.place.shown == "n/n":
+            raise OSError(5, "Input/output error")
+        real(step, before, after)
+
+    monkeypatch.setattr(commits, "turn", turn)
+    cut_at(monkeypatch, "clear", count)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    assert settle(project) == ["A change of 4 files (batch) that was cut off was taken back."]
+    assert contents(project) == BEFORE
+    assert nothing_left(project)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -84,14 +84,17 @@ def turn(step: Step, before: str | None, after: str | None) -> None:
         put(step.place, step.aside, before, step.backup)
 
 
-def take_back(steps: Sequence[Step]) -> list[str]:
-    """Bring every file that is in place back to its old content; return what is to be said of files that are neither."""
+def take_back(steps: Sequence[Step], *, keep_staged: bool) -> list[str]:
+    """Bring every file that is in place back to its old content; return what is to be said of files that are neither.
+
+    Of such a file that had not had its turn, the content meant for it is kept beside it only with `keep_staged`.
+    """
     left: list[str] = []
     for step in reversed(steps):
         standing = look(step)
         if standing.clean and standing.landed:
             turn(step, step.entry.after, step.entry.before)
-        elif not standing.clean:
+        elif not standing.clean and (standing.landed or keep_staged):
             left += leave(step, standing)
     return left
 
@@ -126,7 +129,8 @@ def leave(step: Step, standing: Standing) -> list[str]:
     try:
         kept = keep(step.place, step.aside)
     except FileNotFoundError:
-        return [f"{about}."]
+        # A new file that is gone again was taken back already, or its deletion is the other program's last word.
+        return [f"{about}."] if step.entry.before is not None or _blocked(step) else []
     which = "the content before" if standing.landed else "the content meant for it"
     return [f"{about}; {which} is kept as {names.show(b'/'.join([*step.place.parts[:-1], kept]))}."]
 

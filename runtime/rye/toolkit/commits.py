@@ -138,7 +138,7 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
     except (OSError, WorkspaceError) as err:
         try:
             record = _advance(record, ".abort")
-            left = take_back(steps)
+            left = take_back(steps, keep_staged=False)
         except (OSError, WorkspaceError) as worse:
             raise _unsettled(worse) from None
         _drop(record, steps)
@@ -339,7 +339,7 @@ def _go_on(ws: Workspace, record: Path, steps: list[Step]) -> tuple[str, list[st
         _finish(ws, record, steps)
         return f"{named} is finished now.", left
     if record.suffix == ".abort":
-        left += take_back(steps)
+        left += take_back(steps, keep_staged=True)
     _drop(record, steps)
     return f"{named} was taken back.", left
 

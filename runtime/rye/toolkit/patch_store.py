@@ -47,7 +47,8 @@ def keep(ws: Workspace, record: dict[str, Any]) -> None:
     try:
         folder = _folder(ws)
         folder.mkdir(mode=0o700, exist_ok=True)
-        fresh = folder / f".{record['batchId']}.{os.urandom(4).hex()}"
+        # Named like a batch, so that one which a crash leaves goes with its age.
+        fresh = folder / f"{record['batchId']}.{os.urandom(4).hex()}.json"
         fd = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(journal.dump(record))
