@@ -163,15 +163,15 @@ def end_tree(leader: int | None) -> tuple[int | None, int]:
         time.sleep(0.001)
 
 
-def children_ended() -> int:
-    """Return a descriptor that becomes readable when a child ends or this process is asked to terminate."""
+def children_ended() -> tuple[int, int]:
+    """Return a pipe that becomes readable when a child ends or this process is asked to terminate; both ends must stay open."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    return reading
+    return reading, writing
 
 
 def forget_inherited(*kept: int) -> None:
@@ -221,14 +221,14 @@ def main(control: int, status: int) -> None:
         os.set_inheritable(fd, False)
     argv, env = _order(control)
     adopt_orphans()
-    woken = children_ended()
+    woken, waker = children_ended()
     try:
         leader: int | None = spawn(argv, env)
     except OSError as err:
         _say(status, f"failed {err.errno or errno.EIO}")
         return
     _say(status, f"started {leader}")
-    forget_inherited(control, status, woken)
+    forget_inherited(control, status, woken, waker)
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(woken, select.POLLIN)

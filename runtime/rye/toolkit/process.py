@@ -95,7 +95,7 @@ class Tree:
         try:
             self._guard = subprocess.Popen(  # noqa: S603 - our own interpreter, our own script
                 [sys.executable, "-I", "-S", _GUARD, str(reading), str(writing)],
-                cwd=directory_path(cwd_fd), env=_guard_environment(), pass_fds=(reading, writing, *confined.fds),
+                cwd=directory_path(cwd_fd), env=guard_environment(), pass_fds=(reading, writing, *confined.fds),
                 stdin=streams[0], stdout=streams[1], stderr=streams[2], start_new_session=True,
             )  # fmt: skip
         except BaseException:
@@ -168,8 +168,8 @@ def order(argv: list[str], env: dict[str, str]) -> bytes:
     return f"{len(body)}\n".encode() + body
 
 
-def _guard_environment() -> dict[str, str]:
-    # Not the command's: what that may set must not reach who guards it.
+def guard_environment() -> dict[str, str]:
+    """Return the environment of guards and supervisors: not the command's, which must not reach who watches over it."""
     return {"PATH": os.defpath, **{name: os.environ[name] for name in _GUARD_KEPT if name in os.environ}}
 
 
@@ -193,7 +193,7 @@ def end_marked(token: str) -> int:
     return found
 
 
-class _Wake:
+class Wake:
     """A descriptor that becomes readable when the call is given up, from whatever thread."""
 
     def __init__(self) -> None:
@@ -203,11 +203,13 @@ class _Wake:
         output.deadline().when_expired(self._up)
 
     def _up(self) -> None:
+        # The number of a closed descriptor may be another's by now.
         with self._lock:
             if self._open:
                 os.write(self._writing, b"x")
 
     def close(self) -> None:
+        """Let it go."""
         with self._lock:
             self._open = False
             os.close(self.fd)
@@ -249,7 +251,7 @@ def run(
     finally:
         for fd in (given, out_write, err_write):
             os.close(fd)
-    wake = _Wake()
+    wake = Wake()
     try:
         return _Watch(tree, wake.fd, {out_read: captures[0], err_read: captures[1]}, seconds).outcome(*captures)
     finally:
