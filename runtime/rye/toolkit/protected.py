@@ -113,16 +113,6 @@ def _is_ours(root: str, path: str) -> bool:
         return False
 
 
-<<<<<<< HEAD
-def join(root: str) -> None:
-    """Count this process too among those for whom the names stay: one that goes on watching a command that another started."""
-    with _record(root) as record:
-        _hold(record)
-
-
-def release(root: str) -> None:
-    """Say that one command has ended; the last one takes away what was made."""
-=======
 def take_over(root: str, token: str) -> None:
     """Become the process with whose life the command of this token is tied: one that watches it after its starter has gone."""
     with _record(root) as record:
@@ -133,7 +123,6 @@ def take_over(root: str, token: str) -> None:
 
 def release(root: str, token: str) -> None:
     """Say that the command of this token has ended; the last one takes away what was made."""
->>>>>>> w/sandbox
     try:
         with _record(root) as record:
             _sweep(record)
