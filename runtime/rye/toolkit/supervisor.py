@@ -220,7 +220,7 @@ class Supervisor:
         try:
             request = json.loads(said)
             answer = self._do(request["do"], request, guest)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             answer = {"error": "bad_request"}
         if answer is not None:
             _answer(guest, answer)
