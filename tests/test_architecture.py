@@ -22,8 +22,8 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
-    "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
+    "__main__", "rt", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "isolation",
+    "cells", "isolated_child", "admission", "entry", "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
@@ -167,7 +167,7 @@ def test_one_place_compiles_and_one_place_runs():
         for call in _calls(_tree(path)):
             if isinstance(call, ast.Name) and call.id in found:
                 found[call.id].append(path.name)
-    assert found == {"compile": ["admission.py"], "exec": ["executor.py"], "eval": [], "__import__": []}
+    assert found == {"compile": ["entry.py"], "exec": ["entry.py"], "eval": [], "__import__": []}
 
 
 def test_nothing_unpickles_or_runs_a_file_by_its_path():
