@@ -16,6 +16,8 @@ from rye.signing import PrivateKey, form_of
 from rye.trust import TrustStore, render_key_document
 from signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
 
+pytestmark = pytest.mark.usefixtures("here")
+
 RUNTIME = admission.FUNCTION_RUNTIME
 
 

@@ -17,6 +17,8 @@ from rye.trust import TrustStore, render_key_document
 from signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
 from signed_tools import rye as new_process
 
+pytestmark = pytest.mark.usefixtures("here")
+
 FACTS = {"id": "extra", "version": "1.0.0", "type": "bundle", "description": "Made for a test", "created_at": "2026-01-02"}
 STORE = TrustStore.build([render_key_document(MINE.public, "me")], [])
 

@@ -17,6 +17,8 @@ from rye.errors import RyeError, TrustError, WorkspaceError
 from rye.trust import render_key_document
 from signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text
 
+pytestmark = pytest.mark.usefixtures("here")
+
 KEY = "a" * 64
 OTHER = "b" * 64
 

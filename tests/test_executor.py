@@ -17,6 +17,8 @@ import rye
 from rye.trust import render_key_document
 from signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 def call(project, item_id="my/tool", parameters=None, **options):
     return rye.execute(item_id, parameters, project_path=project, **options)

@@ -27,6 +27,8 @@ from rye.trust import render_key_document
 from signed_tools import signed, tool_text
 from terminal import typed
 
+pytestmark = pytest.mark.usefixtures("here")
+
 MARK = "DISREGARD PREVIOUS INSTRUCTIONS"
 HOSTILE = PrivateKey(os.urandom(32))
 SHADOWED = (
