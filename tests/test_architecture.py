@@ -28,8 +28,8 @@ ROOMS = (
 )  # fmt: skip
 TOOLKIT = (
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
-    "globs", "first", "child",
-    "sandbox",
+    "globs", "first",
+    "process", "live", "capture", "console", "spool", "guard", "child", "sandbox",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
     "names", "suggest", "beneath", "config", "output",
