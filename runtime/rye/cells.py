@@ -7,25 +7,26 @@ with its call, unused after `_IDLE` seconds, at this process's exit, and with th
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import queue
-import signal
-import subprocess
+import select
 import sys
 import threading
 import time
-from dataclasses import dataclass
-from functools import lru_cache
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from rye.toolkit import sandbox
+from rye.errors import RyeError
+from rye.toolkit import process, sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _IDLE = 300.0
 _SPARES_MAX = 4
+_PATIENCE = 1.3
 # A command of one call is over by then, and starts none in vain.
 _PAUSE = 0.05
 _START = "import sys; sys.path[:0] = sys.argv[2:]; from rye import isolated_child; isolated_child.serve(int(sys.argv[1]))"
@@ -86,119 +87,116 @@ class Cell:
         report: what its sandbox holds, see `rye.toolkit.sandbox.Confined`.
         calls: descriptor on which its call is written.
         answers, printed, said: descriptors of its answer, standard output and error output.
+        tree: the child with all that it starts.
         since: when it was started (monotonic seconds).
     """
 
     def __init__(self, terms: Terms) -> None:
+        """Start a child on these terms. Errors as `rye.toolkit.sandbox.confine` and `rye.toolkit.process.Tree`, and OSError."""
         self.terms = terms
         self.since = time.monotonic()
-        self.answers, theirs = os.pipe()
+        self._lock = threading.Lock()
+        self._closed = False
+        (given, self.calls), (self.answers, answer) = os.pipe(), os.pipe()
+        (self.printed, out), (self.said, err) = os.pipe(), os.pipe()
+        self._ours = (self.calls, self.answers, self.printed, self.said)
         try:
-            confined = terms.confine([sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, str(theirs), *_libraries()])
-            try:
-                self.report: dict[str, Any] = confined.report
-                self._process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
-                    confined.argv, env=confined.env, pass_fds=(*confined.fds, theirs), start_new_session=True,
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                )  # fmt: skip
-            finally:
-                confined.close()
+            self.report, self.tree = _started(terms, (given, out, err), answer)
         except BaseException:
-            os.close(self.answers)
+            for fd in self._ours:
+                os.close(fd)
             raise
         finally:
-            os.close(theirs)
-        self._streams: list[Any] = [self._process.stdin, self._process.stdout, self._process.stderr]
-        self.calls, self.printed, self.said = (stream.fileno() for stream in self._streams)
-        for fd in (self.calls, self.answers, self.printed, self.said):
+            for fd in (given, answer, out, err):
+                os.close(fd)
+        for fd in self._ours:
             os.set_blocking(fd, False)
 
     def ended(self) -> bool:
-        """Tell whether the child is over; its process id is not given back before `close`."""
-        with contextlib.suppress(ChildProcessError):
-            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        return True
+        """Tell whether the child is over."""
+        self.tree.news()
+        return self.tree.over or self.tree.exit_status is not None
 
     def kill(self) -> None:
-        """End the child and all that it started, now."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        """Have the child and all that it started ended; any thread may ask for it, at any time."""
+        with self._lock:
+            if not self._closed:
+                self.tree.end()
+
+    def wait(self) -> None:
+        """Wait until the child and all that it started are gone, for a little more than a second at most."""
+        end = time.monotonic() + _PATIENCE
+        while not self.tree.over and (left := end - time.monotonic()) > 0:
+            select.select([self.tree.status], [], [], left)
+            self.tree.news()
 
     def how_it_ended(self) -> str:
-        """Wait a moment for the end and return it as words: `signal SIGSEGV`, `exit code 3`."""
-        try:
-            code = self._process.wait(1)
-        except subprocess.TimeoutExpired:
-            return "it is still ending"
+        """Return the end of the child as words: `signal SIGSEGV`, `exit code 3`."""
+        if self.tree.exit_status is None:
+            return "its process is gone"
+        code = os.waitstatus_to_exitcode(self.tree.exit_status)
         # A sandbox that waits for its child ends with 128 and the signal's number.
         number = -code if code < 0 else code - 128
-        if number > 0:
-            with contextlib.suppress(ValueError):
-                return f"signal {signal.Signals(number).name}"
-        return f"exit code {code}"
+        return f"signal {process.signal_name(number)}" if number > 0 else f"exit code {code}"
 
     def close(self) -> None:
         """Kill what still lives, and let everything go."""
         self.kill()
-        self.let_go()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
+        self.wait()
+        with self._lock:
+            self._closed = True
+            self.tree.close()
+        for fd in self._ours:
+            os.close(fd)
 
-    def let_go(self) -> None:
-        """Close the pipes."""
-        for stream in self._streams:
-            stream.close()
-        if self._streams:
-            os.close(self.answers)
-        self._streams = []
+
+def _started(terms: Terms, streams: process.Streams, answer: int) -> tuple[dict[str, Any], process.Tree]:
+    command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, str(answer), *_libraries()]
+    confined = terms.confine(command)
+    where = os.open(terms.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return confined.report, process.Tree(replace(confined, fds=(*confined.fds, answer)), where, streams)
+    finally:
+        os.close(where)
+        confined.close()
 
 
 class Keeper:
-    """Starts every cell in one thread, which lasts as long as the process: a sandbox ends with the thread that started it."""
+    """Has a cell ready for the next call of the same terms, and ends those whose call is over, in a thread of its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._spares: dict[Terms, Cell] = {}
         self._cells: set[Cell] = set()
-        self._due: list[tuple[float, Terms]] = []
+        self._due: dict[Terms, float] = {}
         self._thread: threading.Thread | None = None
 
     def take(self, terms: Terms) -> Cell:
-        """Return a cell for one call, a waiting one if there is any. Errors as `rye.toolkit.sandbox.confine`, and OSError."""
+        """Return a cell for one call, a waiting one if there is any. Errors as `Cell`."""
         with self._lock:
             spare = self._spares.pop(terms, None)
         if spare is not None:
             if not spare.ended():
                 return spare
             self.end(spare)
-        made: queue.SimpleQueue[Cell | Exception] = queue.SimpleQueue()
-        self._order(lambda: made.put(self._attempt(terms)))
-        cell = made.get()
-        if isinstance(cell, Exception):
-            raise cell
-        return cell
+        return self._new(terms)
 
-    def _attempt(self, terms: Terms) -> Cell | Exception:
-        try:
-            cell = Cell(terms)
-        except Exception as err:  # noqa: BLE001 - raised again in the thread that asked
-            return err
+    def _new(self, terms: Terms) -> Cell:
+        cell = Cell(terms)
         with self._lock:
             self._cells.add(cell)
         return cell
 
-    def done(self, cell: Cell) -> None:
-        """Take back a cell whose call is over, and have another of its terms ready soon."""
-        cell.kill()
-        self._order(lambda: self._finish(cell))
-        self._order(lambda: self._due.append((time.monotonic() + _PAUSE, cell.terms)))
-
     def end(self, cell: Cell) -> None:
-        """Take back a cell that nobody needs any more."""
+        """End a cell soon."""
         cell.kill()
-        self._order(lambda: self._finish(cell))
+        self._order(partial(self._finish, cell))
+
+    def done(self, cell: Cell) -> None:
+        """End a cell whose call is over, and have another of its terms ready soon."""
+        self.end(cell)
+        self._order(partial(self._due.__setitem__, cell.terms, time.monotonic() + _PAUSE))
 
     def _finish(self, cell: Cell) -> None:
         with self._lock:
@@ -214,44 +212,47 @@ class Keeper:
 
     def _keep(self) -> None:
         while True:
-            with contextlib.suppress(queue.Empty):
+            with suppress(queue.Empty):
                 self._orders.get(timeout=self._pause())()
             self._tend(time.monotonic())
 
     def _pause(self) -> float:
-        ends = [spare.since + _IDLE for spare in list(self._spares.values())]
-        return max(0.0, min([*ends, *(due for due, _ in self._due), time.monotonic() + 3600]) - time.monotonic())
+        with self._lock:
+            ends = [spare.since + _IDLE for spare in self._spares.values()]
+        return max(0.0, min([*ends, *self._due.values(), time.monotonic() + 3600]) - time.monotonic())
 
     def _tend(self, now: float) -> None:
-        """Start the spares that are due, end those that waited too long or are too many."""
-        due = {terms for at, terms in self._due if at <= now}
-        self._due = [(at, terms) for at, terms in self._due if at > now]
-        for terms in due - self._spares.keys():
-            made = self._attempt(terms)
-            if isinstance(made, Cell):
-                with self._lock:
-                    self._spares[terms] = made
+        """Start the spares that are due; end those that waited too long or are too many, the oldest first."""
+        for terms in [terms for terms, at in self._due.items() if at <= now]:
+            del self._due[terms]
+            # A call that finds no spare is told why there can be none.
+            with suppress(RyeError, OSError):
+                self._spare(terms)
         with self._lock:
-            oldest_first = list(self._spares.items())
-            excess = oldest_first[: max(0, len(oldest_first) - _SPARES_MAX)]
-            over = dict([*excess, *((terms, cell) for terms, cell in oldest_first if cell.since + _IDLE <= now)])
-            for terms in over:
-                del self._spares[terms]
-        for cell in over.values():
+            over = [terms for terms, cell in self._spares.items() if cell.since + _IDLE <= now]
+            over = list(dict.fromkeys([*list(self._spares)[: max(0, len(self._spares) - _SPARES_MAX)], *over]))
+            cells = [self._spares.pop(terms) for terms in over]
+        for cell in cells:
             self._finish(cell)
 
+    def _spare(self, terms: Terms) -> None:
+        if terms not in self._spares:
+            made = self._new(terms)
+            with self._lock:
+                self._spares[terms] = made
+
     def close(self) -> None:
-        """Kill every cell: at this process's exit."""
+        """Have every cell ended: at this process's exit."""
         for cell in list(self._cells):
             cell.kill()
 
     def forget(self) -> None:
-        """Begin anew in a forked process: the cells are its parent's, who must be the only one to hold their pipes."""
-        for cell in list(self._cells):
-            cell.let_go()
+        """Begin anew in a forked process: the cells are its parent's."""
+        _others.extend(self._cells)
         self.__init__()  # type: ignore[misc]  # the same object, since others hold it
 
 
+_others: list[Cell] = []
 keeper = Keeper()
 """That of this process."""
 

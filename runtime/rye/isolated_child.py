@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import struct
 import sys
 import threading
@@ -43,7 +42,7 @@ def serve(answers: int) -> None:
     calls = _take_stdin()
     _use_the_wait(calls)
     call = json.loads(_exactly(calls, LENGTH.unpack(_exactly(calls, LENGTH.size))[0]))
-    threading.Thread(target=_end_with_the_parent, args=(calls,), daemon=True).start()
+    os.close(calls)
     _send(answers, {"started": True})
     last = _outcome(call, answers)
     for stream in (sys.stdout, sys.stderr):
@@ -81,13 +80,6 @@ def _exactly(fd: int, size: int) -> bytes:
             os._exit(0)
         data += chunk
     return bytes(data)
-
-
-def _end_with_the_parent(calls: int) -> None:
-    """The pipe of the calls ends when its only other holder does."""
-    while os.read(calls, 1):
-        pass
-    os.killpg(0, signal.SIGKILL)
 
 
 def _send(answers: int, message: dict[str, Any]) -> None:

@@ -31,7 +31,6 @@ _SAID_MAX = 4_096
 _SAID_LINES = 5
 _BLOCK = 1 << 16
 _PIPE_BLOCKS = 32
-_LOOK_AROUND = 0.1
 _PRIVATE_SPACE = "/tmp/rye"  # noqa: S108 - in the sandbox's own /tmp
 
 
@@ -120,30 +119,27 @@ class _Exchange:
             RyeError: `bad_tool_result`, what came is no message.
         """
         rest = memoryview(request)
+        last = None
         with selectors.DefaultSelector() as waiting:
             waiting.register(self._cell.calls, selectors.EVENT_WRITE)
-            for fd in (self._cell.answers, self._cell.printed, self._cell.said):
+            for fd in (self._cell.answers, self._cell.printed, self._cell.said, self._cell.tree.status):
                 waiting.register(fd, selectors.EVENT_READ)
-            while self._cell.answers in waiting.get_map():
-                events = waiting.select(_LOOK_AROUND)
-                for key, _ in events:
+            # What the tool left behind may hold the pipe open when the tool is gone.
+            while last is None and self._cell.answers in waiting.get_map() and not self._cell.ended():
+                for key, _ in waiting.select():
                     if key.fd == self._cell.calls:
                         rest = rest[_written(key.fd, rest) :]
-                        over = not rest
-                    else:
-                        over = not self._read(key.fd)
-                    if over:
+                    if not (rest if key.fd == self._cell.calls else self._read(key.fd)):
                         waiting.unregister(key.fd)
                 last = self._last_message()
-                # A process that the tool left behind may hold the pipe open.
-                if last is not None or (not events and self._cell.ended()):
-                    break
-        for fd in (self._cell.printed, self._cell.said):
+        for fd in (self._cell.answers, self._cell.printed, self._cell.said):
             self._take_what_is_there(fd)
-        return last
+        return last or self._last_message()
 
     def _read(self, fd: int) -> bool:
         """Take some of what has come; return False at the end of the pipe."""
+        if fd == self._cell.tree.status:
+            return not self._cell.ended()
         try:
             data = os.read(fd, _BLOCK)
         except BlockingIOError:
@@ -232,12 +228,14 @@ def _failure(told: Any) -> RyeError:  # noqa: ANN401 - the child's word
 
 def _why_none(taken: Cell, limit: output.Deadline, exchange: _Exchange) -> RyeError:
     """Say why there is no answer: killed at the limit, never begun, or died."""
-    how = taken.how_it_ended() if taken.ended() or limit.remaining() <= 0 else "its answer closed"
+    taken.kill()
+    taken.wait()
     if limit.remaining() <= 0:
         error = limit.error()
-        error.message += " Its process was killed with all that it had started."
+        error.message += " Its process was killed, with all that it had started."
         error.details = {"killed": True}
         return error
+    how = taken.how_it_ended()
     words = exchange.last_words()
     said = f" Its last words: {words}" if words else ""
     if not exchange.started:
