@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye import cells
+from rye import cells, discovery
 from rye.toolkit.output import Cancellation, Door
 from signed_tools import OK, put_tool, signed, tool_text
 
@@ -90,7 +90,7 @@ def test_the_systems_own_tools_run_in_this_process_and_say_nothing(project):
 def test_it_gets_what_it_declares_in_literals_and_nothing_else(project, declared, granted):
     put_tool(project, "my/tool", more=declared)
     assert call(project)["isolation"]["permissions"] == granted
-    (row,) = [row for row in rye.discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
+    (row,) = [row for row in discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
     assert row["permissions"] == granted
 
 
@@ -266,6 +266,7 @@ def test_what_a_tool_prints_is_told_apart_and_kept_small(project, capfd):
     body = """import os, sys
 print("printed")
 sys.stdout.buffer.write(b"bytes\\n")
+sys.stdout.flush()
 os.write(1, b"raw \\xff\\n")
 print("last", end="")
 return {"success": True}"""
@@ -297,10 +298,11 @@ def test_the_caller_gets_what_is_reported_as_it_comes_and_may_ask_for_less(proje
 
 # --- how it ends ---
 
-FAMILY = """import os, subprocess, sys, time
+FAMILY = """import os, sys, time
 code = f"import os, time\\nif os.fork(): os._exit(0)\\nos.setsid()\\nif os.fork(): os._exit(0)\\ntime.sleep(60)\\n# {params['mark']}"
-subprocess.run([sys.executable, "-I", "-S", "-c", code])
-subprocess.Popen([sys.executable, "-I", "-S", "-c", f"import time; time.sleep(60) # {params['mark']}"])
+start = lambda code: os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-I", "-S", "-c", code])
+os.waitpid(start(code), 0)
+start(f"import time; time.sleep(60) # {params['mark']}")
 open(project_path + "/begun", "w").close()
 """
 MARKED = {"type": "object", "properties": {"mark": {"type": "string"}}}
@@ -355,9 +357,9 @@ HOST = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
 import rye
-rye.execute("my/tool", {"mark": sys.argv[2]}, project_path=".")
+assert rye.execute("my/tool", project_path=".")["status"] == "success"
 print("answered", flush=True)
-time.sleep(float(sys.argv[3]))
+time.sleep(float(sys.argv[2]))
 """
 
 
@@ -366,7 +368,7 @@ def test_the_waiting_child_ends_with_its_parent(project, how):
     put_tool(project, "my/tool", more=ALL)
     runtime = str(Path(rye.__file__).parents[1])
     host = subprocess.Popen(
-        [sys.executable, "-c", HOST, runtime, "x", "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOST, runtime, "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
     )
     assert host.stdout.readline() == b"answered\n"
     wait(lambda: _below(host.pid), 5)

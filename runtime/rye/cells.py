@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _IDLE = 300.0
 _SPARES_MAX = 4
 _PATIENCE = 1.3
+_MOMENT = 0.2
 # A command of one call is over by then, and starts none in vain.
 _PAUSE = 0.05
 _START = "import sys; sys.path[:0] = sys.argv[2:]; from rye import isolated_child; isolated_child.serve(int(sys.argv[1]))"
@@ -125,8 +126,15 @@ class Cell:
 
     def wait(self) -> None:
         """Wait until the child and all that it started are gone, for a little more than a second at most."""
-        end = time.monotonic() + _PATIENCE
-        while not self.tree.over and (left := end - time.monotonic()) > 0:
+        self._wait(lambda: self.tree.over, _PATIENCE)
+
+    def wait_for_its_end(self) -> None:
+        """Wait a moment for the child to end by itself."""
+        self._wait(self.ended, _MOMENT)
+
+    def _wait(self, condition: Callable[[], bool], seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not condition() and (left := end - time.monotonic()) > 0:
             select.select([self.tree.status], [], [], left)
             self.tree.news()
 

@@ -95,6 +95,7 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
         for _, path in schema.workspace_paths(ready.tool.schema, parameters):
             workspace.check(path)
         if call.dry_run:
+            _foresee(ready.tool, workspace.root, response)
             response.update(status="validation_passed", data={"parameters": parameters})
         else:
             work = _work(ready, parameters, workspace.root, response)
@@ -113,6 +114,14 @@ def _work(ready: Ready, parameters: dict[str, Any], root: str, response: dict[st
     cell = isolation.cell(tool, root)
     response["isolation"] = isolation.report(cell)
     return partial(isolation.call, cell, tool, parameters)
+
+
+def _foresee(tool: Tool, root: str, response: dict[str, Any]) -> None:
+    """Say in `response` what would hold the tool, were it run."""
+    if not _runs_here(tool):
+        from rye import isolation
+
+        response["isolation"] = isolation.foreseen(tool, root)
 
 
 def _runs_here(tool: Tool) -> bool:

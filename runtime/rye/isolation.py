@@ -228,6 +228,8 @@ def _failure(told: Any) -> RyeError:  # noqa: ANN401 - the child's word
 
 def _why_none(taken: Cell, limit: output.Deadline, exchange: _Exchange) -> RyeError:
     """Say why there is no answer: killed at the limit, never begun, or died."""
+    if limit.remaining() > 0:
+        taken.wait_for_its_end()
     taken.kill()
     taken.wait()
     if limit.remaining() <= 0:
