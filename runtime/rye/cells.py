@@ -16,15 +16,17 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rye.errors import RyeError
-from rye.toolkit import process, sandbox
+from rye.toolkit import process, protected, sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _IDLE = 300.0
+# While one that may write waits, empty folders stand for the protected names that the project does not have.
+_IDLE_WRITER = 20.0
 _SPARES_MAX = 4
 _PATIENCE = 1.3
 _MOMENT = 0.2
@@ -41,43 +43,49 @@ class Terms:
         root: the project root (real path).
         identity: its device and inode: another folder at the same path is another project.
         permissions: see `rye.items.PERMISSIONS`.
-        mode: the sandbox's.
+        mode, network: the user's settings of the sandbox.
     """
 
     root: str
     identity: tuple[int, int]
     permissions: tuple[str, ...]
     mode: sandbox.Mode
+    network: bool = True
+
+    @property
+    def writes(self) -> bool:
+        """Whether the project may be changed."""
+        return "write" in self.permissions
+
+    @property
+    def patience(self) -> float:
+        """How long a cell waits for a call (seconds)."""
+        return _IDLE_WRITER if self.writes else _IDLE
 
     def confine(self, argv: list[str]) -> sandbox.Confined:
         """Return the command that holds `argv` to these terms. Errors as `rye.toolkit.sandbox.confine`."""
         policy = sandbox.Policy(
-            self.root, self.root, read_project="read" in self.permissions, write_project="write" in self.permissions,
-            network="on" if "network" in self.permissions else "off", run="run" in self.permissions, extra_read=_needed(),
+            self.root, self.root, read_project="read" in self.permissions, write_project=self.writes,
+            network="on" if self.network and "network" in self.permissions else "off", run="run" in self.permissions,
+            extra_read=_packages(),
         )  # fmt: skip
         return sandbox.confine(argv, policy, self.mode)
 
 
 @lru_cache(maxsize=1)
-def _libraries() -> tuple[str, ...]:
-    """Return the folders that a cell imports from besides the standard library's: the runtime's and the installed packages'."""
-    import sysconfig
-
+def _runtime() -> str:
+    """Return the folder from which `rye` is imported. Other things may lie there: a sandbox shows of it the package alone."""
     import rye
 
-    runtime = os.path.dirname(os.path.dirname(os.path.realpath(rye.__file__)))
-    return tuple(dict.fromkeys([runtime, *(sysconfig.get_path(name) for name in ("purelib", "platlib"))]))
+    return os.path.dirname(os.path.dirname(os.path.realpath(rye.__file__)))
 
 
 @lru_cache(maxsize=1)
-def _needed() -> tuple[str, ...]:
-    """Return what a cell reads to be Python at all: interpreter, standard library, the runtime, installed packages."""
-    import rye
+def _packages() -> tuple[str, ...]:
+    """Return the folders of installed packages, which a tool may declare."""
+    import sysconfig
 
-    interpreter = os.path.realpath(sys.executable)
-    package = os.path.dirname(os.path.realpath(rye.__file__))
-    # Of the runtime's folder only the package: in a checkout it may lie beside anything.
-    return tuple(dict.fromkeys([interpreter, sys.base_prefix, sys.prefix, package, *_libraries()[1:]]))
+    return tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
 
 
 class Cell:
@@ -96,13 +104,14 @@ class Cell:
         """Start a child on these terms. Errors as `rye.toolkit.sandbox.confine` and `rye.toolkit.process.Tree`, and OSError."""
         self.terms = terms
         self.since = time.monotonic()
+        self._standing = _standing(terms)
         self._lock = threading.Lock()
         self._closed = False
         (given, self.calls), (self.answers, answer) = os.pipe(), os.pipe()
         (self.printed, out), (self.said, err) = os.pipe(), os.pipe()
         self._ours = (self.calls, self.answers, self.printed, self.said)
         try:
-            self.report, self.tree = _started(terms, (given, out, err), answer)
+            self._confined, self.tree = _started(terms, (given, out, err), answer)
         except BaseException:
             for fd in self._ours:
                 os.close(fd)
@@ -110,8 +119,13 @@ class Cell:
         finally:
             for fd in (given, answer, out, err):
                 os.close(fd)
+        self.report = self._confined.report
         for fd in self._ours:
             os.set_blocking(fd, False)
+
+    def fit(self) -> bool:
+        """Tell whether a call can still be given to it: it lives, and the project stands as when it was started."""
+        return not self.ended() and self._standing == _standing(self.terms)
 
     def ended(self) -> bool:
         """Tell whether the child is over."""
@@ -154,19 +168,39 @@ class Cell:
         with self._lock:
             self._closed = True
             self.tree.close()
+        self._confined.finish()
         for fd in self._ours:
             os.close(fd)
 
 
-def _started(terms: Terms, streams: process.Streams, answer: int) -> tuple[dict[str, Any], process.Tree]:
-    command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, str(answer), *_libraries()]
+def _started(terms: Terms, streams: process.Streams, answer: int) -> tuple[sandbox.Confined, process.Tree]:
+    command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, str(answer), _runtime(), *_packages()]
     confined = terms.confine(command)
-    where = os.open(terms.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return confined.report, process.Tree(replace(confined, fds=(*confined.fds, answer)), where, streams)
+        where = os.open(terms.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return confined, process.Tree(replace(confined, fds=(*confined.fds, answer)), where, streams)
+        finally:
+            os.close(where)
+    except BaseException:
+        confined.finish()
+        raise
     finally:
-        os.close(where)
         confined.close()
+
+
+def _standing(terms: Terms) -> tuple[tuple[int, int] | None, ...]:
+    """Return what stands at the names that a sandbox protects in a project: it covers what stood there at its start."""
+    names = (*protected.NAMES, *protected.WHEN_PRESENT, ".git", ".git/hooks", ".git/config") if terms.writes else ()
+    return tuple(_identity(f"{terms.root}/{name}") for name in names)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
 
 
 class Keeper:
@@ -185,7 +219,7 @@ class Keeper:
         with self._lock:
             spare = self._spares.pop(terms, None)
         if spare is not None:
-            if not spare.ended():
+            if spare.fit():
                 return spare
             self.end(spare)
         return self._new(terms)
@@ -226,7 +260,7 @@ class Keeper:
 
     def _pause(self) -> float:
         with self._lock:
-            ends = [spare.since + _IDLE for spare in self._spares.values()]
+            ends = [spare.since + spare.terms.patience for spare in self._spares.values()]
         return max(0.0, min([*ends, *self._due.values(), time.monotonic() + 3600]) - time.monotonic())
 
     def _tend(self, now: float) -> None:
@@ -237,7 +271,7 @@ class Keeper:
             with suppress(RyeError, OSError):
                 self._spare(terms)
         with self._lock:
-            over = [terms for terms, cell in self._spares.items() if cell.since + _IDLE <= now]
+            over = [terms for terms, cell in self._spares.items() if cell.since + terms.patience <= now]
             over = list(dict.fromkeys([*list(self._spares)[: max(0, len(self._spares) - _SPARES_MAX)], *over]))
             cells = [self._spares.pop(terms) for terms in over]
         for cell in cells:
@@ -250,9 +284,11 @@ class Keeper:
                 self._spares[terms] = made
 
     def close(self) -> None:
-        """Have every cell ended: at this process's exit."""
+        """End every cell: at this process's exit."""
         for cell in list(self._cells):
             cell.kill()
+        for cell in list(self._cells):
+            cell.close()
 
     def forget(self) -> None:
         """Begin anew in a forked process: the cells are its parent's."""

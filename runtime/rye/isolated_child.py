@@ -110,7 +110,8 @@ def _run(call: dict[str, Any], answers: int) -> Any:  # noqa: ANN401 - whatever 
     from rye.toolkit import output
 
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIOWrapper in a fresh process
-    os.environ["USER_SPACE"] = call["user_space"]
+    # A sandbox gives a temporary folder that ends with it.
+    os.environ["USER_SPACE"] = call["user_space"] or f"{os.environ['TMPDIR']}/user"
     door = output.Door(call["max_output_bytes"], lambda text: _send(answers, {"report": text[:_REPORT_MAX]}))
     with output.opened_by(door), output.within(output.Deadline(call["seconds"])):
         code = entry.compiled(call["source"], call["item_id"])

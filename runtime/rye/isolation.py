@@ -31,7 +31,6 @@ _SAID_MAX = 4_096
 _SAID_LINES = 5
 _BLOCK = 1 << 16
 _PIPE_BLOCKS = 32
-_PRIVATE_SPACE = "/tmp/rye"  # noqa: S108 - in the sandbox's own /tmp
 
 
 def terms(tool: Tool, root: str) -> Terms:
@@ -39,7 +38,8 @@ def terms(tool: Tool, root: str) -> Terms:
     real = os.path.realpath(root)
     info = os.stat(real)
     mode: Any = config.setting("sandbox.mode")
-    return Terms(real, (info.st_dev, info.st_ino), tool.permissions, mode)
+    network = config.setting("sandbox.network") == "on"
+    return Terms(real, (info.st_dev, info.st_ino), tool.permissions, mode, network)
 
 
 def foreseen(tool: Tool, root: str) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def foreseen(tool: Tool, root: str) -> dict[str, Any]:
     asked = terms(tool, root)
     confined = asked.confine([sys.executable])
     confined.close()
+    confined.finish()
     return _reported(confined.report, asked)
 
 
@@ -97,7 +98,7 @@ def _message(taken: Cell, tool: Tool, parameters: dict[str, Any], limit: output.
     return {
         "item_id": tool.id, "digest": verified.digest, "source": verified.body.decode(), "parameters": parameters,
         "root": taken.terms.root, "seconds": min(limit.remaining(), 1e9), "max_output_bytes": output.output_room(),
-        "user_space": str(state.user_space()) if taken.report["kind"] == "none" else _PRIVATE_SPACE,
+        "user_space": str(state.user_space()) if taken.report["kind"] == "none" else None,
     }  # fmt: skip
 
 

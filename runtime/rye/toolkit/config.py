@@ -18,6 +18,8 @@ _DEFAULTS: dict[str, int | str | bool] = {
     "journal.max_age_days": 30,
     "signing.agents": "deny",
     "log.events": False,
+    "sandbox.mode": "auto",
+    "sandbox.network": "on",
 }
 
 _MAX_BYTES = 256 * 1024
