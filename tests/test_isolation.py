@@ -155,7 +155,7 @@ await asyncio.sleep(0)
 read = reading.read(project_path, file_path="a.txt")
 return {"success": True, "read": read, "found": grepping.grep(project_path, pattern="two")["matches"], "name": Point(1).name}"""
     head = "from __future__ import annotations\nfrom dataclasses import dataclass"
-    more = f"{READ}\n@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
+    more = "__permissions__ = ['read', 'run']\n@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
     put_tool(project, "my/tool", body, is_async=True, head=head, more=more)
     data = call(project)["data"]
     assert data["success"], data
@@ -163,6 +163,16 @@ return {"success": True, "read": read, "found": grepping.grep(project_path, patt
     own = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["data"]
     assert data["read"]["output"] == own["output"], "of a file that nobody edited the line IDs are the same"
     assert data["found"][0]["line"] == 2
+
+
+def test_searching_needs_the_permission_to_run(project):
+    (project / "a.txt").write_text("one\n")
+    body = 'from rye.toolkit import grepping\nreturn grepping.grep(project_path, pattern="one")'
+    put_tool(project, "my/tool", body, more=READ)
+    response = call(project)
+    if "no_programs" in response["isolation"]["holds"]:
+        assert response["code"] == "programs_not_allowed"
+        assert '"run"' in response["error"]
 
 
 def test_who_may_write_edits_through_the_toolkit(project):
