@@ -24,22 +24,48 @@ a disk can be filled, and as root the number of processes is not limited.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from rye.errors import RyeError
-from rye.toolkit import bubblewrap, clean_env, landlocked
+from rye.toolkit import bubblewrap, clean_env, config, landlocked
 from rye.toolkit.policy import Confined, Mode, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "asked", "confine", "layers"]
+__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "effective", "layers"]
 
 ALWAYS: Final = (
     "processes_end", "writes_outside", "metadata_outside", "protected_names", "home_hidden", "environment_clean",
     "other_processes_hidden", "private_tmp", "no_new_privileges",
 )  # fmt: skip
 """The properties that every policy asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What applies to a call: the tightest of its own wish, the user's settings and the project's."""
+
+    mode: Mode
+    network: Literal["on", "off"]
+    pass_env: tuple[str, ...]
+
+
+def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"] | None = None) -> Settings:
+    """Return the settings that apply in a project to a call that wishes `mode` and `network` (None: no wish).
+
+    The user's are `sandbox.mode`, `sandbox.network` and `sandbox.pass_env` (names of variables). A project and a call can
+    ask for a tighter mode and network; a project can take names away from `pass_env` by listing those that may stay.
+
+    Raises:
+        UsageError: `bad_config`, when a file of settings is not valid.
+    """
+    return Settings(
+        cast("Mode", config.tightened("sandbox.mode", root, mode)),
+        cast('Literal["on", "off"]', config.tightened("sandbox.network", root, network)),
+        tuple(cast("list[str]", config.tightened("sandbox.pass_env", root))),
+    )
 
 
 def asked(policy: Policy) -> tuple[str, ...]:
