@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rye.errors import RyeError
 from rye.toolkit import process, protected, sandbox
@@ -43,14 +43,14 @@ class Terms:
         root: the project root (real path).
         identity: its device and inode: another folder at the same path is another project.
         permissions: see `rye.items.PERMISSIONS`.
-        mode, network: the user's settings of the sandbox.
+        mode, network: the settings that apply, see `rye.toolkit.sandbox.effective`.
     """
 
     root: str
     identity: tuple[int, int]
     permissions: tuple[str, ...]
     mode: sandbox.Mode
-    network: bool = True
+    network: Literal["on", "off"] = "on"
 
     @property
     def writes(self) -> bool:
@@ -66,7 +66,7 @@ class Terms:
         """Return the command that holds `argv` to these terms. Errors as `rye.toolkit.sandbox.confine`."""
         policy = sandbox.Policy(
             self.root, self.root, read_project="read" in self.permissions, write_project=self.writes,
-            network="on" if self.network and "network" in self.permissions else "off", run="run" in self.permissions,
+            network=self.network if "network" in self.permissions else "off", run="run" in self.permissions,
             extra_read=_packages(),
         )  # fmt: skip
         return sandbox.confine(argv, policy, self.mode)

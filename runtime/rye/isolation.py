@@ -20,7 +20,7 @@ from rye.cells import Cell, Terms, keeper
 from rye.entry import Crashed
 from rye.errors import RyeError
 from rye.isolated_child import LENGTH, framed
-from rye.toolkit import config, output
+from rye.toolkit import output, sandbox
 
 if TYPE_CHECKING:
     from rye.items import Tool
@@ -34,12 +34,17 @@ _PIPE_BLOCKS = 32
 
 
 def terms(tool: Tool, root: str) -> Terms:
-    """Return what a tool may do in a project: what it declares, under the user's setting of the sandbox."""
+    """Return what a tool may do in a project: what it declares, under the settings of the user and the project.
+
+    What the user lets through to commands (`sandbox.pass_env`) does not go to the tools of others.
+
+    Raises:
+        UsageError: `bad_config`.
+    """
     real = os.path.realpath(root)
     info = os.stat(real)
-    mode: Any = config.setting("sandbox.mode")
-    network = config.setting("sandbox.network") == "on"
-    return Terms(real, (info.st_dev, info.st_ino), tool.permissions, mode, network)
+    applies = sandbox.effective(real)
+    return Terms(real, (info.st_dev, info.st_ino), tool.permissions, applies.mode, applies.network)
 
 
 def foreseen(tool: Tool, root: str) -> dict[str, Any]:
