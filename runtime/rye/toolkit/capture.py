@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from rye.toolkit import console
-from rye.toolkit.output import MAX_OUTPUT_BYTES, envelope
+from rye.toolkit.output import envelope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,16 +27,11 @@ class Capture:
         kept: whether everything (within the file's bounds) lies in a file; None while none is needed.
     """
 
-    def __init__(self, keep: Callable[[], Spool | None] | None = None, keep_above: int = MAX_OUTPUT_BYTES) -> None:
-        """Hold nothing yet.
-
-        Args:
-            keep: makes the file, called once, when more than `keep_above` bytes came; None: there shall be none.
-            keep_above: bytes.
-        """
+    def __init__(self, keep: Callable[[], Spool | None] | None = None) -> None:
+        """Hold nothing yet. `keep` makes the file, once there is more than can be shown; None: there shall be none."""
         self.total = 0
         self.kept: bool | None = None
-        self._keep, self._keep_above = keep, min(keep_above, _HEAD)
+        self._keep = keep
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
@@ -55,17 +50,18 @@ class Capture:
         self.total += len(block)
         if self._spool is not None:
             self._write(block)
-        elif self._keep is not None and self.kept is None and self.total > self._keep_above:
-            self._open(rest)
+        elif rest:
+            self._start_keeping()
 
-    def _open(self, rest: bytes) -> None:
-        assert self._keep is not None  # noqa: S101 - asked by the caller
-        self._spool = self._keep()
-        self.kept = self._spool is not None
-        self._write(self._head)
-        self._write(rest)
+    def _start_keeping(self) -> None:
+        """Put what came so far, all of it still held, into a file."""
+        if self._keep is not None and self.kept is None:
+            self._spool = self._keep()
+            self.kept = self._spool is not None
+            for piece in self.ends():
+                self._write(piece)
 
-    def _write(self, data: bytes | bytearray) -> None:
+    def _write(self, data: bytes) -> None:
         try:
             if self._spool is not None:
                 self._spool.write(data)
@@ -100,11 +96,11 @@ class Capture:
         whole = self.whole
         if whole is not None and len(text := console.plain(whole).encode()) <= room:
             return text.decode(), False
+        self._start_keeping()
+        self.close()
         head, tail = self.ends()
         space = max(0, room - _NOTICE)
-        if whole is not None:
-            head, tail = whole, whole
-        first, taken = console.first(head, space // _HEAD_SHARE)
+        first, taken = console.first(head if whole is None else whole, space // _HEAD_SHARE)
         last, after = console.last(tail if whole is None else whole[taken:], space - len(first.encode()))
         return f"{first}{_joint(first)}{self._notice(taken, after, call)}\n{last}", True
 

@@ -24,6 +24,10 @@ Value = int | str | bool | list[str]
 _DEFAULTS: dict[str, Value] = {
     "journal.max_bytes": 64 * 1024 * 1024,
     "journal.max_age_days": 30,
+    "outputs.max_bytes": 512 * 1024 * 1024,
+    "outputs.max_age_days": 7,
+    "jobs.max_ended": 50,
+    "jobs.max_age_days": 7,
     "signing.agents": "deny",
     "log.events": False,
     "sandbox.mode": "auto",

@@ -70,7 +70,6 @@ class Tree:
 
     Attributes:
         status: descriptor that becomes readable when there is news; see `news`.
-        started: the program runs (or ran).
         exit_status: the program's wait status, once it ended.
         left: once all is over: how many processes could not be ended; None until then, or when the guard was killed.
         over: nothing more will come.
@@ -83,7 +82,6 @@ class Tree:
             RyeError: `command_failed_to_start`.
         """
         self._token = os.urandom(8).hex()
-        self.started = False
         self.exit_status: int | None = None
         self.left: int | None = None
         self.over = False
@@ -95,7 +93,7 @@ class Tree:
         try:
             self._guard = subprocess.Popen(  # noqa: S603 - our own interpreter, our own script
                 [sys.executable, "-I", "-S", _GUARD, str(reading), str(writing)],
-                cwd=directory_path(cwd_fd), env=_guard_environment(), pass_fds=(reading, writing, *confined.fds),
+                cwd=directory_path(cwd_fd), env=guard_environment(), pass_fds=(reading, writing, *confined.fds),
                 stdin=streams[0], stdout=streams[1], stderr=streams[2], start_new_session=True,
             )  # fmt: skip
         except BaseException:
@@ -122,9 +120,7 @@ class Tree:
 
     def _hear(self, words: list[bytes]) -> None:
         kind, number = words[0], int(words[1])
-        if kind == b"started":
-            self.started = True
-        elif kind == b"exited":
+        if kind == b"exited":
             self.exit_status = number
         elif kind == b"ended":
             self.left = number
@@ -133,15 +129,13 @@ class Tree:
             self._errno = number
 
     def failure(self) -> RyeError | None:
-        """Return why the program could not be started, once all is over."""
-        if self.started or not self.over:
+        """Return why the program could not be started, if so."""
+        if not self._errno:
             return None
-        why = os.strerror(self._errno) if self._errno else "the process that watches it ended"
         return RyeError(
-            "command_failed_to_start",
-            f"The command could not be started: {why}.",
+            "command_failed_to_start", f"The command could not be started: {os.strerror(self._errno)}.",
             "Look at the limits of the system, then try again.",
-        )
+        )  # fmt: skip
 
     def end(self) -> None:
         """Have the whole tree ended; news tells when that is done."""
@@ -168,8 +162,8 @@ def order(argv: list[str], env: dict[str, str]) -> bytes:
     return f"{len(body)}\n".encode() + body
 
 
-def _guard_environment() -> dict[str, str]:
-    # Not the command's: what that may set must not reach who guards it.
+def guard_environment() -> dict[str, str]:
+    """Return the environment of guards and supervisors: not the command's, which must not reach who watches over it."""
     return {"PATH": os.defpath, **{name: os.environ[name] for name in _GUARD_KEPT if name in os.environ}}
 
 
@@ -193,7 +187,7 @@ def end_marked(token: str) -> int:
     return found
 
 
-class _Wake:
+class Wake:
     """A descriptor that becomes readable when the call is given up, from whatever thread."""
 
     def __init__(self) -> None:
@@ -203,11 +197,13 @@ class _Wake:
         output.deadline().when_expired(self._up)
 
     def _up(self) -> None:
+        # The number of a closed descriptor may be another's by now.
         with self._lock:
             if self._open:
                 os.write(self._writing, b"x")
 
     def close(self) -> None:
+        """Let it go."""
         with self._lock:
             self._open = False
             os.close(self.fd)
@@ -249,7 +245,7 @@ def run(
     finally:
         for fd in (given, out_write, err_write):
             os.close(fd)
-    wake = _Wake()
+    wake = Wake()
     try:
         return _Watch(tree, wake.fd, {out_read: captures[0], err_read: captures[1]}, seconds).outcome(*captures)
     finally:

@@ -109,6 +109,12 @@ def _is_ours(root: str, path: str) -> bool:
         return False
 
 
+def join(root: str) -> None:
+    """Count this process too among those for whom the names stay: one that goes on watching a command that another started."""
+    with _record(root) as record:
+        _hold(record)
+
+
 def release(root: str) -> None:
     """Say that one command has ended; the last one takes away what was made."""
     try:

@@ -20,24 +20,24 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class Spool:
-    """The writer of one such file."""
+    """The writer of one such file; `fd` is its descriptor, `total` how many bytes were written."""
 
     def __init__(self, dir_fd: int, name: str, most: int = MAX_BYTES) -> None:
         """Make the file (0600); it must not exist. Raises OSError."""
         self._head, self._ring = most // 2, most - most // 2
         self.total = 0
-        self._fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | _FLAGS, 0o600, dir_fd=dir_fd)
+        self.fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | _FLAGS, 0o600, dir_fd=dir_fd)
         self._note()
 
     def _note(self) -> None:
-        os.pwrite(self._fd, _HEADER.pack(_MAGIC, self._head, self._ring, self.total), 0)
+        os.pwrite(self.fd, _HEADER.pack(_MAGIC, self._head, self._ring, self.total), 0)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append. Raises OSError (the disk is full); what was written before stands."""
         view = memoryview(data)
         while view:
             at, room = self._place()
-            done = os.pwrite(self._fd, view[:room], _HEADER.size + at)
+            done = os.pwrite(self.fd, view[:room], _HEADER.size + at)
             self.total += done
             view = view[done:]
         self._note()
@@ -50,7 +50,7 @@ class Spool:
 
     def close(self) -> None:
         """Let the file go."""
-        os.close(self._fd)
+        os.close(self.fd)
 
 
 class Part(NamedTuple):
