@@ -218,6 +218,7 @@ def test_of_several_commands_the_last_one_takes_away_what_was_made(bubblewrapped
     for confined in (first, second):
         confined.close()
     first.finish()
+    first.finish()
     assert ".vscode" in names(project)
     second.finish()
     assert names(project) == []
@@ -273,7 +274,7 @@ def test_a_protected_name_that_is_a_link_is_told(bubblewrapped, project):
 def test_a_folder_that_cannot_be_written_needs_no_cover(project):
     shield = protected.shield("/proc/self")
     assert shield.pinned == ()
-    protected.release("/proc/self")
+    protected.release("/proc/self", shield.token)
 
 
 def test_a_linked_worktree_can_read_its_repository(bubblewrapped, tmp_path, monkeypatch):

@@ -92,7 +92,7 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     fds.append(held_open(b"".join(os.fsencode(word) + b"\0" for word in layout)))
     start = [ability().program, "--args", str(fds[-1]), "--", *inner]
     return Confined(
-        start, clean_env.allowed(os.environ), tuple(fds), _report(policy, seen, shield), policy.root if write else ""
+        start, clean_env.allowed(os.environ), tuple(fds), _report(policy, seen, shield), (policy.root, shield.token)
     )
 
 

@@ -66,7 +66,7 @@ class Confined:
             os.close(fd)
 
     def finish(self) -> None:
-        """Say that the command has ended (or never started): what was made for it goes. Any process may say so, more than once."""
+        """Say that the command has ended (or never started): what was made for it goes. Saying it twice is harmless."""
         if self.shielded[1]:
             protected.release(*self.shielded)
         if self.temporary:
