@@ -69,7 +69,13 @@ class Terms:
             network=self.network if "network" in self.permissions else "off", run="run" in self.permissions,
             extra_read=_packages(),
         )  # fmt: skip
-        return sandbox.confine(argv, policy, self.mode)
+        if policy.read_project or not _runs_from(self.root):
+            return sandbox.confine(argv, policy, self.mode)
+        # Hidden with the project, the interpreter could not start.
+        seeing = replace(policy, read_project=True, wanted=sandbox.asked(policy))
+        confined = sandbox.confine(argv, seeing, self.mode)
+        confined.report["missing"]["project_hidden"] = "rye itself is installed in this project"
+        return confined
 
 
 @lru_cache(maxsize=1)
@@ -86,6 +92,12 @@ def _packages() -> tuple[str, ...]:
     import sysconfig
 
     return tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
+
+
+def _runs_from(root: str) -> bool:
+    """Tell whether the interpreter or the runtime of this process lies in a project."""
+    places = (sys.executable, sys.prefix, sys.base_prefix, os.path.join(_runtime(), "rye"), *_packages())
+    return any(f"{os.path.realpath(place)}/".startswith(f"{root}/") for place in places)
 
 
 class Cell:

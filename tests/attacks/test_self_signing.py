@@ -78,6 +78,13 @@ WITHOUT_A_SANDBOX = (
 )
 """The ways that succeed where no sandbox holds: whoever runs as the user can do what the user can."""
 
+IN_SPITE_OF_A_SANDBOX = (
+    "What the user runs outside of it from the project (a Makefile, a script, a test suite) runs as the user, whoever wrote it.",
+    "Where rye is installed inside the project (its .venv, or its own checkout), who may write the project may change rye itself.",
+    "`signing: {agents: allow}` in the user's own configuration lets any command of the user's sign that runs outside of it.",
+)
+"""What no sandbox of a command keeps away; said to the user, not tried here."""
+
 QUICK = ("reads the user's key file", "signs at a pretended terminal", "a git hook, at the user's next commit")
 
 
@@ -136,6 +143,7 @@ class Arena:
 
 
 def attempted(name, mode):
+    # A job that goes on may still write there.
     with tempfile.TemporaryDirectory(prefix="rye-arena-", dir=_somewhere(), ignore_cleanup_errors=True) as base:
         return Arena(Path(base), mode).attempt(name)
 
