@@ -22,21 +22,21 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
-    "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
-    "signing", "schema", "toolkit", "state", "errors",
+    "__main__", "cli", "discovery", "api", "keyring", "attest", "targets", "executor", "isolation", "cells", "isolated_child",
+    "admission", "entry", "printed", "lockfiles", "verdicts", "bundles", "items", "spaces", "decisions", "trust", "signing",
+    "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
     "language_actions", "checking", "refactoring", "language", "lsp_session", "lsp_servers", "lsp_wire", "positions",
-    "websearching", "search_providers", "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses",
-    "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
-    "globs", "first",
-    "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard", "child",
-    "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected", "clean_env",
-    "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits", "landing",
-    "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "edits", "document", "index_store", "text",
-    "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "eventlog", "config", "beneath", "output", "untrusted",
+    "websearching", "search_providers", "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport",
+    "connections", "addresses", "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan",
+    "regex_subset", "gitignore", "ripgrep", "globs", "first", "running", "attending", "jobs", "supervisor", "outputs",
+    "process", "live", "capture", "console", "spool", "guard", "child", "sandbox", "bubblewrap", "landlocked", "policy",
+    "confined_start", "landlock", "seccomp", "hidden", "protected", "clean_env", "patching", "patched", "undoing", "reading",
+    "batches", "editing", "patches", "visible", "line_edits", "landing", "patch_store", "doc_paths", "invocation", "commits",
+    "commit_steps", "journal", "edits", "document", "index_store", "text", "encoding", "carry", "lines", "runs", "cache",
+    "align", "align_slide", "align_script", "replace", "workspace", "refusals", "names", "suggest", "eventlog", "config",
+    "beneath", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {
@@ -178,7 +178,7 @@ def test_one_place_compiles_and_one_place_runs():
         for call in _calls(_tree(path)):
             if isinstance(call, ast.Name) and call.id in found:
                 found[call.id].append(path.name)
-    assert found == {"compile": ["admission.py"], "exec": ["executor.py"], "eval": [], "__import__": []}
+    assert found == {"compile": ["entry.py"], "exec": ["entry.py"], "eval": [], "__import__": []}
 
 
 def test_nothing_unpickles_or_runs_a_file_by_its_path():

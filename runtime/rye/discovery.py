@@ -21,8 +21,8 @@ def tools(category: str | None = None, *, project_path: str | Path = ".") -> lis
 
     Returns:
         For a valid tool `{"item_id", "verdict": "valid", "space", "category", "version", "tool_type", "description",
-        "docstring", "parameters", "digest", "signer", "owner"}`; for any other only `{"item_id", "verdict", "space",
-        "hint"}`: nothing of an unverified file is shown.
+        "docstring", "parameters", "permissions", "digest", "signer", "owner"}`; for any other only `{"item_id", "verdict",
+        "space", "hint"}`: nothing of an unverified file is shown.
     """
     among = spaces.spaces(project_path)
     admission = Admission(among)
@@ -46,6 +46,7 @@ def _row(item_id: str, admission: Admission) -> dict[str, Any]:
         return {**row, "verdict": err.code, "hint": err.hint}
     return {
         **row, "verdict": "valid", "category": tool.category, "version": tool.version, "tool_type": tool.tool_type,
-        "description": tool.description, "docstring": tool.docstring, "parameters": tool.schema, "digest": verified.digest,
-        "signer": verified.key.public.fingerprint, "owner": verified.key.owner,
+        "description": tool.description, "docstring": tool.docstring, "parameters": tool.schema,
+        "permissions": list(tool.permissions), "digest": verified.digest, "signer": verified.key.public.fingerprint,
+        "owner": verified.key.owner,
     }  # fmt: skip

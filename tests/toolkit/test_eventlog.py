@@ -13,6 +13,8 @@ from rye import state
 from rye.toolkit import eventlog
 from signed_tools import OK, put, put_tool
 
+pytestmark = pytest.mark.usefixtures("here")
+
 SECRET = "hunter2-parameter"
 
 
