@@ -22,11 +22,12 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
-    "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "directives", "spaces", "decisions",
+    "__main__", "rt", "mcp_server", "cli", "lint", "discovery", "api", "served", "loading", "search", "query", "keyring", "attest", "targets", "executor", "admission",
+    "eventlog", "printed", "lockfiles", "verdicts", "registry", "bundles", "items", "directives", "spaces", "decisions",
     "trust", "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
+    "house",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
     "sandbox",

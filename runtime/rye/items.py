@@ -1,8 +1,8 @@
 """`Verified` bytes to `Tool`, `Knowledge` or `Directive`: metadata by literals and YAML, never by import.
 
-The misplaced are refused. A Python tool's metadata are its module-level assignments of literals. A YAML tool's are its keys. A knowledge entry's stand in
-a fenced `yaml` block at its beginning, or between `---` lines that the signature covers. A directive's stand in its element,
-which is all that its signature covers (see `rye.directives`).
+The misplaced are refused. A Python tool's metadata are its module-level assignments of literals. A YAML tool's are its keys.
+A knowledge entry's stand in a fenced `yaml` block at its beginning, or between `---` lines that the signature covers. A
+directive's stand in its element, which is all that its signature covers (see `rye.directives`).
 """
 
 from __future__ import annotations
