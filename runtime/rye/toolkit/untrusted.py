@@ -50,7 +50,7 @@ def plain(text: str, most: int = 1_024, *, lines: bool = False) -> str:
 
 
 def content(text: str) -> str:
-    """Return a whole text as it may be shown: lines and markup kept, hidden characters and forged frames marked as in `plain`."""
+    """Return a whole text as it may be shown: with its lines and markup, hidden characters and forged frames as in `plain`."""
     return _mark(_FRAMES.sub(lambda match: _STAND_IN[match[0]], _LINE_END.sub("\n", text)), lines=True)
 
 
