@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rye.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_CHARS = 1_000
 _DEEPEST = 32
@@ -48,9 +48,10 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """What matches every part."""
+    """What matches every part; `strict` where AND is written."""
 
     parts: tuple[Node, ...]
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,9 @@ def words_of(tree: Node | None) -> list[Word | Phrase]:
 
 def is_plain(tree: Node | None) -> bool:
     """Tell whether a query is nothing but bare words: a question, in which not every word need be found."""
-    return isinstance(tree, Word) or (isinstance(tree, Both) and all(isinstance(part, Word) for part in tree.parts))
+    return isinstance(tree, Word) or (
+        isinstance(tree, Both) and not tree.strict and all(isinstance(part, Word) for part in tree.parts)
+    )
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -141,11 +144,13 @@ class _Reader:
 
     def _both(self, depth: int) -> Node | None:
         parts = [self._one(depth)]
+        strict = False
         while self.left and self.left[0].kind not in ("OR", ")"):
             if self.left[0].kind == "AND":
+                strict = True
                 self._operand_follows(self.left.pop(0))
             parts.append(self._one(depth))
-        return _joined(Both, parts)
+        return _joined(lambda found: Both(found, strict), parts)
 
     def _one(self, depth: int) -> Node | None:
         token = self.left.pop(0)
@@ -188,7 +193,7 @@ class _Reader:
             raise _wrong(self._text, token.at, f"{token.kind} has nothing after it")
 
 
-def _joined(kind: type[Both | Either], parts: list[Node | None]) -> Node | None:
+def _joined(kind: Callable[[tuple[Node, ...]], Node], parts: list[Node | None]) -> Node | None:
     found = tuple(part for part in parts if part is not None)
     return kind(found) if len(found) > 1 else found[0] if found else None
 

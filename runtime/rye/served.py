@@ -67,6 +67,16 @@ def _serve(call: Call, response: dict[str, Any]) -> None:
         response.update(status="success", data=data)
 
 
+def schema_of(item_id: str, project_path: str) -> dict[str, Any]:
+    """Return a directive's inputs as a schema, by which words of a command line are typed; {} for one that is refused."""
+    try:
+        among = spaces.spaces(project_path)
+        verified = Admission(among).verify(spaces.find("directive", item_id, among))
+        return directives.schema_of(items.read_directive(verified, item_id).text)
+    except RyeError:
+        return {}
+
+
 def describe(candidate: Candidate, verified: Verified, version: str) -> dict[str, Any]:
     """Return where an item comes from and who signed it."""
     return {
