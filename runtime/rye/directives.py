@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import schema
 from rye.errors import ItemError, UsageError
+from rye.toolkit.untrusted import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,7 +160,7 @@ def check(text: Text, given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: `invalid_parameters`; its details have `declared_inputs`.
     """
-    declared = [dict(one) for one in text.inputs]
+    declared = [{key: plain(value) if isinstance(value, str) else value for key, value in one.items()} for one in text.inputs]
     known = {one["name"] for one in declared}
     unknown = sorted(set(given) - known) if isinstance(given, dict) else []
     missing = [name for name in schema_of(text)["required"] if isinstance(given, dict) and name not in given]
@@ -202,4 +203,4 @@ def fill(text: str, inputs: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _malformed(why: str) -> ItemError:
-    return ItemError("malformed_item", f"The directive is not well formed: {why}.", "Correct it and sign it again.")
+    return ItemError("malformed_item", f"The directive is not well formed: {plain(why)}.", "Correct it and sign it again.")
