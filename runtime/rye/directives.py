@@ -69,7 +69,7 @@ def parse(text: str) -> Text:
     """
     opening = _OPENING.match(text)
     if opening is None or not text.endswith(_CLOSING):
-        raise _malformed('it must be <directive name="…" version="X.Y.Z"> … </directive>')
+        raise _malformed("it must be one element, directive, with a name and a version")
     attributes = {match[1]: match[2] if match[2] is not None else match[3] for match in _ATTRIBUTE.finditer(opening[1])}
     sections, rest = _split(text[opening.end() : -len(_CLOSING)])
     inputs = tuple(_input(one) for one in _children(sections, "inputs", "input"))
@@ -100,7 +100,7 @@ def _split(text: str) -> tuple[dict[str, str], str]:
         if element[1] not in _SECTIONS:
             rest.append(text[at:end])
         elif element[1] in sections:
-            raise _malformed(f"it has two <{element[1]}> sections")
+            raise _malformed(f"it has two sections of {element[1]}")
         else:
             sections[element[1]] = text[element.start(1) - 1 : end]
         at = end
@@ -116,7 +116,7 @@ def _children(sections: Mapping[str, str], section: str, tag: str | None) -> lis
         # An element alone has no prologue, where entities would be declared.
         found = list(ET.fromstring(sections[section]))  # noqa: S314 - see above
     except (ET.ParseError, ValueError, RecursionError) as err:
-        raise _malformed(f"<{section}> is not well-formed XML: {err}") from None
+        raise _malformed(f"its {section} are not well-formed XML: {err}") from None
     return [child for child in found if tag in (None, child.tag)]
 
 

@@ -140,7 +140,7 @@ def read_directive(verified: Verified, item_id: str) -> Directive:
     _place(item_id, text.metadata.get("category", item_id.rpartition("/")[0]), None)
     if text.name != name:
         raise _misplaced(item_id, f"its name is {text.name!r}")
-    wrong = [] if text.metadata.get("description") else ["description (in <metadata>)"]
+    wrong = [] if text.metadata.get("description") else ["description (in the metadata)"]
     if not _VERSION.fullmatch(text.version):
         wrong.append("version (X.Y.Z)")
     if wrong:
