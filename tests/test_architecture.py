@@ -22,7 +22,8 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
+    "__main__", "rt", "cli", "mcp_server", "mcp_clients", "mcp_http", "mcp_stdio", "mcp_calls", "mcp_answers", "mcp_resources",
+    "mcp_listing", "mcp_selection", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
     "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
@@ -42,6 +43,10 @@ HEAVY = {
     "cryptography",
     "jsonschema_rs",
     "mcp",
+    "mcp_types",
+    "anyio",
+    "uvicorn",
+    "starlette",
     "rich",
     "charset_normalizer",
     "tomllib",

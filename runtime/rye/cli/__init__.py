@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # verb: (module, summary); the module's VERBS says the rest.
 _VERBS = {
     "execute": ("execute_verb", "run a tool, such as rye/file-system/read"),
+    "mcp": ("mcp_verb", "serve the tools to an agent's client, or print its configuration"),
     "tools": ("tools_verb", "list the tools of a project, with schemas and signers"),
     "verify": ("signing_verbs", "check signatures of items and files"),
     "sign": ("signing_verbs", "sign items and files"),

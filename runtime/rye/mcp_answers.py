@@ -1,0 +1,128 @@
+"""From the corridor's response to an MCP tool result whose two halves are each complete in itself, and small enough.
+
+A client shows its model either `content` or `structuredContent`; both are held to `MOST` bytes of JSON. The tool itself is
+asked for a smaller window, so that what it says of the cut is true. Nothing is cut here: a result that is too large all the
+same (of a tool that heeds no window, or that must not run twice) is kept whole as a resource, and the answer says where.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST: Final = 39_000
+"""Bytes of JSON of each half; the rest up to 40,000 is left for what a client counts besides."""
+
+REPEATABLE_ROOM: Final = 30_000
+"""The window first asked of a tool that can be asked again (bytes of UTF-8)."""
+
+ONLY_ROOM: Final = 16_000
+"""The window of a tool that runs once: as JSON its text takes up to twice that, in rare cases more."""
+
+LEAST_ROOM: Final = 1_000
+
+_SMALL_FIELD = 2_000
+
+
+def next_room(room: int, result: dict[str, Any]) -> int | None:
+    """Return the window to ask for next, when this result is too large; None when it fits, or no window would help."""
+    size = _largest_half(result)
+    if size <= MOST or room <= LEAST_ROOM:
+        return None
+    return max(LEAST_ROOM, min(room * MOST // size * 9 // 10, room - LEAST_ROOM // 2))
+
+
+def too_large(result: dict[str, Any]) -> bool:
+    """Tell whether a half of the result is over the limit."""
+    return _largest_half(result) > MOST
+
+
+def _largest_half(result: dict[str, Any]) -> int:
+    return max(_size(result["structuredContent"]), _size(result["content"]))
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+
+
+def result_of(response: dict[str, Any]) -> dict[str, Any]:
+    """Return the tool result of a response of the corridor, with both halves."""
+    failed = response["status"] == "error"
+    data = response["data"]
+    if data is None:
+        told = {"error": response.get("error", ""), "code": response.get("code", "failed"), **response.get("details", {})}
+        data = {"success": False, **told}
+    data = _encodable(data)
+    result = {
+        "content": [{"type": "text", "text": _text(data, failed=failed)}],
+        "structuredContent": data,
+        "isError": failed,
+    }
+    meta = _meta(response)
+    return {**result, "_meta": meta} if meta else result
+
+
+def _text(data: dict[str, Any], *, failed: bool) -> str:
+    """Return all that a model needs to know of a result, as text."""
+    output = data.get("output")
+    if not failed:
+        return output if isinstance(output, str) else json.dumps(data, ensure_ascii=False)
+    said = str(data.get("error") or "The tool failed without a reason.")
+    return f"{said}\n\n{output}" if isinstance(output, str) and output else said
+
+
+def _meta(response: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said of the item that answered, and what its user should be told."""
+    item = response.get("item")
+    meta: dict[str, Any] = {}
+    if item:
+        meta["rye/item"] = {"id": response["item_id"], **{name: item[name] for name in ("space", "digest", "signer")}}
+    if response.get("warnings"):
+        meta["rye/warnings"] = response["warnings"]
+    return meta
+
+
+def _encodable(data: dict[str, Any]) -> dict[str, Any]:
+    """Return data that UTF-8 can carry: a lone surrogate of a foreign tool's is shown as its escape."""
+    text = json.dumps(data, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        found: dict[str, Any] = json.loads(json.dumps(_escaped(data)))
+        return found
+    return data
+
+
+def _escaped(value: Any) -> Any:  # noqa: ANN401 - JSON values
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_escaped(name): _escaped(one) for name, one in value.items()}
+    return [_escaped(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def kept(result: dict[str, Any], keep: Callable[[str], str]) -> dict[str, Any]:
+    """Return an answer in place of one that is too large, after the whole was kept.
+
+    Args:
+        result: the tool result.
+        keep: stores a text and returns the URI by which it is read.
+    """
+    data = result["structuredContent"]
+    whole = json.dumps(data, ensure_ascii=False, indent=1)
+    uri = keep(whole)
+    failed = result["isError"]
+    said = (
+        f"The tool {'failed' if failed else 'ran'}; its result of {len(whole.encode()):,} bytes of JSON is larger than this "
+        f"server gives at once. It is kept whole as the resource {uri}: read it there, or ask for less in one call."
+    )
+    small = {name: value for name, value in data.items() if _size(value) <= _SMALL_FIELD}
+    told = {**dict(list(small.items())[:20]), "success": not failed, "truncated": True, "resource": uri, "output": said}
+    if failed:
+        told["error"] = small.get("error", said)
+    text = said if not failed or told["error"] == said else f"{told['error']}\n\n{said}"
+    link = {"type": "resource_link", "uri": uri, "name": uri.rpartition("/")[2], "mimeType": "application/json"}
+    return {**result, "content": [{"type": "text", "text": text}, link], "structuredContent": told}

@@ -1,0 +1,51 @@
+"""What one MCP server offers: which items, under which names, and how far its search and its other doors to items reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FILES = "rye/file-system/"
+DIRECT: Final = (
+    *(_FILES + name for name in ("read", "write", "edit_lines", "undo", "glob", "grep", "ls")),
+    "rye/bash/bash", "rye/bash/job", "rye/primary-tools/rye_search",
+)  # fmt: skip
+"""Offered by default, in this order: what an agent needs at once, and the way to the rest."""
+
+META: Final = ("rye/primary-tools/rye_execute", "rye/primary-tools/rye_load")
+"""Offered besides with `--meta`: other items by their ids."""
+
+SIGN: Final = "rye/primary-tools/rye_sign"
+"""Offered with `--allow-sign` only, whatever category is asked for."""
+
+_PRIMARY = (*META, SIGN)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The choice made when a server is started.
+
+    Attributes:
+        categories: tools in these or below are offered too.
+        meta: offer the primary tools.
+        allow_sign: offer rye_sign; the user's configuration still decides whether it signs.
+    """
+
+    categories: tuple[str, ...] = ()
+    meta: bool = False
+    allow_sign: bool = False
+
+    def chooses(self, item_id: str) -> bool:
+        """Tell whether a tool is one of the selection: what is listed, and what the primary tools reach."""
+        if item_id in _PRIMARY:
+            return (item_id == SIGN and self.allow_sign) or (item_id in META and self.meta)
+        return item_id in DIRECT or any(item_id.startswith(category.strip("/") + "/") for category in self.categories)
+
+    def in_order(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the rows of the chosen tools: the usual ones first, then by id."""
+        places = {item_id: place for place, item_id in enumerate((*DIRECT, *_PRIMARY))}
+        chosen = [row for row in rows if self.chooses(row["item_id"])]
+        return sorted(chosen, key=lambda row: (places.get(row["item_id"], len(places)), row["item_id"]))
