@@ -27,25 +27,24 @@ LEAST_ROOM: Final = 1_000
 _SMALL_FIELD = 2_000
 
 
-def next_room(room: int, result: dict[str, Any]) -> int | None:
-    """Return the window to ask for next, when this result is too large; None when it fits, or no window would help."""
-    size = _largest_half(result)
+def size_of(result: dict[str, Any]) -> int:
+    """Return the bytes of JSON of the larger half of a tool result."""
+    # The text stands in both halves, so the structured one is the larger, except where a tool gives no text.
+    return max(_size(result["structuredContent"]), _size(result["content"]))
+
+
+def next_room(room: int, size: int) -> int | None:
+    """Return the window to ask for after a result of this size; None when it fits, or no window would help."""
     if size <= MOST or room <= LEAST_ROOM:
         return None
     return max(LEAST_ROOM, min(room * MOST // size * 9 // 10, room - LEAST_ROOM // 2))
 
 
-def too_large(result: dict[str, Any]) -> bool:
-    """Tell whether a half of the result is over the limit."""
-    return _largest_half(result) > MOST
-
-
-def _largest_half(result: dict[str, Any]) -> int:
-    return max(_size(result["structuredContent"]), _size(result["content"]))
-
-
 def _size(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+    from pydantic_core import to_json
+
+    # As the protocol library writes it; many times faster than the standard library.
+    return len(to_json(value))
 
 
 def result_of(response: dict[str, Any]) -> dict[str, Any]:
@@ -57,6 +56,7 @@ def result_of(response: dict[str, Any]) -> dict[str, Any]:
         data = {"success": False, **told}
     data = _encodable(data)
     result = {
+        "resultType": "complete",
         "content": [{"type": "text", "text": _text(data, failed=failed)}],
         "structuredContent": data,
         "isError": failed,
@@ -87,11 +87,10 @@ def _meta(response: dict[str, Any]) -> dict[str, Any]:
 
 def _encodable(data: dict[str, Any]) -> dict[str, Any]:
     """Return data that UTF-8 can carry: a lone surrogate of a foreign tool's is shown as its escape."""
-    text = json.dumps(data, ensure_ascii=False)
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        found: dict[str, Any] = json.loads(json.dumps(_escaped(data)))
+        _size(data)
+    except ValueError:
+        found: dict[str, Any] = _escaped(data)
         return found
     return data
 

@@ -104,8 +104,9 @@ class Calls:
         while room is not None:
             door = output.Door(room, on_output, cancellation)
             result = mcp_answers.result_of(self._run(wanted.item_id, wanted.arguments, door))
-            room = mcp_answers.next_room(room, result) if wanted.repeatable and not cancellation.cancelled else None
-        return mcp_answers.kept(result, self._keep) if mcp_answers.too_large(result) else result
+            size = mcp_answers.size_of(result)
+            room = mcp_answers.next_room(room, size) if wanted.repeatable and not cancellation.cancelled else None
+        return mcp_answers.kept(result, self._keep) if size > mcp_answers.MOST else result
 
     def _lane(self, name: str) -> CapacityLimiter:
         import anyio

@@ -1,8 +1,8 @@
 """What a client must be told to start this server or to reach it, in the client's own format.
 
-Formats, as their makers document them: Claude Code (`.mcp.json`, `claude mcp add`), Claude Desktop (`claude_desktop_config.json`),
-Cursor (`.cursor/mcp.json`), VS Code (`.vscode/mcp.json`), Codex (`config.toml`), Gemini CLI (`settings.json`), opencode
-(`opencode.json`).
+Formats, as their makers document them: Claude Code (`.mcp.json`, `claude mcp add`), Claude Desktop
+(`claude_desktop_config.json`), Cursor (`.cursor/mcp.json`), VS Code (`.vscode/mcp.json`), Codex (`config.toml`), Gemini CLI
+(`settings.json`), opencode (`opencode.json`).
 """
 
 from __future__ import annotations

@@ -23,6 +23,9 @@ REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
 
 _SETTLE_SECONDS = 4.0
 
+# What the newest revision wants of every answer that could be kept: these are true now and for this user only.
+_FRESH: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
 _INSTRUCTIONS = (
     "Tools for the files of one project. read and grep show each line with a persistent ID, [LID:a1b2c3]: pass these IDs to "
     "edit_lines in place of line numbers or old text; they stay valid through other edits. undo takes a change back. A result "
@@ -60,7 +63,7 @@ class Service:
 
     async def list_tools(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002
         """Answer `tools/list`."""
-        return {"tools": await _threaded(self.listing.tools)}
+        return {**_FRESH, "tools": await _threaded(self.listing.tools)}
 
     async def call_tool(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ANN401
         """Answer `tools/call`: what fails inside a tool is a result with `isError`; an unknown name is a protocol error."""
@@ -78,16 +81,16 @@ class Service:
 
     async def list_resources(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002
         """Answer `resources/list`."""
-        return {"resources": await _threaded(mcp_resources.listed, self.project)}
+        return {**_FRESH, "resources": await _threaded(mcp_resources.listed, self.project)}
 
     async def list_templates(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002
         """Answer `resources/templates/list`."""
-        return {"resourceTemplates": mcp_resources.TEMPLATES}
+        return {**_FRESH, "resourceTemplates": mcp_resources.TEMPLATES}
 
     async def read_resource(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002
         """Answer `resources/read`."""
         try:
-            return {"contents": [await _threaded(mcp_resources.read, self.project, str(params.uri))]}
+            return {**_FRESH, "contents": [await _threaded(mcp_resources.read, self.project, str(params.uri))]}
         except RyeError as err:
             raise _invalid(str(err)) from None
 
