@@ -1,4 +1,15 @@
-"""What an agent runtime can discover: the tools of a project by category, with schema, signer and verdict."""
+"""What an agent runtime can discover: the tools of a project by category, with schema, effects, signer and verdict.
+
+A tool says in its signed text what its calls may do, by four booleans (MCP's tool annotations by plain names):
+
+    __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+
+`read_only`: nothing of the user's changes. `destructive`: a change may overwrite or remove what was there, undo or not.
+`idempotent`: the same call again changes nothing more. `open_world`: it reaches beyond the project, as the network or a
+command of the caller's does. A tool that says nothing, or not exactly these four, is taken for the worst. A tool may
+also declare `OUTPUT_SCHEMA`, an object schema of its result's fields beside `success`, `output`, `error` and `code`, and
+`__title__`, a name for people.
+"""
 
 from __future__ import annotations
 
