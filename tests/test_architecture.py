@@ -32,7 +32,7 @@ TOOLKIT = (
     "sandbox",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "beneath", "config", "output",
+    "names", "suggest", "beneath", "config", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {
