@@ -23,7 +23,8 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
     "__main__", "rt", "cli", "mcp_server", "mcp_clients", "mcp_http", "mcp_stdio", "mcp_calls", "mcp_answers", "mcp_resources",
-    "mcp_listing", "mcp_selection", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
+    "mcp_listing", "mcp_selection", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas", "points",
+    "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "keyring", "attest", "targets", "executor", "admission",
     "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
     "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
@@ -33,7 +34,7 @@ TOOLKIT = (
     "sandbox",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "beneath", "config", "output",
+    "names", "suggest", "beneath", "config", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {

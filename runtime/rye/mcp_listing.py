@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rye import discovery
+from rye.discovery import listing
+from rye.provider_schemas import as_wanted, render_all
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
@@ -21,7 +22,12 @@ class Offered(NamedTuple):
     @property
     def read_only(self) -> bool:
         """Whether the tool declares, in its signed text, that it changes nothing."""
-        return self.tool["annotations"].get("readOnlyHint") is True
+        return self.tool["annotations"]["readOnlyHint"] is True
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments as the tool's schema wants them, where a model wrote an array or object as its JSON text."""
+        wanted: dict[str, Any] = as_wanted(self.tool["inputSchema"], given)
+        return wanted
 
 
 class Listing:
@@ -39,19 +45,22 @@ class Listing:
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools in the protocol's shape, always in the same order."""
-        rows = discovery.tools(project_path=self._project)
-        offered = [_offered(row) for row in self._selection.in_order(rows) if row["verdict"] == "valid"]
+        found = listing(self._selection.categories_asked(), project_path=self._project).offers
+        rendered = render_all(self._selection.in_order(found), "mcp")[0]
+        offered = [Offered(tool["_meta"]["rye/item_id"], tool) for tool in rendered]
         with self._lock:
             self._known = {one.tool["name"]: one for one in offered}
         return [one.tool for one in offered]
 
+    def known(self, name: str) -> Offered | None:
+        """Return the tool of that name, as it was last listed."""
+        return self._known.get(name)
+
     def find(self, name: str) -> Offered | None:
-        """Return the tool of that name; looked for again when it was not there before."""
-        found = self._known.get(name)
-        if found is None:
+        """Return the tool of that name; looked for anew when it was not there before, which takes a moment."""
+        if name not in self._known:
             self.tools()
-            found = self._known.get(name)
-        return found
+        return self._known.get(name)
 
     def by_id(self, item_id: str) -> Offered | None:
         """Return the tool of that id, if it is offered."""
@@ -65,20 +74,3 @@ class Listing:
         """Return a tool's input schema."""
         found = self.find(name)
         return None if found is None else found.tool["inputSchema"]
-
-
-def _offered(row: dict[str, Any]) -> Offered:
-    name = row["item_id"].rpartition("/")[2]
-    read_only = name in ("read", "grep", "glob", "ls")
-    return Offered(
-        row["item_id"],
-        {
-            "name": name,
-            "title": name,
-            "description": row["docstring"],
-            "inputSchema": row["parameters"],
-            "outputSchema": {"type": "object", "properties": {"success": {"type": "boolean"}}},
-            "annotations": {"title": name, "readOnlyHint": read_only},
-            "_meta": {"rye/digest": row["digest"], "rye/signer": row["signer"], "rye/id": row["item_id"]},
-        },
-    )

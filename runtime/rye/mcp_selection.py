@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rye.offers import Offer
 
 _FILES = "rye/file-system/"
 DIRECT: Final = (
@@ -44,8 +46,12 @@ class Selection:
             return (item_id == SIGN and self.allow_sign) or (item_id in META and self.meta)
         return item_id in DIRECT or any(item_id.startswith(category.strip("/") + "/") for category in self.categories)
 
-    def in_order(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the rows of the chosen tools: the usual ones first, then by id."""
+    def categories_asked(self) -> list[str]:
+        """Return the categories in which the chosen tools are to be looked for."""
+        return sorted({item_id.rpartition("/")[0] for item_id in (*DIRECT, *_PRIMARY)} | set(self.categories))
+
+    def in_order(self, offers: Iterable[Offer]) -> list[Offer]:
+        """Return the chosen tools: the usual ones first, then by id."""
         places = {item_id: place for place, item_id in enumerate((*DIRECT, *_PRIMARY))}
-        chosen = [row for row in rows if self.chooses(row["item_id"])]
-        return sorted(chosen, key=lambda row: (places.get(row["item_id"], len(places)), row["item_id"]))
+        chosen = [offer for offer in offers if self.chooses(offer.item_id)]
+        return sorted(chosen, key=lambda offer: (places.get(offer.item_id, len(places)), offer.item_id))

@@ -67,14 +67,14 @@ class Service:
 
     async def call_tool(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ANN401
         """Answer `tools/call`: what fails inside a tool is a result with `isError`; an unknown name is a protocol error."""
-        offered = self.listing.find(params.name) or await _threaded(self.listing.find, params.name)
+        offered = self.listing.known(params.name) or await _threaded(self.listing.find, params.name)
         if offered is None:
             near = self.listing.near(params.name)
             hint = f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."
             raise _invalid(f"Unknown tool: {params.name!r}. {hint}")
         return await self.calls.result(
             Wanted(
-                offered.item_id, params.arguments or {}, lane=offered.item_id, repeatable=offered.read_only,
+                offered.item_id, offered.arguments(params.arguments or {}), lane=offered.item_id, repeatable=offered.read_only,
                 report=_reporter(context),
             )
         )  # fmt: skip
