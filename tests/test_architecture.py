@@ -24,7 +24,7 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 ROOMS = (
     "__main__", "rt", "cli", "mcp_server", "mcp_clients", "mcp_http", "mcp_stdio", "mcp_calls", "mcp_answers", "mcp_resources",
     "mcp_listing", "mcp_selection", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas", "points",
-    "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "served", "loading", "search", "query", "keyring",
+    "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "loading", "served", "search", "query", "keyring",
     "attest", "targets", "executor", "admission", "eventlog", "printed", "lockfiles", "verdicts", "registry", "bundles", "items",
     "directives", "spaces", "decisions", "trust", "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip

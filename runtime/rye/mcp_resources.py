@@ -11,7 +11,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from rye import items, spaces, state
+from rye import items, served, spaces, state
 from rye.admission import Admission
 from rye.errors import ItemError, RyeError, UsageError
 
@@ -42,7 +42,7 @@ def _listed_item(item_id: str, admission: Admission) -> dict[str, Any] | None:
     except RyeError:
         # Of what does not verify nothing is shown; `rye verify` tells the user.
         return None
-    title, about = (str(entry.header.get(name, "")) for name in ("title", "description"))
+    title, about = (str(served.listable(entry.verified, entry.header.get(name, ""))) for name in ("title", "description"))
     return {
         "uri": f"rye://knowledge/{quote(item_id)}", "name": item_id, "mimeType": "text/markdown",
         "size": len(entry.body.encode()), **({"title": title} if title else {}), **({"description": about} if about else {}),
@@ -86,7 +86,8 @@ def read(project: str, uri: str) -> dict[str, Any]:
 
 
 def _knowledge_text(project: str, item_id: str) -> str:
-    return _knowledge(item_id, Admission(spaces.spaces(project))).body.lstrip("\n")
+    entry = _knowledge(item_id, Admission(spaces.spaces(project)))
+    return served.shown(entry.verified, entry.body).lstrip("\n")
 
 
 def _output_text(project: str, output_id: str) -> str:
