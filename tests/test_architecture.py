@@ -31,8 +31,9 @@ ROOMS = (
 TOOLKIT = (
     "house",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
-    "globs", "first", "child",
-    "sandbox",
+    "globs", "first",
+    "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard", "child",
+    "policy", "sandbox",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
     "names", "suggest", "beneath", "config", "output", "untrusted",
