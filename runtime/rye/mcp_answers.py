@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from rye.errors import RyeError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,7 +26,9 @@ ONLY_ROOM: Final = 16_000
 
 LEAST_ROOM: Final = 1_000
 
-_SMALL_FIELD = 2_000
+_SMALL_FIELD = 400
+# Fields that the text gives in full. Larger ones than a small one (the lists of grep, glob, ls …) it spells out.
+_SPOKEN = ("success", "output", "stderr", "error")
 
 
 def size_of(result: dict[str, Any]) -> int:
@@ -57,7 +61,7 @@ def result_of(response: dict[str, Any]) -> dict[str, Any]:
     data = _encodable(data)
     result = {
         "resultType": "complete",
-        "content": [{"type": "text", "text": _text(data, failed=failed)}],
+        "content": _content(data, failed=failed),
         "structuredContent": data,
         "isError": failed,
     }
@@ -65,13 +69,31 @@ def result_of(response: dict[str, Any]) -> dict[str, Any]:
     return {**result, "_meta": meta} if meta else result
 
 
+def _content(data: dict[str, Any], *, failed: bool) -> list[dict[str, Any]]:
+    """Return all that a result says: its text first, then what the text may not say, then where the rest is kept."""
+    blocks = [{"type": "text", "text": _text(data, failed=failed)}]
+    fields = {name: value for name, value in data.items() if name not in _SPOKEN and _size(value) <= _SMALL_FIELD}
+    if fields:
+        blocks.append({"type": "text", "text": json.dumps(fields, ensure_ascii=False)})
+    kept_as = data.get("output_id")
+    return [*blocks, _link(f"rye://output/{kept_as}")] if isinstance(kept_as, str) and kept_as.isalnum() else blocks
+
+
 def _text(data: dict[str, Any], *, failed: bool) -> str:
-    """Return all that a model needs to know of a result, as text."""
-    output = data.get("output")
-    if not failed:
-        return output if isinstance(output, str) else json.dumps(data, ensure_ascii=False)
-    said = str(data.get("error") or "The tool failed without a reason.")
-    return f"{said}\n\n{output}" if isinstance(output, str) and output else said
+    """Return a result as a model reads it: what went wrong, what it gives, what a command said on standard error."""
+    parts = [str(data.get("error") or "The tool failed without a reason.")] if failed else []
+    if isinstance(data.get("output"), str):
+        parts += [data["output"]] if data["output"] or not failed else []
+    elif not failed:
+        parts.append(json.dumps(data, ensure_ascii=False))
+    errors = data.get("stderr")
+    if isinstance(errors, str) and errors:
+        parts.append(f"[stderr]\n{errors}")
+    return "\n\n".join(parts) if failed else "\n".join(parts)
+
+
+def _link(uri: str) -> dict[str, Any]:
+    return {"type": "resource_link", "uri": uri, "name": uri.rpartition("/")[2], "mimeType": "text/plain"}
 
 
 def _meta(response: dict[str, Any]) -> dict[str, Any]:
@@ -110,18 +132,22 @@ def kept(result: dict[str, Any], keep: Callable[[str], str]) -> dict[str, Any]:
         result: the tool result.
         keep: stores a text and returns the URI by which it is read.
     """
-    data = result["structuredContent"]
+    data, failed = result["structuredContent"], result["isError"]
     whole = json.dumps(data, ensure_ascii=False, indent=1)
-    uri = keep(whole)
-    failed = result["isError"]
     said = (
         f"The tool {'failed' if failed else 'ran'}; its result of {len(whole.encode()):,} bytes of JSON is larger than this "
-        f"server gives at once. It is kept whole as the resource {uri}: read it there, or ask for less in one call."
+        "server gives at once. "
     )
+    links: list[dict[str, Any]] = []
+    try:
+        links.append(_link(keep(whole)))
+        said += f"It is kept whole as the resource {links[0]['uri']}: read it there, or ask for less in one call."
+    except RyeError as err:
+        said += f"{err} Ask for less in one call."
     small = {name: value for name, value in data.items() if _size(value) <= _SMALL_FIELD}
-    told = {**dict(list(small.items())[:20]), "success": not failed, "truncated": True, "resource": uri, "output": said}
+    told: dict[str, Any] = {**dict(list(small.items())[:20]), "success": not failed, "truncated": True, "output": said}
+    if links:
+        told["resource"] = links[0]["uri"]
     if failed:
         told["error"] = small.get("error", said)
-    text = said if not failed or told["error"] == said else f"{told['error']}\n\n{said}"
-    link = {"type": "resource_link", "uri": uri, "name": uri.rpartition("/")[2], "mimeType": "application/json"}
-    return {**result, "content": [{"type": "text", "text": text}, link], "structuredContent": told}
+    return {**result, "content": [*_content(told, failed=failed), *links], "structuredContent": told}

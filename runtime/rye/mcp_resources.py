@@ -1,31 +1,24 @@
 """What an MCP client reads rather than calls: knowledge items, and results and outputs that were too large for an answer.
 
-URIs: `rye://knowledge/<item id>`, `rye://output/<id>`, each with `?offset=N` (in bytes) for the windows of a long text.
+URIs: `rye://knowledge/<item id>`, and `rye://output/<id>` or `rye://output/<id>/stderr` for what bash and its jobs printed, and
+for results kept by the server; each with `?offset=N` (in bytes) for the windows of a long text.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import secrets
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from rye import items, served, spaces, state
+from rye import items, served, spaces
 from rye.admission import Admission
 from rye.errors import ItemError, RyeError, UsageError
+from rye.toolkit import attending, outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 WINDOW: Final = 256 * 1024
-"""The most text that one read gives (bytes of UTF-8)."""
-
-_KEPT_FOLDER = "results"
-_MOST_KEPT = 64
-_MOST_KEPT_BYTES = 64 * 1024 * 1024
-_RESULT_ID = re.compile(r"r[0-9a-f]{16}")
+"""The most of a knowledge item that one read gives (bytes of UTF-8); of an output it is what a tool's answer may have."""
 
 
 def listed(project: str) -> list[dict[str, Any]]:
@@ -61,7 +54,7 @@ TEMPLATES: Final[list[dict[str, Any]]] = [
         "description": "A signed knowledge item, verified when it is read.",
     },
     {
-        "uriTemplate": "rye://output/{id}{?offset}", "name": "output", "mimeType": "text/plain",
+        "uriTemplate": "rye://output/{+id}{?offset}", "name": "output", "mimeType": "text/plain",
         "description": "The whole of an output or result that an answer showed in part.",
     },
 ]  # fmt: skip
@@ -75,28 +68,27 @@ def read(project: str, uri: str) -> dict[str, Any]:
         RyeError: `unknown_resource`, `bad_offset`, and what verifying the item raises.
     """
     parts = urlsplit(uri)
-    sources: dict[str, tuple[Callable[[str, str], str], str]] = {
-        "knowledge": (_knowledge_text, "text/markdown"), "output": (_output_text, "text/plain"),
+    sources: dict[str, tuple[Callable[[str, str, int], str], str]] = {
+        "knowledge": (_knowledge_window, "text/markdown"), "output": (_output_window, "text/plain"),
     }  # fmt: skip
     if parts.scheme != "rye" or parts.netloc not in sources:
         raise _unknown(uri)
     source, mime = sources[parts.netloc]
-    text = source(project, unquote(parts.path).strip("/"))
-    return {"uri": uri, "mimeType": mime, "text": _window(text, uri.partition("?")[0], _offset(parts.query))}
+    return {"uri": uri, "mimeType": mime, "text": source(project, unquote(parts.path).strip("/"), _offset(parts.query))}
 
 
-def _knowledge_text(project: str, item_id: str) -> str:
+def _knowledge_window(project: str, item_id: str, offset: int) -> str:
     entry = _knowledge(item_id, Admission(spaces.spaces(project)))
-    return served.shown(entry.verified, entry.body).lstrip("\n")
+    return _window(served.shown(entry.verified, entry.body).lstrip("\n"), f"rye://knowledge/{quote(item_id)}", offset)
 
 
-def _output_text(project: str, output_id: str) -> str:
-    if not _RESULT_ID.fullmatch(output_id):
-        raise _unknown(f"rye://output/{output_id}")
-    try:
-        return (_kept_folder(project) / output_id).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise _unknown(f"rye://output/{output_id}") from None
+def _output_window(project: str, path: str, offset: int) -> str:
+    """Return a window as `job` reads it: its last line names the call of `job` that continues."""
+    output_id, _, stream = path.partition("/")
+    if not outputs.ID.match(output_id) or stream not in ("", "stdout", "stderr"):
+        raise _unknown(f"rye://output/{path}")
+    shown = attending.job(project, "read", output_id, offset, stream or "stdout")
+    return str(shown["output"])
 
 
 def _offset(query: str) -> int:
@@ -129,26 +121,19 @@ def _unknown(uri: str) -> ItemError:
 
 
 def keep(project: str, text: str) -> str:
-    """Keep a text in the user's state folder for later reads; return its URI. The oldest go when there are too many."""
-    folder = _kept_folder(project)
-    name = f"r{secrets.token_hex(8)}"
-    fd = os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with open(fd, "w", encoding="utf-8") as file:
-        file.write(text)
-    _prune(folder)
-    return f"rye://output/{name}"
+    """Keep a text with the outputs of commands in the user's state folder, as long as those; return its URI.
 
-
-def _kept_folder(project: str) -> Path:
-    folder = state.state_dir(project) / _KEPT_FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
-def _prune(folder: Path) -> None:
-    kept = sorted(((info.st_mtime_ns, info.st_size, path) for path in folder.iterdir() if (info := path.stat())), reverse=True)
-    total = 0
-    for place, (_, size, path) in enumerate(kept):
-        total += size
-        if place >= _MOST_KEPT or (total > _MOST_KEPT_BYTES and place):
-            path.unlink(missing_ok=True)
+    Raises:
+        ItemError: `not_kept`, when the folder cannot be written.
+    """
+    kept = outputs.Outputs(project)
+    spool = kept.spool("stdout")
+    if spool is None:
+        raise ItemError("not_kept", "The user's state folder cannot be written.", "Ask your user to make room there.")
+    try:
+        spool.write(text.encode("utf-8", "replace"))
+    except OSError as err:
+        raise ItemError("not_kept", f"The result could not be kept: {err.strerror}.", "Ask your user to make room.") from None
+    finally:
+        spool.close()
+    return f"rye://output/{kept.id}"
