@@ -23,10 +23,11 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
     "__main__", "rt", "cli", "mcp_server", "mcp_clients", "mcp_http", "mcp_stdio", "mcp_calls", "mcp_answers", "mcp_resources",
-    "mcp_listing", "mcp_selection", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas", "points",
-    "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "loading", "served", "search", "query", "keyring",
-    "attest", "targets", "executor", "admission", "eventlog", "printed", "lockfiles", "verdicts", "registry", "bundles", "items",
-    "directives", "spaces", "decisions", "trust", "signing", "schema", "toolkit", "state", "errors",
+    "mcp_listing", "mcp_selection", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas",
+    "points", "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "household", "loading", "searching",
+    "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "admission", "eventlog", "printed",
+    "lockfiles", "verdicts", "registry", "bundles", "items", "directives", "spaces", "decisions", "trust", "signing", "schema",
+    "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
     "house",

@@ -17,7 +17,8 @@ DIRECT: Final = (
 )  # fmt: skip
 """Offered by default, in this order: what an agent needs at once, and the way to the rest."""
 
-META: Final = ("rye/primary-tools/rye_execute", "rye/primary-tools/rye_load")
+EXECUTE: Final = "rye/primary-tools/rye_execute"
+META: Final = (EXECUTE, "rye/primary-tools/rye_load")
 """Offered besides with `--meta`: other items by their ids."""
 
 SIGN: Final = "rye/primary-tools/rye_sign"
@@ -41,10 +42,14 @@ class Selection:
     allow_sign: bool = False
 
     def chooses(self, item_id: str) -> bool:
-        """Tell whether a tool is one of the selection: what is listed, and what the primary tools reach."""
+        """Tell whether a tool is one of the selection."""
         if item_id in _PRIMARY:
             return (item_id == SIGN and self.allow_sign) or (item_id in META and self.meta)
         return item_id in DIRECT or any(item_id.startswith(category.strip("/") + "/") for category in self.categories)
+
+    def reaches(self, item_type: str, item_id: str) -> bool:
+        """Tell whether the primary tools reach an item: the chosen tools; and texts, which can do nothing by themselves."""
+        return item_type != "tool" or self.chooses(item_id)
 
     def categories_asked(self) -> list[str]:
         """Return the categories in which the chosen tools are to be looked for."""

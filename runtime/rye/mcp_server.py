@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye import api, mcp_http, mcp_resources
 from rye.errors import RyeError
+from rye.executor import Call
 from rye.mcp_calls import Calls, Wanted
 from rye.mcp_listing import Listing
+from rye.mcp_selection import EXECUTE
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel.server import Server
 
+    from rye.mcp_listing import Offered
     from rye.mcp_selection import Selection
     from rye.mcp_stdio import Wire
     from rye.toolkit.output import Door
@@ -43,7 +46,8 @@ class Service:
         self.calls = Calls(self._execute, partial(mcp_resources.keep, project))
 
     def _execute(self, item_id: str, arguments: dict[str, Any], door: Door) -> dict[str, Any]:
-        return api.execute(item_id, arguments, project_path=self.project, door=door)
+        call = Call("tool", item_id, arguments, self.project, door=door)
+        return api.answer(call, self.selection.reaches if self.selection.meta else None)
 
     def server(self) -> Server[Any]:
         """Return the protocol library's server over this service."""
@@ -72,12 +76,18 @@ class Service:
             near = self.listing.near(params.name)
             hint = f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."
             raise _invalid(f"Unknown tool: {params.name!r}. {hint}")
-        return await self.calls.result(
-            Wanted(
-                offered.item_id, offered.arguments(params.arguments or {}), lane=offered.item_id, repeatable=offered.read_only,
-                report=_reporter(context),
-            )
+        arguments = offered.arguments(params.arguments or {})
+        runs = self._runs(offered, arguments)
+        wanted = Wanted(
+            offered.item_id, arguments, lane=runs.item_id, repeatable=runs.read_only, report=_reporter(context)
         )  # fmt: skip
+        return await self.calls.result(wanted)
+
+    def _runs(self, offered: Offered, arguments: dict[str, Any]) -> Offered:
+        """Return the tool that a call comes to: of rye_execute, the one that it executes."""
+        if offered.item_id != EXECUTE:
+            return offered
+        return self.listing.by_id(str(arguments.get("item_id"))) or offered
 
     async def list_resources(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002
         """Answer `resources/list`."""

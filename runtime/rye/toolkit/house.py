@@ -17,18 +17,23 @@ if TYPE_CHECKING:
 
 
 class House(Protocol):
-    """The answers are those of the functions of `rye.api`, as tools' results."""
+    """Each answer is a tool's result; for the parameters see the CONFIG_SCHEMA of the tool that is answered."""
 
-    def execute(self, project_path: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - the tool's parameters
+    def execute(
+        self, project_path: str, item_type: str, item_id: str, parameters: dict[str, Any] | str, *, dry_run: bool
+    ) -> dict[str, Any]:
         """Answer `rye/primary-tools/rye_execute`."""
 
-    def search(self, project_path: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - see above
+    def search(self, project_path: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - a dozen kinds of them
         """Answer `rye/primary-tools/rye_search`."""
 
-    def load(self, project_path: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - see above
+    def load(
+        self, project_path: str, item_type: str, item_id: str, source: str | None, destination: str | None, *,
+        overwrite: bool, offset: int, limit: int | None,
+    ) -> dict[str, Any]:  # fmt: skip
         """Answer `rye/primary-tools/rye_load`."""
 
-    def sign(self, project_path: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - see above
+    def sign(self, project_path: str, item_type: str, item_id: str, source: str) -> dict[str, Any]:
         """Answer `rye/primary-tools/rye_sign`."""
 
 
