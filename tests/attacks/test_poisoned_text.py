@@ -150,7 +150,11 @@ def test_no_string_reaches_an_error_about_the_item(poisoned):
             signed(tool_text(f"bad/c{name}", category="CAT").replace(b'"CAT"', repr(text).encode())),
         )
         put(poisoned, f"tools/bad/r{name}.py", signed(tool_text(f"bad/r{name}", more=f"__requires_rye__ = {'>=9' + text!r}")))
-        put(poisoned, f"tools/bad/s{name}.py", signed(f"x = (\n# {text.translate({0: None, 13: None, 0xFEFF: None})}\n".encode()))
+        put(
+            poisoned,
+            f"tools/bad/s{name}.py",
+            signed(f"x = (\n# {text.translate({0: None, 13: None, 0xFEFF: None})}\n".encode()),
+        )
         calls = [(f"bad/{kind}{name}", {}) for kind in "ycrs"] + [(f"my/{name}", {"a": 5}), (f"my/{name}", {text: 1})]
         for item_id, parameters in calls:
             answer = rye.execute(item_id, parameters, project_path=poisoned)
