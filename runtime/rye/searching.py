@@ -43,6 +43,8 @@ class Wanted(NamedTuple):
 
 def search(wanted: Wanted, project_path: str, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
     """Return the answer to a search; see `rye.api.search`."""
+    if not isinstance(wanted.query, str) or not isinstance(wanted.scope, str | None):
+        raise UsageError("bad_call", "query and scope must be text.", 'Call rye.search("edit a line", project_path=".").')
     tree = query.parse(wanted.query)
     types, prefix = _scoped(wanted.scope)
     asked = _asked(wanted)
