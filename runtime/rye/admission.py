@@ -1,6 +1,6 @@
 """From a candidate's bytes to a tool that may run: signature, manifest, place, lockfile, schema, code; in this order.
 
-The only place where code is compiled. What is ready is known by the digest of its bytes, its id and the state of trust, never
+What is ready is known by the digest of its bytes, its id and the state of trust, never
 by its path or times.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rye import bundles, items, lockfiles, schema, spaces, trust
+from rye import bundles, entry, items, lockfiles, schema, spaces, trust
 from rye.errors import ItemError, TrustError
 from rye.signing import form_of
 from rye.toolkit.untrusted import plain
@@ -143,14 +143,7 @@ class Admission:
             )  # fmt: skip
         _check_requirement(tool)
         _check_timeout(tool)
-        try:
-            # A str, so that no encoding cookie is obeyed; no file is opened, so that no .pyc is.
-            code = compile(verified.body.decode(), f"<{tool.id}>", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-            # What parses need not compile: a `return` outside a function.
-            raise ItemError(
-                "malformed_item", f"{tool.id} is not valid Python: {err}.", "Correct it and sign it again."
-            ) from None
+        code = entry.compiled(verified.body.decode(), tool.id)
         return Ready(tool, schema.Checker(tool.schema), code)
 
     def _signed_or_allowed(self, candidate: Candidate, *, allow_unsigned: bool) -> Verified:

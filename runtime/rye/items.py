@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"\s*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT = re.compile(r"\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DEEPEST = 64
+PERMISSIONS = ("read", "write", "network", "run")
+"""What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
@@ -41,6 +43,7 @@ class Tool:
         docstring: what a model reads.
         schema: CONFIG_SCHEMA.
         metadata: every literal of the file by name (Python), or every key (YAML).
+        permissions: those of `PERMISSIONS` that it declares; without one, it gets none where it is confined.
     """
 
     id: str
@@ -54,6 +57,7 @@ class Tool:
     docstring: str
     schema: dict[str, Any]
     metadata: dict[str, Any]
+    permissions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +116,19 @@ def read_tool(verified: Verified, item_id: str, suffix: str) -> Tool:
         raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
     return Tool(
         item_id, verified, suffix, metadata["version"], metadata["tool_type"], metadata["category"],
-        metadata["description"], metadata["executor_id"], docstring, schema, found,
+        metadata["description"], metadata["executor_id"], docstring, schema, found, _permissions(item_id, found),
     )  # fmt: skip
+
+
+def _permissions(item_id: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a tool declares, in the order of `PERMISSIONS`; who may write may also read."""
+    declared = found.get("__permissions__", [])
+    unknown = [one for one in declared if one not in PERMISSIONS] if isinstance(declared, list | tuple) else [declared]
+    if unknown:
+        known = ", ".join(PERMISSIONS)
+        raise _malformed(item_id, f"__permissions__ names {unknown[0]!r}, which is none of {known}")
+    granted = {*declared, *(["read"] if "write" in declared else [])}
+    return tuple(one for one in PERMISSIONS if one in granted)
 
 
 def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:

@@ -17,22 +17,22 @@ _ESCAPE = re.compile(
     r"|\x1b[0-Z\\^-~]"
 )
 # An escape that the end of the text cuts off.
-_BEGUN = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,4096}\x1b?|[ -/]*)?)\Z")
+_BEGUN = re.compile(r"\x1b(?:\[[0-?]{0,256}[ -/]{0,16}|[\]PX^_][^\x07\x1b\n]{0,4096}\x1b?|[ -/]{0,4})\Z")
 _HIDING = "\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 _ODD = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDING}]")
-_REDRAWN = re.compile("[^\n]*[\r\b][^\n]*")
 
 
 def plain(data: bytes) -> str:
     """Return the text of some whole output."""
-    return _plain(data.decode("utf-8", "backslashreplace"))
+    return _plain(_BEGUN.sub("", data.decode("utf-8", "backslashreplace")))
 
 
 def _plain(text: str) -> str:
     if _ODD.search(text) is None:
         return text
-    text = _BEGUN.sub("", _ESCAPE.sub("", text)).replace("\r\n", "\n")
-    text = _REDRAWN.sub(lambda match: _last_state(match[0]), text)
+    text = _ESCAPE.sub("", text).replace("\r\n", "\n")
+    if "\r" in text or "\b" in text:
+        text = "\n".join(map(_last_state, text.split("\n")))
     return _ODD.sub(lambda match: _visible(match[0]), text)
 
 
@@ -72,7 +72,7 @@ class Plain:
     def rest(self) -> str:
         """Return what was held back, at the end."""
         text, self._held = self._held + self._decoder.decode(b"", final=True), ""
-        return _plain(text)
+        return _plain(_BEGUN.sub("", text))
 
 
 def first(data: bytes, room: int) -> tuple[str, int]:
