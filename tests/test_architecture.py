@@ -22,12 +22,15 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "cli", "discovery", "api", "keyring", "attest", "targets", "executor", "isolation", "cells", "isolated_child",
-    "admission", "entry", "printed", "lockfiles", "verdicts", "bundles", "items", "spaces", "decisions", "trust", "signing",
-    "schema", "toolkit", "state", "errors",
+    "scripted", "toolsets", "__main__", "cli", "lint", "mcp_clients", "mcp_server", "mcp_calls", "mcp_answers", "mcp_http",
+    "mcp_listing", "mcp_resources", "mcp_selection", "mcp_stdio", "skeleton", "discovery", "provider_schemas",
+    "gemini_schema", "offers", "points", "schema_parts", "strict_schema", "tool_names", "api", "household", "loading",
+    "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets", "executor", "isolation", "cells",
+    "isolated_child", "admission", "entry", "printed", "lockfiles", "verdicts", "bundles", "items", "directives", "spaces",
+    "decisions", "trust", "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
-    "language_actions", "checking", "refactoring", "language", "lsp_session", "lsp_servers", "lsp_wire", "positions",
+    "house", "language_actions", "checking", "refactoring", "language", "lsp_session", "lsp_servers", "lsp_wire", "positions",
     "websearching", "search_providers", "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport",
     "connections", "addresses", "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan",
     "regex_subset", "gitignore", "ripgrep", "globs", "first", "running", "attending", "jobs", "supervisor", "outputs",
@@ -46,6 +49,10 @@ HEAVY = {
     "cryptography",
     "jsonschema_rs",
     "mcp",
+    "mcp_types",
+    "anyio",
+    "uvicorn",
+    "starlette",
     "rich",
     "charset_normalizer",
     "ddgs",

@@ -146,7 +146,7 @@ def test_the_nearest_ids_are_named(project):
     assert "my/greeter" in caught.value.hint
     with pytest.raises(ItemError) as caught:
         found(project, "zzzzzz")
-    assert "rye tools" in caught.value.hint
+    assert "rye search" in caught.value.hint
 
 
 # --- hostile folders ---

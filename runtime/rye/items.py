@@ -1,7 +1,8 @@
-"""`Verified` bytes to `Tool` or `Knowledge`: metadata by literals and YAML, never by import; the misplaced are refused.
+"""`Verified` bytes to `Tool`, `Knowledge` or `Directive`: metadata by literals and YAML, never by import.
 
-A Python tool's metadata are its module-level assignments of literals. A YAML tool's are its keys. A knowledge entry's stand in
-a fenced `yaml` block at its beginning, or between `---` lines that the signature covers.
+The misplaced are refused. A Python tool's metadata are its module-level assignments of literals. A YAML tool's are its keys.
+A knowledge entry's stand in a fenced `yaml` block at its beginning, or between `---` lines that the signature covers. A
+directive's stand in its element, which is all that its signature covers (see `rye.directives`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rye import directives
 from rye.errors import ItemError, TrustError
+from rye.toolkit import untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,6 +68,15 @@ class Knowledge:
     verified: Verified
     header: dict[str, Any]
     body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """A verified directive: what its element says, nothing from around it."""
+
+    id: str
+    verified: Verified
+    text: directives.Text
 
 
 _NAMES = {
@@ -136,6 +148,21 @@ def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
     return Knowledge(item_id, verified, header, body)
 
 
+def read_directive(verified: Verified, item_id: str) -> Directive:
+    """Return the directive that verified bytes are. Errors as `read_tool`."""
+    text = directives.parse(_text(verified.body))
+    name = item_id.rpartition("/")[2]
+    _place(item_id, text.metadata.get("category", item_id.rpartition("/")[0]), None)
+    if text.name != name:
+        raise _misplaced(item_id, f"its name is {text.name!r}")
+    wrong = [] if text.metadata.get("description") else ["description (in the metadata)"]
+    if not _VERSION.fullmatch(text.version):
+        wrong.append("version (X.Y.Z)")
+    if wrong:
+        raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
+    return Directive(item_id, verified, text)
+
+
 def _text(body: bytes) -> str:
     try:
         return body.decode()
@@ -149,7 +176,7 @@ def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -
         return read_tool(verified, item_id, suffix).version
     if item_type == "knowledge":
         return str(read_knowledge(verified, item_id, suffix).header.get("version", ""))
-    return ""
+    return read_directive(verified, item_id).text.version
 
 
 def _place(item_id: str, category: object, bound: object) -> None:
@@ -161,20 +188,24 @@ def _place(item_id: str, category: object, bound: object) -> None:
 
 def _misplaced(item_id: str, why: str) -> TrustError:
     return TrustError(
-        "misplaced", f"The file at {item_id} is not the item that was signed: {why}.",
+        "misplaced", f"The file at {item_id} is not the item that was signed: {untrusted.plain(why)}.",
         "Put the right file there, or correct the text and sign it again.",
     )  # fmt: skip
 
 
 def _malformed(item_id: str, why: str) -> ItemError:
-    return ItemError("malformed_item", f"{item_id} is not a well-formed item: {why}.", "Correct it and sign it again.")
+    return ItemError(
+        "malformed_item", f"{item_id} is not a well-formed item: {untrusted.plain(why)}.", "Correct it and sign it again."
+    )
 
 
 def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
     try:
         tree = ast.parse(_text(body))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-        raise ItemError("malformed_item", f"The tool is not valid Python: {err}.", "Correct it and sign it again.") from None
+        raise ItemError(
+            "malformed_item", f"The tool is not valid Python: {untrusted.plain(str(err))}.", "Correct it and sign it again."
+        ) from None
     found: dict[str, Any] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
@@ -204,7 +235,9 @@ def yaml_mapping(text: str) -> dict[str, Any]:
         content = yaml.load(text, loader)  # noqa: S506 - a safe loader, whichever of the two
     except (yaml.YAMLError, ValueError, RecursionError) as err:
         first = str(err).splitlines()[0] if str(err) else type(err).__name__
-        raise ItemError("malformed_item", f"The YAML cannot be read: {first}.", "Correct it and sign it again.") from None
+        raise ItemError(
+            "malformed_item", f"The YAML cannot be read: {untrusted.plain(first)}.", "Correct it and sign it again."
+        ) from None
     if not isinstance(content, dict):
         raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
     return content

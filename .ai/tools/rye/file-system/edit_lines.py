@@ -24,6 +24,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Edit lines of a file by their persistent IDs"
 __item_id__ = "rye/file-system/edit_lines"
 __requires_rye__ = ">=0.1"
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

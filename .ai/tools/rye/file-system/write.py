@@ -21,6 +21,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Create or overwrite a file"
 __item_id__ = "rye/file-system/write"
 __requires_rye__ = ">=0.1"
+__effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",
