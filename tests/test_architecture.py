@@ -34,10 +34,10 @@ TOOLKIT = (
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first",
     "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard", "child",
-    "policy", "sandbox",
+    "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected", "clean_env",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "beneath", "config", "output", "untrusted",
+    "names", "suggest", "config", "beneath", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {

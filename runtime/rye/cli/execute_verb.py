@@ -44,20 +44,36 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from rye import executor
+    from rye.toolkit.output import Door
     from rye.toolkit.workspace import find_root
 
     project = args.project or find_root(os.getcwd())
     if args.allow_unsigned:
         _require_person()
     parameters = _parameters(args, project)
-    call = executor.Call("tool", args.item_id, parameters, project, args.dry_run, args.allow_unsigned)
     with _stdout_for_the_answer_alone() as answer:
+        watched = _Watched(answer) if answer.isatty() and not args.json else None
+        call = executor.Call(
+            "tool", args.item_id, parameters, project, args.dry_run, args.allow_unsigned, Door(on_output=watched)
+        )
         response = executor.run(call)
         if args.json:
             print_json(response, answer)
         else:
-            _print(response, answer)
+            _print(response, answer, watched is not None and watched.text_came)
     return _exit_code(response)
+
+
+class _Watched:
+    """Shows a terminal what a running tool says, as it comes."""
+
+    def __init__(self, answer: TextIO) -> None:
+        self._answer = answer
+        self.text_came = False
+
+    def __call__(self, text: str) -> None:
+        self.text_came = True
+        print(text, end="", file=self._answer, flush=True)
 
 
 def _require_person() -> None:
@@ -133,17 +149,25 @@ def _json_parameters(source: str) -> dict[str, Any]:
     return found
 
 
-def _print(response: dict[str, Any], answer: TextIO) -> None:
+def _print(response: dict[str, Any], answer: TextIO, was_shown: bool) -> None:
     for warning in response.get("warnings", ()):
         print(f"rye: warning: {warning}", file=sys.stderr)
-    if response["status"] == "error":
-        print(f"rye: {response['error']}", file=sys.stderr)
-    elif response["status"] == "validation_passed":
+    if response["status"] == "validation_passed":
         print(f"{response['item_id']}: verified, parameters valid, not run.", file=answer)
-    else:
-        text = str(response["data"].get("output", ""))
-        # Terminators in a tool's text are its own: what the encoding cannot hold is escaped, nothing is translated.
-        print(text, end="" if text.endswith("\n") or not text else "\n", file=answer)
+    elif not was_shown:
+        data = response["data"] or {}
+        # A command that failed has printed something all the same.
+        _print_text(data.get("output", ""), answer)
+        _print_text(data.get("stderr", ""), sys.stderr)
+    if response["status"] == "error":
+        answer.flush()
+        print(f"rye: {response['error']}", file=sys.stderr)
+
+
+def _print_text(text: object, stream: TextIO) -> None:
+    # Terminators in a tool's text are its own: what the encoding cannot hold is escaped, nothing is translated.
+    shown = str(text)
+    print(shown, end="" if shown.endswith("\n") or not shown else "\n", file=stream)
 
 
 def _exit_code(response: dict[str, Any]) -> int:

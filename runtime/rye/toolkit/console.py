@@ -17,10 +17,9 @@ _ESCAPE = re.compile(
     r"|\x1b[0-Z\\^-~]"
 )
 # An escape that the end of the text cuts off.
-_BEGUN = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,4096}\x1b?|[ -/]*)?)\Z")
+_BEGUN = re.compile(r"\x1b(?:\[[0-?]{0,256}[ -/]{0,16}|[\]PX^_][^\x07\x1b\n]{0,4096}\x1b?|[ -/]{0,4})\Z")
 _HIDING = "\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 _ODD = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDING}]")
-_REDRAWN = re.compile("[^\n]*[\r\b][^\n]*")
 
 
 def plain(data: bytes) -> str:
@@ -31,8 +30,9 @@ def plain(data: bytes) -> str:
 def _plain(text: str) -> str:
     if _ODD.search(text) is None:
         return text
-    text = _BEGUN.sub("", _ESCAPE.sub("", text)).replace("\r\n", "\n")
-    text = _REDRAWN.sub(lambda match: _last_state(match[0]), text)
+    text = _ESCAPE.sub("", _BEGUN.sub("", text)).replace("\r\n", "\n")
+    if "\r" in text or "\b" in text:
+        text = "\n".join(map(_last_state, text.split("\n")))
     return _ODD.sub(lambda match: _visible(match[0]), text)
 
 

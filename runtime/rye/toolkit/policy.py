@@ -1,52 +1,84 @@
-"""What a command may do here: what the user set, which a call can only tighten."""
+"""What a command may do, and what enforces it: the two values that pass between those who ask and the layers of the sandbox."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from rye.errors import UsageError
-from rye.toolkit import config
-from rye.toolkit.sandbox import Policy
+from rye.toolkit import protected
 
-if TYPE_CHECKING:
-    from rye.toolkit.sandbox import Mode
-
-_STRICTNESS = ("off", "auto", "require")
+Mode = Literal["auto", "require", "off"]
 
 
-def mode_for(wanted: Mode | None) -> Mode:
-    """Return the mode of the sandbox: the user's, or a stricter one that the call wants.
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a child may do.
 
-    Raises:
-        UsageError: `sandbox_is_set`, when the call wants less than the user set.
-    """
-    chosen = str(config.setting("sandbox.mode"))
-    if wanted is None or wanted == chosen:
-        return chosen  # type: ignore[return-value] # one of the three, held by the setting
-    if _STRICTNESS.index(wanted) > _STRICTNESS.index(chosen) or config.setting("sandbox.calls_may_loosen"):
-        return wanted
-    raise UsageError(
-        "sandbox_is_set", f'The user set the sandbox to "{chosen}"; a call cannot make it "{wanted}".',
-        "Leave the parameter out, or ask the user to change sandbox.mode in their configuration.",
-    )  # fmt: skip
-
-
-def policy_for(root: str, cwd: str, env: dict[str, str], network: str | None) -> Policy:
-    """Return the policy of a command.
-
-    Args:
+    Attributes:
         root: the project root (real path).
-        cwd: where it starts (absolute).
-        env: variables to add.
-        network: what the call wants: `on`, `off`, or None for the user's setting.
-
-    Raises:
-        UsageError: `network_is_set`, when the call wants the network that the user set off.
+        cwd: where the child starts (absolute, below the root).
+        read_project: the project's files can be read; without it they cannot be changed either.
+        write_project: the project's files can be changed, save the protected names.
+        network: `on` or `off`; off means no socket to anything, unix sockets of the system included.
+        run: other programs can be started.
+        env: variables to add to the allowed ones.
+        pass_env: names that are let through from this process.
+        extra_read: absolute paths that must stay readable (an interpreter, a package folder).
+        wanted: names of properties that "require" insists on; empty means all that the policy asks for.
     """
-    chosen = config.setting("sandbox.network")
-    if network == "on" and chosen == "off":
-        raise UsageError(
-            "network_is_set", "The user set the network off; a call cannot turn it on.",
-            "Work without it, or ask the user to change sandbox.network in their configuration.",
-        )  # fmt: skip
-    return Policy(root, cwd, network="off" if "off" in (network, chosen) else "on", env=env)
+
+    root: str
+    cwd: str
+    read_project: bool = True
+    write_project: bool = True
+    network: Literal["on", "off"] = "on"
+    run: bool = True
+    env: dict[str, str] = field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
+    extra_read: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Confined:
+    """A command that enforces a policy; it can be started once.
+
+    Attributes:
+        argv: what to start (absolute program, then arguments).
+        env: the whole environment to start it with: what starts the sandbox is as clean as what runs in it.
+        fds: descriptors it must inherit under their numbers; `close` releases them once it was started.
+        report: `{"kind": "bubblewrap" | "landlock" | "none", "holds": [property, …], "missing": {property: why}}`, JSON.
+        shielded: the project root, where names were made in it for the time the command runs.
+    """
+
+    argv: list[str]
+    env: dict[str, str]
+    fds: tuple[int, ...]
+    report: dict[str, Any]
+    shielded: str = ""
+
+    def close(self) -> None:
+        """Close this process's copies of `fds`."""
+        for fd in self.fds:
+            os.close(fd)
+
+    def finish(self) -> None:
+        """Say that the command has ended (or never started): empty folders that stood for absent names go."""
+        if self.shielded:
+            protected.release(self.shielded)
+
+
+def held_open(data: bytes) -> int:
+    """Return a descriptor in memory, not inherited unless asked for, from which `data` is read."""
+    fd = os.memfd_create("rye", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def report(kind: str, properties: dict[str, str]) -> dict[str, Any]:
+    """Return a report from each property with why it does not hold (nothing: it does)."""
+    holds = [name for name, why in properties.items() if not why]
+    return {"kind": kind, "holds": holds, "missing": {name: why for name, why in properties.items() if why}}

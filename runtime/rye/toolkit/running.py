@@ -7,10 +7,10 @@ import json
 import os
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rye.errors import RyeError, UsageError, WorkspaceError
-from rye.toolkit import beneath, console, jobs, outputs, policy, process, sandbox
+from rye.toolkit import beneath, console, jobs, outputs, process, sandbox
 from rye.toolkit.capture import Capture
 from rye.toolkit.output import deadline, ok, output_room
 from rye.toolkit.workspace import Workspace
@@ -37,12 +37,12 @@ _QUIET = {
 
 def bash(
     project_path: str, command: str, timeout: float | None = None, working_dir: str = ".", env: dict[str, str] | None = None,
-    stdin: str = "", *, background: bool = False, mode: sandbox.Mode | None = None, network: str | None = None,
+    stdin: str = "", *, background: bool = False, mode: sandbox.Mode | None = None, network: Literal['on', 'off'] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the result of `rye/bash/bash`; see its CONFIG_SCHEMA for the parameters (`mode` is its `sandbox`).
 
     Raises:
-        UsageError: `bad_command`, `bad_env`, `sandbox_is_set` (the call asks for less than the user set).
+        UsageError: `bad_command`, `bad_env`, `bad_config`.
         WorkspaceError: `not_a_directory` and what else an open refuses.
         RyeError: `sandbox_unavailable`, `command_failed_to_start`, and those of `jobs.start`.
     """
@@ -52,8 +52,9 @@ def bash(
     with Workspace(project_path) as ws, _directory(ws, working_dir) as (cwd_fd, shown):
         root = os.path.realpath(ws.root)
         cwd = os.path.join(root, shown) if shown else root
-        allowed = policy.policy_for(root, cwd, {**variables, "PWD": cwd}, network)
-        confined = sandbox.confine([_shell(), "-c", command], allowed, policy.mode_for(mode))
+        chosen = sandbox.effective(root, mode, network)
+        policy = sandbox.Policy(root, cwd, network=chosen.network, env={**variables, "PWD": cwd}, pass_env=chosen.pass_env)
+        confined = sandbox.confine([_shell(), "-c", command], policy, chosen.mode)
         try:
             if background:
                 facts = {"command": command, "working_dir": shown or ".", "sandbox": confined.report}
@@ -62,6 +63,7 @@ def bash(
             return _run(ws.root, confined, cwd_fd, min(seconds, deadline().remaining()), given)
         finally:
             confined.close()
+            confined.finish()
 
 
 def _check_command(command: str) -> None:

@@ -1,6 +1,6 @@
 """The process that keeps one background job: its parent, its reader, and its door for later calls.
 
-Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `facts`),
+Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `shielded`, `facts`),
 it detaches itself and answers `ok`, or an errno. In the job's folder it keeps `job.json` (what the job is, and how it stands),
 `output` (see `spool`; both streams as they come), and listens on `socket`: one request a connection, one line of JSON each way.
 
@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from rye.toolkit import guard
+from rye.toolkit import guard, protected
 from rye.toolkit.spool import Spool
 
 RECORD, OUTPUT, SOCKET = "job.json", "output", "socket"
@@ -85,6 +85,9 @@ class Supervisor:
         self._dir = os.open(order["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._spool: Spool | None = Spool(self._dir, OUTPUT)
         self._end = time.monotonic() + order["seconds"] if order["seconds"] is not None else None
+        self._shielded = order["shielded"]
+        if self._shielded:
+            protected.join(self._shielded)
         guard.adopt_orphans()
         self._woken, self._waker = guard.children_ended()
         their_input, self._input = os.pipe()
@@ -240,7 +243,7 @@ class Supervisor:
 
     def end(self, why: str) -> None:
         """End the whole tree: politely first, so that servers can put their things in order."""
-        if self._leader is not None and not self.record.get("sandboxed"):
+        if self._leader is not None:
             self._ask_to_end()
         status, left = guard.end_tree(self._leader)
         self.record["exit_status"] = status if status is not None else self.record["exit_status"]
@@ -250,8 +253,10 @@ class Supervisor:
         import signal
 
         for pid in guard.descendants(os.getpid()):
-            with suppress(OSError):
-                os.kill(pid, signal.SIGTERM)
+            # bubblewrap would not pass it on, and its end is that of all within.
+            with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+                if file.read() != b"bwrap\n":
+                    os.kill(pid, signal.SIGTERM)
         end = time.monotonic() + _GRACE
         while time.monotonic() < end and guard.descendants(os.getpid()):
             found = guard.reap(self._leader or 0)
@@ -270,6 +275,8 @@ class Supervisor:
             write_record(self._dir, self.record)
         with suppress(OSError):
             os.unlink(SOCKET, dir_fd=self._dir)
+        if self._shielded:
+            protected.release(self._shielded)
         for guest in self._attending:
             _answer(guest, {"ok": True})
 
