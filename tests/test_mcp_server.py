@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 import rye
-from mcp_peer import ARGUMENTS, peer
+from mcp_peer import ARGUMENTS, environment, peer
 from rye.mcp_selection import DIRECT
 from rye.mcp_server import REVISIONS
-from signed_tools import put, put_tool, rye as run_rye, signed, trust_key
+from signed_tools import put, put_tool, signed, trust_key
+from signed_tools import rye as run_rye
 
 LIMIT = 40_000
 
@@ -70,7 +72,7 @@ def test_a_tool_is_listed_with_all_that_a_client_needs_to_judge_it(project):
     with peer(project) as server:
         tools = server.tools()
         again = server.tools()
-    assert list(tools) == list(again) == list(ARGUMENTS)[1:2] + ["write", *list(ARGUMENTS)[2:]]
+    assert list(tools) == list(again) == ["read", "write", *list(ARGUMENTS)[2:]]
     known = {tool["item_id"]: tool for tool in rye.tools(project_path=project)}
     for tool in tools.values():
         row = known[tool["_meta"]["rye/item_id"]]
@@ -220,7 +222,7 @@ def test_a_result_that_no_window_makes_small_is_kept_whole(project):
 
 def test_knowledge_is_listed_and_read_when_it_verifies(project):
     trust_key()
-    entry = '```yaml\nid: notes\ncategory: my\ntitle: Notes\nversion: "1.0.0"\n```\n\nRead me.\n'.encode()
+    entry = b'```yaml\nid: notes\ncategory: my\ntitle: Notes\nversion: "1.0.0"\n```\n\nRead me.\n'
     put(project, "knowledge/my/notes.md", signed(entry, item_type="knowledge", suffix=".md"))
     put(project, "knowledge/my/bad.md", entry)
     with peer(project) as server:
@@ -251,11 +253,6 @@ def test_nothing_but_the_protocol_reaches_standard_output(project):
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in lines)
     # Control: where the descriptor is not put away, the same tool writes into it.
     naive = "import rye, sys; rye.execute('my/noisy', project_path=sys.argv[1])"
-    import subprocess
-    import sys
-
-    from mcp_peer import environment
-
     done = subprocess.run(
         [sys.executable, "-c", naive, str(project)],
         env=environment(),
@@ -293,11 +290,7 @@ def test_cancelling_ends_the_process_tree(project, revision):
 
 @pytest.mark.parametrize("how", ["closed", "terminated"])
 def test_when_the_client_goes_so_does_what_runs(project, how):
-    server = None
-    try:
-        from mcp_peer import Peer
-
-        server = Peer(project)
+    with peer(project) as server:
         server.begin("tools/call", {"name": "bash", "arguments": {"command": "echo $$ > shell; sleep 300"}})
         pid = started(project / "shell")
         if how == "closed":
@@ -306,13 +299,10 @@ def test_when_the_client_goes_so_does_what_runs(project, how):
             server.process.send_signal(signal.SIGTERM)
             server.process.wait(20)
         assert gone(pid)
-    finally:
-        if server is not None:
-            server.process.kill()
 
 
 def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(project):
-    os.system(f"git init -q {project}")
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
     (project / "shop").mkdir()
     (project / "shop/cart.py").write_bytes(b"def total(items):\n    return sum(items) + 1\n")
     (project / "check.sh").write_bytes(b"python3 -c 'from shop.cart import total; assert total([1, 2]) == 3, total([1, 2])'\n")
@@ -349,11 +339,6 @@ def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(proj
 
 def test_the_extra_is_named_when_it_is_missing(project):
     hidden = "import sys; sys.modules['mcp'] = None; from rye.cli import main; sys.exit(main(sys.argv[1:]))"
-    import subprocess
-    import sys
-
-    from mcp_peer import environment
-
     done = subprocess.run(
         [sys.executable, "-c", hidden, "mcp", "--project", str(project)], env=environment(), stdin=subprocess.DEVNULL,
         capture_output=True, check=False,
