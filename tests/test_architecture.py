@@ -25,9 +25,9 @@ ROOMS = (
     "__main__", "rt", "cli", "mcp_server", "mcp_clients", "mcp_http", "mcp_stdio", "mcp_calls", "mcp_answers", "mcp_resources",
     "mcp_listing", "mcp_selection", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas",
     "points", "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "household", "loading", "searching",
-    "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "admission", "eventlog", "printed",
-    "lockfiles", "verdicts", "registry", "bundles", "items", "directives", "spaces", "decisions", "trust", "signing", "schema",
-    "toolkit", "state", "errors",
+    "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "isolation", "cells",
+    "isolated_child", "admission", "entry", "eventlog", "printed", "lockfiles", "verdicts", "registry", "bundles", "items",
+    "directives", "spaces", "decisions", "trust", "signing", "schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
     "house",
@@ -176,7 +176,7 @@ def test_one_place_compiles_and_one_place_runs():
         for call in _calls(_tree(path)):
             if isinstance(call, ast.Name) and call.id in found:
                 found[call.id].append(path.name)
-    assert found == {"compile": ["admission.py"], "exec": ["executor.py"], "eval": [], "__import__": []}
+    assert found == {"compile": ["entry.py"], "exec": ["entry.py"], "eval": [], "__import__": []}
 
 
 def test_nothing_unpickles_or_runs_a_file_by_its_path():

@@ -49,8 +49,8 @@ def tools(
 
     Returns:
         Without a format, for a valid tool `{"item_id", "verdict": "valid", "space", "name", "title", "category", "version",
-        "tool_type", "description", "docstring", "parameters", "output", "effects", "digest", "signer", "owner"}`; for any other
-        only `{"item_id", "verdict", "space", "hint"}`: nothing of an unverified file is shown.
+        "tool_type", "description", "docstring", "parameters", "output", "effects", "permissions", "digest", "signer", "owner"}`;
+        for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an unverified file is shown.
 
     Raises:
         UsageError: `unknown_format`.
@@ -120,6 +120,7 @@ def _find(item_id: str, name: str, admission: Admission) -> _Found:
         return _Found(item_id, {**facts, "verdict": err.code, "hint": err.hint})
     except RecursionError:
         return _Found(item_id, {**facts, "verdict": "malformed", "hint": "Its schema is nested too deeply."})
+    facts["permissions"] = list(tool.permissions)
     return _Found(item_id, facts, offered, tool.docstring, candidate.suffix == ".py" and tool.executor_id == FUNCTION_RUNTIME)
 
 
@@ -131,5 +132,5 @@ def _row(found: _Found) -> dict[str, Any]:
         "item_id": one.item_id, "space": one.space, "verdict": "valid", "name": one.name, "title": one.title,
         "category": one.category, "version": one.version, "tool_type": one.tool_type, "description": one.summary,
         "docstring": one.description if found.docstring else "", "parameters": one.parameters, "output": one.output,
-        "effects": one.effects, "digest": one.digest, "signer": one.signer, "owner": one.owner or None,
+        "effects": one.effects, "permissions": found.facts["permissions"], "digest": one.digest, "signer": one.signer, "owner": one.owner or None,
     }  # fmt: skip

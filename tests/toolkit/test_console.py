@@ -35,7 +35,7 @@ def test_what_is_shown(data, text):
 
 
 def test_endless_escapes_take_no_endless_time():
-    for evil in (b"\x1b[" + b"1;" * 500_000, b"\x1b]" * 500_000, b"\x1b" * 1_000_000, b"\r" * 1_000_000, b"\b" * 1_000_000):
+    for evil in (b"\x1b[" + b"1;" * 100_000, b"\x1b]" * 100_000, b"\x1b" * 200_000, b"\r" * 200_000, b"\b" * 200_000):
         assert len(plain(evil)) <= len(evil) * 4
 
 

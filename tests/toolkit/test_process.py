@@ -33,7 +33,7 @@ def test_streams_apart_exit_code_directory_environment(tmp_path):
 
 
 def test_input_is_what_is_given_and_else_nothing(tmp_path):
-    assert text(run("cat; cat /dev/stdin", tmp_path, stdin=b"a\xff\n").stdout) == "a\\xff\n"
+    assert text(run("cat", tmp_path, stdin=b"a\xff\n").stdout) == "a\\xff\n"
     big = os.urandom(300_000).hex().encode()
     assert run("wc -c", tmp_path, stdin=big).stdout.whole == b"600000\n"
     assert run("cat; read x || echo none", tmp_path).stdout.whole == b"none\n"

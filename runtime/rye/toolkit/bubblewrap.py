@@ -23,6 +23,8 @@ _USERS: Final = ("--unshare-user",)
 _NO_MORE_USERS: Final = ("--unshare-user", "--disable-userns")
 _SYSTEM: Final = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
 _AS_OWNER: Final = ("--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER", "--cap-add", "CAP_CHOWN")
+# What root may write without any capability; bubblewrap itself covers only what looks writable by its mode.
+_KERNEL: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "tty", "mtrr", "asound", "dri")
 _PROBE_SECONDS = 10
 _PROCESSES = 8192
 
@@ -90,7 +92,7 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     fds.append(held_open(b"".join(os.fsencode(word) + b"\0" for word in layout)))
     start = [ability().program, "--args", str(fds[-1]), "--", *inner]
     return Confined(
-        start, clean_env.allowed(os.environ), tuple(fds), _report(policy, seen, shield), policy.root if write else ""
+        start, clean_env.allowed(os.environ), tuple(fds), _report(policy, seen, shield), (policy.root, shield.token)
     )
 
 
@@ -131,7 +133,22 @@ def _namespaces(policy: Policy) -> list[str]:
     foreign = _foreign(policy)
     network = () if policy.network == "on" else ("--unshare-net",)
     # A user namespace knows no other user than root.
-    return [*(() if foreign else ability().users), *_NAMESPACES, *network, *_LIFE, *(_AS_OWNER if foreign else ()), *_SYSTEM]
+    return [
+        *(() if foreign else ability().users),
+        *_NAMESPACES,
+        *network,
+        *_LIFE,
+        *(_AS_OWNER if foreign else ()),
+        *_SYSTEM,
+        *_kernel(),
+    ]
+
+
+def _kernel() -> list[str]:
+    if os.geteuid() != 0:
+        return []
+    present = [f"/proc/{name}" for name in _KERNEL if os.path.exists(f"/proc/{name}")]
+    return [word for path in present for word in ("--ro-bind", path, path)]
 
 
 def _layout(policy: Policy, view: hidden.View, shield: protected.Shield) -> list[str]:

@@ -12,7 +12,9 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
+
+from rye.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +55,14 @@ def directory_path(fd: int) -> str | bytes:
     return found.rstrip(b"\0")
 
 
+def _popen(command: Command, cwd_fd: int, said: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - an absolute path, no shell
+        command.argv, cwd=directory_path(cwd_fd), pass_fds=command.fds, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
+        env={name: os.environ[name] for name in _KEPT if name in os.environ},
+    )  # fmt: skip
+
+
 class Child:
     """A running child; a context manager that ends it.
 
@@ -68,15 +78,21 @@ class Child:
             cwd_fd: directory descriptor (O_PATH is enough).
             seconds: how long it may take.
             max_memory: bytes of address space, where the system can limit them.
+
+        Raises:
+            WorkspaceError: `programs_not_allowed`, in a sandbox that lets no program be started.
         """
         self._end = time.monotonic() + seconds
         self.timed_out = False
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the exit
-        self._process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
-            command.argv, cwd=directory_path(cwd_fd), pass_fds=command.fds, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
-            env={name: os.environ[name] for name in _KEPT if name in os.environ},
-        )  # fmt: skip
+        try:
+            self._process = _popen(command, cwd_fd, self._said)
+        except PermissionError:
+            self._said.close()
+            raise WorkspaceError(
+                "programs_not_allowed", f"A search starts {os.fsdecode(command.argv[0])}, and no program may be started here.",
+                'A signed tool that searches declares `__permissions__ = ["read", "run"]`.',
+            ) from None  # fmt: skip
         if max_memory is not None:
             _limit_memory(self._process.pid, max_memory)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-Value = int | str | bool | tuple[str, ...]
+Value = int | str | bool | list[str]
 
 # key: default. None of these may be set by a project: they concern the user's own disk and keys, and what may leave them.
 _DEFAULTS: dict[str, Value] = {
@@ -32,7 +32,7 @@ _DEFAULTS: dict[str, Value] = {
     "log.events": False,
     "sandbox.mode": "auto",
     "sandbox.network": "on",
-    "sandbox.pass_env": (),
+    "sandbox.pass_env": [],
 }
 
 # The values of a key from the loosest to the tightest: a project may ask for a tighter one.
@@ -134,16 +134,15 @@ def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
     if key in _LEVELS and isinstance(value, bool):
         # YAML reads the bare words on and off as true and false.
         value = "on" if value else "off"
-    if key in _GRANTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
-        value = tuple(value)
-    if type(value) is not type(_DEFAULTS[key]) or (key in _LEVELS and value not in _LEVELS[key]):
+    right = type(value) is type(_DEFAULTS[key]) and (key not in _LEVELS or value in _LEVELS[key])
+    if not right or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
         wanted = f"one of {', '.join(_LEVELS[key])}" if key in _LEVELS else _TYPES[type(_DEFAULTS[key])]
         raise UsageError("bad_config", f"The setting {key} must be {wanted}, not {value!r}.", f"Mend {path}.")
     found: Value = value
     return found
 
 
-_TYPES = {int: "int", str: "str", bool: "bool", tuple: "a list of texts"}
+_TYPES = {int: "int", str: "str", bool: "bool", list: "a list of texts"}
 
 
 def tightened(key: str, root: str, wish: str | None = None) -> Value:
@@ -163,9 +162,9 @@ def tightened(key: str, root: str, wish: str | None = None) -> Value:
     if key in _LEVELS:
         levels = _LEVELS[key]
         return max((one for one in (users, projects, wish) if isinstance(one, str)), key=levels.index)
-    return users if not isinstance(users, tuple) or not isinstance(projects, tuple) else tuple(
-        one for one in users if one in projects
-    )  # fmt: skip
+    if key in _GRANTS and isinstance(users, list) and isinstance(projects, list):
+        return [one for one in users if one in projects]
+    return users
 
 
 def number(key: str) -> int:

@@ -24,13 +24,13 @@ _ODD = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDING}]")
 
 def plain(data: bytes) -> str:
     """Return the text of some whole output."""
-    return _plain(data.decode("utf-8", "backslashreplace"))
+    return _plain(_BEGUN.sub("", data.decode("utf-8", "backslashreplace")))
 
 
 def _plain(text: str) -> str:
     if _ODD.search(text) is None:
         return text
-    text = _ESCAPE.sub("", _BEGUN.sub("", text)).replace("\r\n", "\n")
+    text = _ESCAPE.sub("", text).replace("\r\n", "\n")
     if "\r" in text or "\b" in text:
         text = "\n".join(map(_last_state, text.split("\n")))
     return _ODD.sub(lambda match: _visible(match[0]), text)
@@ -72,7 +72,7 @@ class Plain:
     def rest(self) -> str:
         """Return what was held back, at the end."""
         text, self._held = self._held + self._decoder.decode(b"", final=True), ""
-        return _plain(text)
+        return _plain(_BEGUN.sub("", text))
 
 
 def first(data: bytes, room: int) -> tuple[str, int]:

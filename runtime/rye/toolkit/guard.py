@@ -5,8 +5,8 @@ serve `supervisor` too. On Linux it is a subreaper: whoever leaves the tree by a
 
 CONTROL, read: `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES\n` (two counts), then so many strings, each
 ended by NUL, variables as `NAME=value`. After the order any byte, or the end of the stream, means: end everything.
-STATUS, written: the lines `started PID`, or `failed ERRNO`; `exited STATUS` (as of waitpid); `ended LEFT` (how many processes
-could not be ended).
+STATUS, written: the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be
+ended).
 """
 
 from __future__ import annotations
@@ -195,12 +195,15 @@ def parse_order(data: bytes) -> tuple[list[bytes], Variables]:
     return strings[:arguments], {name: value for name, _, value in pairs}
 
 
-def _order(control: int) -> tuple[list[bytes], Variables]:
+def _order(control: int) -> bytes:
     data = b""
     while True:
         length, line, rest = data.partition(b"\n")
         if line and len(rest) >= int(length):
-            return parse_order(rest)
+            if len(rest) > int(length):
+                # The end was asked for before the beginning.
+                sys.exit(0)
+            return rest
         block = os.read(control, 1 << 16)
         if not block:
             sys.exit(1)
@@ -219,7 +222,7 @@ def main(control: int, status: int) -> None:
     """Start what the order names, tell of it, and end its tree when the time comes."""
     for fd in (control, status):
         os.set_inheritable(fd, False)
-    argv, env = _order(control)
+    argv, env = parse_order(_order(control))
     adopt_orphans()
     woken, waker = children_ended()
     try:
@@ -227,7 +230,6 @@ def main(control: int, status: int) -> None:
     except OSError as err:
         _say(status, f"failed {err.errno or errno.EIO}")
         return
-    _say(status, f"started {leader}")
     forget_inherited(control, status, woken, waker)
     poll = select.poll()
     poll.register(control, select.POLLIN)

@@ -84,7 +84,8 @@ def view(root: str, extra_read: Iterable[str], search_path: str) -> View:
         else:
             hidden.append(real)
     tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
-    kept = [path for path in dict.fromkeys(_needed(extra_read, search_path)) if _within(path, tops) and not below(path, root)]
+    needed = dict.fromkeys((*_needed(extra_read, search_path), *_repository(root)))
+    kept = [path for path in needed if _within(path, tops) and not below(path, root)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
 
@@ -138,6 +139,27 @@ def _real(*paths: str) -> Iterator[str]:
     for path in paths:
         # The name as it is spelled and the place it leads to: a link below a hidden folder is gone with the folder.
         yield from (one for one in (os.path.normpath(path), os.path.realpath(path)) if os.path.exists(one) and one != "/")
+
+
+def _repository(root: str) -> Iterator[str]:
+    """Yield the folder of the repository of which the project is a linked worktree.
+
+    What the project's `.git` file says is believed only if the place it names points back: nobody but the user can write there.
+    """
+    try:
+        named = _line(f"{root}/.git").removeprefix("gitdir:").strip()
+        place = os.path.realpath(os.path.join(root, named))
+        if os.path.realpath(_line(f"{place}/gitdir")) != os.path.join(root, ".git"):
+            return
+        yield os.path.realpath(os.path.join(place, _line(f"{place}/commondir")))
+    except OSError:
+        return
+
+
+def _line(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read(4096).strip()
 
 
 def _programs(folder: str) -> Iterator[str]:

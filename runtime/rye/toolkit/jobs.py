@@ -65,7 +65,8 @@ def start(root: str, confined: Confined, cwd_fd: int, facts: Record, seconds: fl
     try:
         home.mkdir(mode=0o700)
         said = _launch(confined, cwd_fd, {
-            "argv": confined.argv, "env": {**confined.env, process.MARK: mark}, "folder": str(home), "seconds": seconds, "shielded": confined.shielded,
+            "argv": confined.argv, "env": {**confined.env, process.MARK: mark}, "folder": str(home),
+            "seconds": seconds, "shielded": confined.shielded,
             "facts": {**facts, "job_id": job_id, "mark": mark},
         })  # fmt: skip
     except OSError as err:
@@ -80,9 +81,10 @@ def start(root: str, confined: Confined, cwd_fd: int, facts: Record, seconds: fl
 
 
 def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
+    env = {**process.guard_environment(), "USER_SPACE": str(state.user_space())}
     done = subprocess.run(  # noqa: S603 - our own interpreter, our own code
         [sys.executable, "-I", "-S", "-c", _START, _RUNTIME], input=json.dumps(order).encode(), stdout=subprocess.PIPE,
-        cwd=directory_path(cwd_fd), env={**process.guard_environment(), "USER_SPACE": str(state.user_space())}, pass_fds=confined.fds, start_new_session=True,
+        cwd=directory_path(cwd_fd), env=env, pass_fds=confined.fds, start_new_session=True,
         stderr=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     return done.stdout.decode().strip()

@@ -1,16 +1,13 @@
 """Where bubblewrap does not work: Landlock with a system call filter, which holds "writes outside only" and little more.
 
 A small launcher gives up the rights and becomes the command. Files are allowed by folder: all that is not hidden for reading,
-the project and a temporary folder of this process for writing. `HOME` is moved to that folder, for the real one is hidden.
+the project and a temporary folder of the command for writing. `HOME` is moved to that folder, for the real one is hidden.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import tempfile
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.toolkit import clean_env, confined_start, hidden, landlock, seccomp
@@ -32,23 +29,10 @@ def why_not() -> str:
     return "" if seccomp.supported() else f"no system call filter for {os.uname().machine}"
 
 
-@cache
-def _own_folder(pid: int) -> str:
-    """Return a temporary folder of this process (`pid`), removed at its end."""
-    folder = tempfile.mkdtemp(prefix=f"rye-{pid}-")
-    os.mkdir(f"{folder}/home", 0o700)
-
-    def remove() -> None:
-        if os.getpid() == pid:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
-    return folder
-
-
 def confine(argv: list[str], policy: Policy) -> Confined:
     """Return the command that runs `argv` with what Landlock allows; `why_not` must have said nothing."""
-    own = _own_folder(os.getpid())
+    own = tempfile.mkdtemp(prefix="rye-")
+    os.mkdir(f"{own}/home", 0o700)
     env = {**clean_env.allowed(os.environ, policy.pass_env), "TMPDIR": own, "HOME": f"{own}/home", **policy.env}
     seen = hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()], env.get("PATH", os.defpath))
     foreign = os.geteuid() == 0 and os.stat(policy.root).st_uid != 0
@@ -59,7 +43,7 @@ def confine(argv: list[str], policy: Policy) -> Confined:
         "sockets": "all" if policy.network == "on" else "none", "programs": policy.run,
     }  # fmt: skip
     start, fd = confined_start.command(plan)
-    return Confined(start, clean_env.allowed(os.environ), (fd,), _report(policy, seen))
+    return Confined(start, clean_env.allowed(os.environ), (fd,), _report(policy, seen), temporary=own)
 
 
 def _rules(policy: Policy, view: hidden.View, own: str) -> Iterator[tuple[str, int]]:

@@ -49,14 +49,16 @@ class Confined:
         env: the whole environment to start it with: what starts the sandbox is as clean as what runs in it.
         fds: descriptors it must inherit under their numbers; `close` releases them once it was started.
         report: `{"kind": "bubblewrap" | "landlock" | "none", "holds": [property, …], "missing": {property: why}}`, JSON.
-        shielded: the project root, where names were made in it for the time the command runs.
+        shielded: the project root and a token, where names were made in it for the time the command runs.
+        temporary: the command's own temporary folder, where one had to be made.
     """
 
     argv: list[str]
     env: dict[str, str]
     fds: tuple[int, ...]
     report: dict[str, Any]
-    shielded: str = ""
+    shielded: tuple[str, str] = ("", "")
+    temporary: str = ""
 
     def close(self) -> None:
         """Close this process's copies of `fds`."""
@@ -64,9 +66,13 @@ class Confined:
             os.close(fd)
 
     def finish(self) -> None:
-        """Say that the command has ended (or never started): empty folders that stood for absent names go."""
-        if self.shielded:
-            protected.release(self.shielded)
+        """Say that the command has ended (or never started): what was made for it goes. Saying it twice is harmless."""
+        if self.shielded[1]:
+            protected.release(*self.shielded)
+        if self.temporary:
+            import shutil
+
+            shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 def held_open(data: bytes) -> int:

@@ -70,7 +70,6 @@ class Tree:
 
     Attributes:
         status: descriptor that becomes readable when there is news; see `news`.
-        started: the program runs (or ran).
         exit_status: the program's wait status, once it ended.
         left: once all is over: how many processes could not be ended; None until then, or when the guard was killed.
         over: nothing more will come.
@@ -83,7 +82,6 @@ class Tree:
             RyeError: `command_failed_to_start`.
         """
         self._token = os.urandom(8).hex()
-        self.started = False
         self.exit_status: int | None = None
         self.left: int | None = None
         self.over = False
@@ -122,9 +120,7 @@ class Tree:
 
     def _hear(self, words: list[bytes]) -> None:
         kind, number = words[0], int(words[1])
-        if kind == b"started":
-            self.started = True
-        elif kind == b"exited":
+        if kind == b"exited":
             self.exit_status = number
         elif kind == b"ended":
             self.left = number
@@ -133,15 +129,13 @@ class Tree:
             self._errno = number
 
     def failure(self) -> RyeError | None:
-        """Return why the program could not be started, once all is over."""
-        if self.started or not self.over:
+        """Return why the program could not be started, if so."""
+        if not self._errno:
             return None
-        why = os.strerror(self._errno) if self._errno else "the process that watches it ended"
         return RyeError(
-            "command_failed_to_start",
-            f"The command could not be started: {why}.",
+            "command_failed_to_start", f"The command could not be started: {os.strerror(self._errno)}.",
             "Look at the limits of the system, then try again.",
-        )
+        )  # fmt: skip
 
     def end(self) -> None:
         """Have the whole tree ended; news tells when that is done."""

@@ -15,6 +15,7 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,12 +46,14 @@ _MAX_MADE = 64
 class Shield:
     """What to mount over a project: `pinned` stay writable but cannot be renamed, `fixed` cannot be changed at all.
 
-    Both are absolute paths, a parent before what it holds. `open` says why a name could not be protected.
+    Both are absolute paths, a parent before what it holds. `open` says why a name could not be protected,
+    `token` is what `release` takes.
     """
 
     pinned: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     open: str = ""
+    token: str = ""
 
 
 def _kind(path: str) -> int | None:
@@ -78,10 +81,11 @@ def shield(root: str) -> Shield:
 
     A project whose folder cannot be written has nothing to make.
     """
-    problem = ""
+    problem, token = "", secrets.token_hex(8)
     try:
         with _record(root) as record:
-            _hold(record)
+            _sweep(record)
+            record["holders"].append([os.getpid(), _started(os.getpid()), token])
             for path, content in _wanted(root):
                 if _kind(path) is None:
                     _make(record, path, content)
@@ -96,7 +100,7 @@ def shield(root: str) -> Shield:
         shown = ", ".join(os.path.relpath(path, root) for path in links)
         problem = f"a symbolic link can be replaced: {shown}"
     fixed = [path for path in dict.fromkeys(present) if _kind(path) in (stat.S_IFDIR, stat.S_IFREG)]
-    return Shield((git,) if inner else (), tuple(fixed), problem)
+    return Shield((git,) if inner else (), tuple(fixed), problem, token)
 
 
 def _is_ours(root: str, path: str) -> bool:
@@ -109,17 +113,12 @@ def _is_ours(root: str, path: str) -> bool:
         return False
 
 
-def join(root: str) -> None:
-    """Count this process too among those for whom the names stay: one that goes on watching a command that another started."""
-    with _record(root) as record:
-        _hold(record)
-
-
-def release(root: str) -> None:
-    """Say that one command has ended; the last one takes away what was made."""
+def release(root: str, token: str) -> None:
+    """Say that the command of this token has ended; the last one takes away what was made."""
     try:
         with _record(root) as record:
-            _let_go(record)
+            _sweep(record)
+            record["holders"] = [one for one in record["holders"] if one[2] != token]
             if not record["holders"]:
                 record["made"] = {path: known for path, known in record["made"].items() if not _unmake(path, known)}
     except OSError:
@@ -169,16 +168,9 @@ def _started(pid: int) -> str:
         return ""
 
 
-def _hold(record: dict[str, Any]) -> None:
-    me = [os.getpid(), _started(os.getpid())]
-    record["holders"] = [one for one in record["holders"] if one == me or _started(one[0]) == one[1]] + [me]
-
-
-def _let_go(record: dict[str, Any]) -> None:
-    me = [os.getpid(), _started(os.getpid())]
-    if me in record["holders"]:
-        record["holders"].remove(me)
-    record["holders"] = [one for one in record["holders"] if one == me or _started(one[0]) == one[1]]
+def _sweep(record: dict[str, Any]) -> None:
+    """Forget commands whose process is gone."""
+    record["holders"] = [one for one in record["holders"] if len(one) == 3 and _started(one[0]) == one[1]]
 
 
 def _path(root: str) -> str:

@@ -64,7 +64,7 @@ def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"]
     return Settings(
         cast("Mode", config.tightened("sandbox.mode", root, mode)),
         cast('Literal["on", "off"]', config.tightened("sandbox.network", root, network)),
-        cast("tuple[str, ...]", config.tightened("sandbox.pass_env", root)),
+        tuple(cast("list[str]", config.tightened("sandbox.pass_env", root))),
     )
 
 

@@ -1,8 +1,9 @@
 """The process that keeps one background job: its parent, its reader, and its door for later calls.
 
-Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `shielded`, `facts`),
-it detaches itself and answers `ok`, or an errno. In the job's folder it keeps `job.json` (what the job is, and how it stands),
-`output` (see `spool`; both streams as they come), and listens on `socket`: one request a connection, one line of JSON each way.
+Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`,
+`shielded`, `facts`), it detaches itself and answers `ok`, or an errno. In the job's folder it keeps `job.json` (what the job
+is, and how it stands), `output` (see `spool`; both streams as they come), and listens on `socket`: one request a connection,
+one line of JSON each way.
 
 Requests: `{"do": "write", "data": text}`, `{"do": "close_stdin"}`, `{"do": "end"}`, `{"do": "wait"}`. The last two are answered
 when the job is over. Answers: `{"ok": true}` or `{"error": code}`.
