@@ -23,11 +23,13 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
     "__main__", "rt", "mcp_server", "cli", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas", "points",
-    "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "keyring", "attest", "targets", "executor", "admission",
-    "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
-    "signing", "schema", "toolkit", "state", "errors",
+    "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "household", "loading", "searching",
+    "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "admission", "eventlog", "printed",
+    "lockfiles", "verdicts", "registry", "bundles", "items", "directives", "spaces", "decisions", "trust", "signing", "schema",
+    "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
+    "house",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
     "sandbox",

@@ -184,7 +184,7 @@ def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: l
             "Move it to an id that does not begin with rye/.",
         )  # fmt: skip
     close = nearest(item_id, (known for known, _, _ in listed(item_type, among)))
-    hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye tools` to list what there is."
+    hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
     return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
 
 

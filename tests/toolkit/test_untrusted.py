@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.toolkit.untrusted import is_hidden, plain
+from rye.toolkit.untrusted import content, is_hidden, plain
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "attacks"))
 
@@ -22,6 +22,7 @@ def test_none_of_the_poison_is_left(name):
     assert harm_in(text), "control: the string itself is harmful"
     assert harm_in(plain(text)) == []
     assert harm_in(plain(text, lines=True)) == []
+    assert harm_in(content(text)) == []
 
 
 def test_there_are_sixty():
@@ -41,6 +42,11 @@ def test_honest_text_stays_as_it_is():
         assert plain(text) == text
     assert plain("one\n\n  two\tthree ") == "one two three"
     assert plain("one\r\n  two\tthree", lines=True) == "one\n  two\tthree"
+
+
+def test_a_whole_text_keeps_its_lines_and_markup():
+    text = "# T\n\n\tif a<b: List<int>, <step name='x'>, a[0]\n<userland> <file>\n"
+    assert content(text) == text
 
 
 def test_a_long_text_is_cut():

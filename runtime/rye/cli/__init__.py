@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # verb: (module, summary); the module's VERBS says the rest.
 _VERBS = {
     "execute": ("execute_verb", "run a tool, such as rye/file-system/read"),
+    "search": ("finding_verbs", "find tools, knowledge and directives by words"),
+    "load": ("finding_verbs", "print an item, or copy it to your project or user space"),
     "tools": ("tools_verb", "list the tools of a project, with schemas and signers"),
     "new": ("writing_verbs", "make a new tool to begin with"),
     "lint": ("writing_verbs", "check that tools are well made"),

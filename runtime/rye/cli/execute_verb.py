@@ -1,4 +1,4 @@
-"""`rye execute`: run a tool and print what it says."""
+"""`rye execute`: run a tool, read knowledge or fill in a directive, and print what it says."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ A value is typed by the tool's schema: limit=20 is a number, changes='[{"line_id
 examples:
   rye execute rye/file-system/read file_path=README.md limit=20
   rye execute rye/file-system/edit_lines file_path=a.py changes='[{"line_id": "a1b2c3", "new_content": "x = 1"}]'
+  rye execute rye/core/signing-and-trust --type knowledge
   echo '{"file_path": "a.py", "content": "x = 1\\n"}' | rye execute rye/file-system/write --params -
 """
 
@@ -31,9 +32,13 @@ _USAGE_CODES = frozenset(
 
 
 def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye execute ITEM_ID [name=value …] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
+    parser.usage = "rye execute ITEM_ID [name=value …] [--type T] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
     parser.epilog = _EPILOG
-    parser.add_argument("item_id", help="the tool's id, such as rye/file-system/read (see `rye tools`)")
+    parser.add_argument("item_id", help="the item's id, such as rye/file-system/read (see `rye search`)")
+    parser.add_argument(
+        "--type", metavar="T", choices=("tool", "knowledge", "directive"), default="tool",
+        help="what the id names: tool (default), knowledge or directive",
+    )  # fmt: skip
     parser.add_argument("values", nargs="*", metavar="name=value", help="a parameter; wins over --params")
     parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
     parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
@@ -43,16 +48,16 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rye import executor
+    from rye import api, executor
     from rye.toolkit.workspace import find_root
 
     project = args.project or find_root(os.getcwd())
     if args.allow_unsigned:
         _require_person()
     parameters = _parameters(args, project)
-    call = executor.Call("tool", args.item_id, parameters, project, args.dry_run, args.allow_unsigned)
+    call = executor.Call(args.type, args.item_id, parameters, project, args.dry_run, args.allow_unsigned)
     with _stdout_for_the_answer_alone() as answer:
-        response = executor.run(call)
+        response = api.answer(call)
         if args.json:
             print_json(response, answer)
         else:
@@ -108,10 +113,16 @@ def _parameters(args: argparse.Namespace, project: str) -> dict[str, Any]:
             raise UsageError("bad_word", f"Not name=value: {word!r}.", "Write file_path=README.md.")
         words[name] = value
     if words:
-        from rye import executor, schema
+        from rye import schema
 
-        given.update(schema.from_words(executor.schema_of(args.item_id, project), words))
+        given.update(schema.from_words(_schema(args.type, args.item_id, project), words))
     return given
+
+
+def _schema(item_type: str, item_id: str, project: str) -> dict[str, Any]:
+    from rye import executor, served
+
+    return served.schema_of(item_id, project) if item_type == "directive" else executor.schema_of(item_id, project)
 
 
 def _json_parameters(source: str) -> dict[str, Any]:
@@ -159,5 +170,5 @@ def _exit_code(response: dict[str, Any]) -> int:
     return EXIT_USAGE if code in _USAGE_CODES else EXIT_NO
 
 
-_SUMMARY = "Run a tool: verified, its parameters validated, its paths confined to the project."
+_SUMMARY = "Run a tool (verified, its parameters validated, its paths confined), read knowledge, or fill in a directive."
 VERBS = {"execute": Verb(_SUMMARY, _build, _run)}

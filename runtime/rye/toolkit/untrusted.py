@@ -20,6 +20,12 @@ _LINE_END = re.compile(r"\r\n?")
 _BLANKS = re.compile(r"[\t\n\r ]+")
 # A notice of ours, a line ID, or markup by which some model's own messages are told apart.
 _FORGED = re.compile(r"\[(?=\s*(?:tool_result|LID)\b)|<(?=[A-Za-z/|!?])", re.IGNORECASE)
+# In a text that is asked for as a whole, markup is its own, but for what passes for a message's frame.
+_FRAMES = re.compile(
+    r"\[(?=\s*(?:tool_result|LID)\b)"
+    r"|<(?=\||/?(?:\w+:)?(?:system|assistant|user|human|tool_|function_|invoke\b|thinking\b)[\w-]*[\s>|])",
+    re.IGNORECASE,
+)
 _STAND_IN = {"[": "(", "<": "\u2039"}
 _RUN = 4
 
@@ -41,6 +47,11 @@ def plain(text: str, most: int = 1_024, *, lines: bool = False) -> str:
     kept = _LINE_END.sub("\n", start) if lines else _BLANKS.sub(" ", start).strip()
     shown = _mark(_FORGED.sub(lambda match: _STAND_IN[match[0]], kept), lines=lines)
     return shown if len(shown) <= most and len(start) == len(text) else shown[: max(0, most - 1)] + "…"
+
+
+def content(text: str) -> str:
+    """Return a whole text as it may be shown: with its lines and markup, hidden characters and forged frames as in `plain`."""
+    return _mark(_FRAMES.sub(lambda match: _STAND_IN[match[0]], _LINE_END.sub("\n", text)), lines=True)
 
 
 def is_hidden(char: str) -> bool:
