@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rye.errors import ItemError, UsageError
 from rye.toolkit.suggest import nearest
+from rye.toolkit.untrusted import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ WORKSPACE_PATH = "workspace-path"
 """The `format` that marks a string as a path below the project."""
 
 _SHOWN = 120
+_LONGEST_MESSAGE = 16_000
 _LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
 _ALTERNATIVES = ("if", "then", "else")
 
@@ -51,14 +53,14 @@ class Checker:
         if not isinstance(parameters, dict) or not all(isinstance(key, str) for key in parameters):
             raise UsageError(
                 "invalid_parameters", f"Parameters must be an object of named values, not {type(parameters).__name__}.",
-                f"Wanted: {self.wanted()}.",
+                f"Wanted: {_told(self.wanted())}.",
             )  # fmt: skip
         filled, problems = self._filled(parameters)
         if problems:
             given = ", ".join(f"{key}={_short(value)}" for key, value in parameters.items()) or "nothing"
             raise UsageError(
-                "invalid_parameters", f"Invalid parameters: {'; '.join(problems)}. Given: {given}.",
-                f"Wanted: {self.wanted()}.", problems=problems,
+                "invalid_parameters", _told(f"Invalid parameters: {'; '.join(problems)}. Given: {given}."),
+                f"Wanted: {_told(self.wanted())}.", problems=[_told(problem) for problem in problems],
             )  # fmt: skip
         return filled
 
@@ -115,6 +117,11 @@ _OPEN = ("additionalProperties", "unevaluatedProperties")
 
 def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"a schema may not refer to {uri}")
+
+
+def _told(text: str) -> str:
+    """Return what is said of a schema's names and values so that it cannot steer or pass for another voice: it may be foreign."""
+    return plain(text, _LONGEST_MESSAGE, lines=True)
 
 
 def _cut(text: str) -> str:
