@@ -22,8 +22,9 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "mcp_server", "cli", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas", "points",
-    "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "household", "loading", "searching",
+    "__main__", "rt", "cli", "mcp_server", "mcp_clients", "mcp_http", "mcp_stdio", "mcp_calls", "mcp_answers", "mcp_resources",
+    "mcp_listing", "mcp_selection", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas",
+    "points", "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "household", "loading", "searching",
     "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "admission", "eventlog", "printed",
     "lockfiles", "verdicts", "registry", "bundles", "items", "directives", "spaces", "decisions", "trust", "signing", "schema",
     "toolkit", "state", "errors",
@@ -31,8 +32,9 @@ ROOMS = (
 TOOLKIT = (
     "house",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
-    "globs", "first", "child",
-    "sandbox",
+    "globs", "first",
+    "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard", "child",
+    "policy", "sandbox",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
     "names", "suggest", "beneath", "config", "output", "untrusted",
@@ -45,6 +47,10 @@ HEAVY = {
     "cryptography",
     "jsonschema_rs",
     "mcp",
+    "mcp_types",
+    "anyio",
+    "uvicorn",
+    "starlette",
     "rich",
     "charset_normalizer",
     "tomllib",

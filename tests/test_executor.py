@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye import executor
 from rye.trust import render_key_document
 from signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
 
@@ -60,7 +61,9 @@ def test_what_can_be_no_id_is_refused(project, item_id):
 
 def test_other_item_types_are_not_run(project):
     put(project, "knowledge/my/entry.md", b"x")
-    assert call(project, "my/entry", item_type="knowledge")["code"] == "not_executable"
+    assert call(project, "my/entry", item_type="knowledge")["code"] == "unsigned"
+    answer = executor.run(executor.Call("knowledge", "my/entry", {}, str(project)))
+    assert answer["code"] == "not_executable"
     assert call(project, "my/entry", item_type="song")["code"] == "unknown_type"
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rye import bundles, items, lockfiles, schema, spaces, trust
 from rye.errors import ItemError, TrustError
 from rye.signing import form_of
+from rye.toolkit.untrusted import plain
 from rye.verdicts import Verdicts
 
 if TYPE_CHECKING:
@@ -135,8 +136,9 @@ class Admission:
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
         tool = items.read_tool(verified, candidate.item_id, candidate.suffix)
         if candidate.suffix != ".py" or tool.executor_id != FUNCTION_RUNTIME:
+            named = plain(tool.executor_id or tool.tool_type)
             raise ItemError(
-                "runtime_missing", f"{tool.id} needs the runtime {tool.executor_id or tool.tool_type}, which is not here.",
+                "runtime_missing", f"{tool.id} needs the runtime {named}, which is not here.",
                 f"Only tools of {FUNCTION_RUNTIME} run in this version.",
             )  # fmt: skip
         _check_requirement(tool)
@@ -191,4 +193,6 @@ def _check_requirement(tool: Tool) -> None:
     if not str(wanted).startswith(">=") or not all(part.isdigit() for part in numbers):
         raise ItemError("malformed_item", f"{tool.id}: __requires_rye__ must read '>=X.Y'.", "Correct it and sign it again.")
     if [int(part) for part in numbers] > [int(part) for part in __version__.split(".")]:
-        raise ItemError("rye_too_old", f"{tool.id} needs rye {wanted}; this is {__version__}.", "Upgrade rye-workspace.")
+        raise ItemError(
+            "rye_too_old", f"{tool.id} needs rye {plain(str(wanted))}; this is {__version__}.", "Upgrade rye-workspace."
+        )

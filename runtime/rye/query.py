@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rye.errors import UsageError
+from rye.toolkit import untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -199,8 +200,8 @@ def _joined(kind: Callable[[tuple[Node, ...]], Node], parts: list[Node | None]) 
 
 
 def _wrong(text: str, at: int, why: str) -> UsageError:
-    shown = f"{text[max(0, at - 30) : at]}⟨here⟩{text[at : at + 30]}"
+    shown = untrusted.plain(f"{text[max(0, at - 30) : at]}⟨here⟩{text[at : at + 30]}")
     return UsageError(
-        "bad_query", f"The query is not well formed at character {at + 1}, {shown!r}: {why}.",
+        "bad_query", f"The query is not well formed at character {at + 1}, in '{shown}': {why}.",
         'Use words, "a phrase", wild*, AND, OR, NOT and ( ); quote what is meant literally.', position=at + 1,
     )  # fmt: skip

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rye.errors import ItemError, UsageError
+from rye.toolkit import untrusted
 from rye.toolkit.suggest import nearest
-from rye.toolkit.untrusted import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,6 @@ WORKSPACE_PATH = "workspace-path"
 """The `format` that marks a string as a path below the project."""
 
 _SHOWN = 120
-_LONGEST_MESSAGE = 16_000
 _LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
 _ALTERNATIVES = ("if", "then", "else")
 
@@ -53,14 +52,14 @@ class Checker:
         if not isinstance(parameters, dict) or not all(isinstance(key, str) for key in parameters):
             raise UsageError(
                 "invalid_parameters", f"Parameters must be an object of named values, not {type(parameters).__name__}.",
-                f"Wanted: {_told(self.wanted())}.",
+                f"Wanted: {self.wanted()}.",
             )  # fmt: skip
         filled, problems = self._filled(parameters)
         if problems:
-            given = ", ".join(f"{key}={_short(value)}" for key, value in parameters.items()) or "nothing"
+            given = ", ".join(f"{untrusted.content(key)}={_short(value)}" for key, value in parameters.items()) or "nothing"
             raise UsageError(
-                "invalid_parameters", _told(f"Invalid parameters: {'; '.join(problems)}. Given: {given}."),
-                f"Wanted: {_told(self.wanted())}.", problems=[_told(problem) for problem in problems],
+                "invalid_parameters", f"Invalid parameters: {'; '.join(problems)}. Given: {given}.",
+                f"Wanted: {self.wanted()}.", problems=problems,
             )  # fmt: skip
         return filled
 
@@ -83,7 +82,8 @@ class Checker:
         for key in parameters:
             if key not in known and not any(_matches(pattern, key) for pattern in patterns):
                 close = nearest(key, known, 1)
-                out.append(f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else ""))
+                told = f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else "")
+                out.append(untrusted.content(told))
         return out
 
     def _problems(self, filled: dict[str, Any], *, named: bool) -> list[str]:
@@ -109,7 +109,7 @@ class Checker:
             facts += ["required"] if name in required else []
             facts += [f"default {json.dumps(part['default'])}"] if "default" in part else []
             out.append(f"{name} ({', '.join(facts)})")
-        return ", ".join(out) or "no parameters"
+        return untrusted.content(", ".join(out)) or "no parameters"
 
 
 _OPEN = ("additionalProperties", "unevaluatedProperties")
@@ -119,18 +119,15 @@ def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"a schema may not refer to {uri}")
 
 
-def _told(text: str) -> str:
-    """Return what is said of a schema's names and values so that it cannot steer or pass for another voice: it may be foreign."""
-    return plain(text, _LONGEST_MESSAGE, lines=True)
-
-
 def _cut(text: str) -> str:
+    # A schema's own words are the tool's, which may be anybody's.
+    text = untrusted.content(text)
     return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]} … {text[-_SHOWN:]}"
 
 
 def _short(value: object) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, default=repr)
+        text = untrusted.content(json.dumps(value, ensure_ascii=False, default=repr))
     except (ValueError, TypeError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

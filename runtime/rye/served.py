@@ -118,11 +118,12 @@ def _knowledge(call: Call, candidate: Candidate, verified: Verified) -> dict[str
 def _directive(call: Call, candidate: Candidate, verified: Verified) -> dict[str, Any]:
     text = items.read_directive(verified, candidate.item_id).text
     inputs = directives.check(text, call.parameters)
-    filled, unfilled = directives.fill(shown(verified, text.instructions), inputs)
-    window, fields = _window(filled, call)
+    filled, unfilled = directives.fill(text.instructions, inputs)
+    window, fields = _window(shown(verified, filled), call)
+    defaults = listable(verified, {name: value for name, value in inputs.items() if name not in call.parameters})
     return {
         "success": True, "output": window, "name": text.name, "version": text.version,
-        "metadata": listable(verified, text.metadata), "inputs": inputs,
+        "metadata": listable(verified, text.metadata), "inputs": {**inputs, **defaults},
         "declared_inputs": listable(verified, list(text.inputs)), "outputs": listable(verified, list(text.outputs)),
         **fields, **({"unfilled": unfilled} if unfilled else {}),
     }  # fmt: skip

@@ -42,7 +42,7 @@ def name_of_fd(fd: int) -> str:
     return f"{_LINUX_FDS}/{fd}" if os.path.isdir(_LINUX_FDS) else f"/dev/fd/{fd}"
 
 
-def _directory(fd: int) -> str | bytes:
+def directory_path(fd: int) -> str | bytes:
     """Return a path that is the very directory held, for the child to start in."""
     if os.path.isdir(_LINUX_FDS):
         return f"{_LINUX_FDS}/{fd}"
@@ -73,7 +73,7 @@ class Child:
         self.timed_out = False
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the exit
         self._process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
-            command.argv, cwd=_directory(cwd_fd), pass_fds=command.fds, start_new_session=True,
+            command.argv, cwd=directory_path(cwd_fd), pass_fds=command.fds, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
             env={name: os.environ[name] for name in _KEPT if name in os.environ},
         )  # fmt: skip

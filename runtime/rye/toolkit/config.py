@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 _DEFAULTS: dict[str, int | str | bool] = {
     "journal.max_bytes": 64 * 1024 * 1024,
     "journal.max_age_days": 30,
+    "outputs.max_bytes": 512 * 1024 * 1024,
+    "outputs.max_age_days": 7,
+    "jobs.max_ended": 50,
+    "jobs.max_age_days": 7,
+    "sandbox.mode": "auto",
+    "sandbox.network": "on",
+    "sandbox.calls_may_loosen": False,
     "signing.agents": "deny",
     "log.events": False,
 }

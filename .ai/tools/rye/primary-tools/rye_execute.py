@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:14:01Z:66fc1cc0ef134a611966cdac5887bbf25216ab4e33ef2a1b1c4b4938750c38cc:pnD5lAbOwgLX3d49XzmZSD95U5yvzgMGuE4IApgHrIGYC7sxoMvPX97LT3HB_2o1cwyzlPJlovW2EBW2vJvgAA==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:31Z:71fe13c29d9acf5976c669d1c009f54060f9c20144469e6cd26bb5e3d5a7ae06:Ukm8kig8d9gKkVTxTAqLTj-8r-x-lMJJonLHz8nOoNXmp3tUkKnaVBfBoCROevaXcTq2yXjeI3JdtbdzUpNqCg==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool
@@ -21,8 +21,8 @@ __tool_description__ = "Execute a tool, knowledge entry or directive by its id"
 __item_id__ = "rye/primary-tools/rye_execute"
 __requires_rye__ = ">=0.1"
 __needs__ = ["execute"]
-__timeout__ = 3600
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+__timeout__ = 3600
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:14:01Z:ccea978b76f24f89472cf37def32a25cb8cb5d435a3f39e916c5c4d6e67d1c2a:LRJYcFKLYScWsxOJLEknNhjc-WUvchC-Orl0kR7tZvYmoTEJL_VpCZpsacC4yvOt5nq-7YZEGxf0er4xO3fUAg==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:31Z:111fe5ec5761df27ba1d3d3ecf8f8b61bfe4da226dade58f379bfb2e555ce707:8vHu7p27LKQKnVL6DM1_-vGWo4AE7RSP6F0nP7JqxH10grI6PbOMGTWIYDEz5VUaXb4w-Iy-aWyf7TKFuH3ECg==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
@@ -22,8 +22,8 @@ __tool_description__ = "Show an item's text, or copy it to the project or user s
 __item_id__ = "rye/primary-tools/rye_load"
 __requires_rye__ = ">=0.1"
 __needs__ = ["load"]
+__effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 __timeout__ = 60
-__effects__ = {"read_only": False, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:14:01Z:634ec551e89231bb1be37bf25e541ec1302327bd942a4a6c4b4c4b882ff26530:AXmZXVr0jWc8QurI3Er2PkIMExPIDXOw3_T7X4MhigP64u0LyKk5nG0OvEJztPoQCgU4nPLHIwRA07zTlnMNCg==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:31Z:a30e2f69a75f4bdc2369abd5bd9d0c8b21fc9005daafd88dd8d7f334f20cd5cb:BDyuvdXcWcwBsktAXeeSkMkT19bAtOvxFWZgzabToOEhKaaPS2e1V93Pg6nyOf4GQGn-ZIn3cjRB91A_ZPiZCg==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -23,8 +23,8 @@ __tool_description__ = "Find tools, documentation and directives by words"
 __item_id__ = "rye/primary-tools/rye_search"
 __requires_rye__ = ">=0.1"
 __needs__ = ["search"]
-__timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+__timeout__ = 60
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:14:01Z:dc86fc1cad6bcfda3988ad464b5f3dc98a1748b2ef8ea3cb57c06630e78fe362:BFaYuaqYKKLU9P7Miw0mt8Q4G4eb4QM4tmuH8sNH592CNVtIsQMz0ppXLtrJnvetnIx_l7fX7l7tzmz5FmuDCA==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:32Z:5253568fe0c0aebd11b761ecd4ecb06372c9246b01e38890c76848413109c92d:TCJj8LCs4T5FWjDxqZ8Nk4tuW_T7uGND_japXCb30-7-puz_2H8rrPYQNJBDIQdSnylr_GEvxAagkA635IQoDA==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
@@ -21,8 +21,8 @@ __tool_description__ = "Sign items with the user's key, if the user allows agent
 __item_id__ = "rye/primary-tools/rye_sign"
 __requires_rye__ = ">=0.1"
 __needs__ = ["sign"]
+__effects__ = {"read_only": False, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 120
-__effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",
