@@ -246,7 +246,7 @@ def test_mcp_says_effects_digest_and_signer(project):
     for name, tool in tools.items():
         assert tool["_meta"]["rye/digest"] == rows[name]["digest"]
         assert tool["_meta"]["rye/signer"] == rows[name]["signer"]
-        assert tool["_meta"]["rye/id"] == rows[name]["item_id"]
+        assert tool["_meta"]["rye/item_id"] == rows[name]["item_id"]
         response = rye.execute(rows[name]["item_id"], {"file_path": "nothing", "pattern": "x"}, project_path=project)
         if response["data"] is not None:
             jsonschema_rs.Draft202012Validator(tool["outputSchema"]).validate(response["data"])

@@ -110,7 +110,7 @@ def mcp(offer: Offer) -> dict[str, Any]:
             "idempotentHint": effects["idempotent"], "openWorldHint": effects["open_world"],
         },
         "_meta": {
-            "rye/id": offer.item_id, "rye/digest": offer.digest, "rye/signer": offer.signer, "rye/space": offer.space,
+            "rye/item_id": offer.item_id, "rye/digest": offer.digest, "rye/signer": offer.signer, "rye/space": offer.space,
             "rye/version": offer.version,
         },
     }  # fmt: skip
