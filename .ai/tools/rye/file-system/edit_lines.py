@@ -97,6 +97,21 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "changes_applied": {"type": "integer", "description": "Changes made"},
+        "lines_changed": {"type": "integer", "description": "Lines that differ now"},
+        "lines": {"type": "array", "description": "The changed lines: line_num and id"},
+        "version": {"type": "string", "description": "The file's version, for later calls"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by"},
+        "file_path": {"type": "string", "description": "The file, from the project's root"},
+        "dry_run": {"type": "boolean", "description": "Whether nothing was written"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "warnings": {"type": "array", "description": "What went less than well"},
+    },
+}
+
 
 def execute(params: dict, project_path: str) -> dict:
     """Apply all changes, or none."""

@@ -53,6 +53,22 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "undone": {"type": "string", "description": "The entry that was taken back"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by"},
+        "file_path": {"type": "string", "description": "The file, from the project's root"},
+        "dry_run": {"type": "boolean", "description": "Whether nothing was written"},
+        "entries": {"type": "array", "description": "With list: entry_id, time, tool, file_path, undoes, undone_by"},
+        "count": {"type": "integer", "description": "Entries shown"},
+        "total": {"type": "integer", "description": "Entries in all"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "next_offset": {"type": "integer", "description": "Where the next call continues"},
+        "warnings": {"type": "array", "description": "What went less than well"},
+    },
+}
+
 
 def execute(params: dict, project_path: str) -> dict:
     """Revert one change, or list them."""

@@ -44,6 +44,18 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "file_path": {"type": "string", "description": "The file, from the project's root"},
+        "bytes_written": {"type": "integer", "description": "Size of the file now"},
+        "created": {"type": "boolean", "description": "Whether the file is new"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by"},
+        "warnings": {"type": "array", "description": "What went less than well"},
+    },
+}
+
 
 def execute(params: dict, project_path: str) -> dict:
     """Write the file."""
