@@ -18,6 +18,8 @@ _DEFAULTS: dict[str, int | str | bool] = {
     "journal.max_age_days": 30,
     "signing.agents": "deny",
     "log.events": False,
+    # Empty: as the environment or the project says, see `rye.toolkit.swe`.
+    "swe.profile": "",
 }
 
 _MAX_BYTES = 256 * 1024
@@ -35,7 +37,7 @@ def _user_file() -> dict[str, Any]:
     stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
     known = _loaded.get(str(path))
     if known is None or known[0] != stamp:
-        known = _loaded[str(path)] = (stamp, _mapping(_read(path), path))
+        known = _loaded[str(path)] = (stamp, mapping(_read(path), path))
     return known[1]
 
 
@@ -53,7 +55,12 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _mapping(data: bytes, path: Path) -> dict[str, Any]:
+def mapping(data: bytes, path: Path | str) -> dict[str, Any]:
+    """Return the settings that a file's bytes hold; what is no mapping holds none.
+
+    Raises:
+        UsageError: `bad_config`, naming `path`.
+    """
     import yaml
 
     try:
@@ -64,7 +71,7 @@ def _mapping(data: bytes, path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _bad(path: Path, why: str) -> UsageError:
+def _bad(path: Path | str, why: str) -> UsageError:
     return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.")
 
 
