@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rye.cli.verbs import Verb
 
@@ -85,14 +85,19 @@ def option_names(verb: str) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    return at_the_door("rye", lambda: _run(words))
+
+
+def at_the_door(command: str, run: Callable[[], int]) -> int:
+    """Do what a command was asked for; return its exit code. Whatever goes wrong is said in one line."""
     _mend_streams()
     _forget_folder_on_path()
     try:
-        code = _run(words)
+        code = run()
         sys.stdout.flush()
         return code
     except RyeError as err:
-        print(f"rye: {err}", file=sys.stderr)
+        print(f"{command}: {err}", file=sys.stderr)
         return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
     except KeyboardInterrupt:
         return 130
@@ -103,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as err:
         _give_up_stdout()
         where = f"{err.filename!r}: " if err.filename is not None else ""
-        print(f"rye: {where}{err.strerror or err}. Check the folder, the disk and the permissions.", file=sys.stderr)
+        print(f"{command}: {where}{err.strerror or err}. Check the folder, the disk and the permissions.", file=sys.stderr)
         return 1
 
 
