@@ -24,7 +24,7 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 ROOMS = (
     "__main__", "rt", "rt_completion", "rt_verbs", "rt_printing", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
     "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
-    "signing", "schema", "toolkit", "state", "errors",
+    "signing", "schema", "plain_schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
     "swe_search", "swe_editing", "view", "swe",

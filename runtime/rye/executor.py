@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 import time
-import traceback
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -270,6 +269,7 @@ def _failure(err: RyeError) -> dict[str, Any]:
 
 def _crash(tool: Tool, err: BaseException) -> dict[str, Any]:
     import logging
+    import traceback
 
     error_id = os.urandom(4).hex()
     logging.getLogger(_LOG).error(

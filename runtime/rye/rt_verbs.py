@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -235,9 +236,10 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     import argparse
 
     verb = VERBS[name]
-    parser = argparse.ArgumentParser(
-        prog=f"rt {name}", epilog=verb.epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    # Told its width, the formatter need not load what finds it out.
+    width = int(columns) if (columns := os.environ.get("COLUMNS", "")).isdigit() and columns != "0" else 100
+    formatter = functools.partial(argparse.RawDescriptionHelpFormatter, width=width)
+    parser = argparse.ArgumentParser(prog=f"rt {name}", epilog=verb.epilog, formatter_class=formatter)
     verb.build(parser)
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
     parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")

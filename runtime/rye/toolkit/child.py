@@ -9,10 +9,9 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +39,16 @@ class Command:
 def name_of_fd(fd: int) -> str:
     """Return the path under which a child opens an inherited descriptor."""
     return f"{_LINUX_FDS}/{fd}" if os.path.isdir(_LINUX_FDS) else f"/dev/fd/{fd}"
+
+
+def scratch_file() -> IO[bytes]:
+    """Return a file without a name, gone when it is closed."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("rye"), "w+b")
+    # Takes a while to load, for its names at random.
+    import tempfile
+
+    return tempfile.TemporaryFile()
 
 
 def _directory(fd: int) -> str | bytes:
@@ -71,7 +80,7 @@ class Child:
         """
         self._end = time.monotonic() + seconds
         self.timed_out = False
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the exit
+        self._said = scratch_file()
         self._process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
             command.argv, cwd=_directory(cwd_fd), pass_fds=command.fds, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,

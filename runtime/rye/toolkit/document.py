@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rye.errors import WorkspaceError
 from rye.toolkit import cache, index_store, lines
-from rye.toolkit.encoding import Encoding, detect
-from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen
+from rye.toolkit.encoding import UTF8, Encoding, binary_kind, detect
+from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen, streamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -127,8 +127,20 @@ def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tu
         if stored is not None and stored.points is not None and trusted:
             yield file, reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
         else:
-            data = _stable(file)
-            yield file, glanced(data, _encoding(data, encoding, stored))
+            yield file, _streamed(file, encoding) or _glanced(file, encoding, stored)
+
+
+def _streamed(file: OpenFile, declared: str | None) -> Text | None:
+    """Return the text of a large file of plain ASCII without holding it; None where that is not what it is."""
+    if declared is not None or file.stat.st_size <= _GLANCE_WHOLE or binary_kind(os.pread(file.fd, 64, 0)):
+        return None
+    text = streamed(file.fd, UTF8)
+    return text if text is not None and index_store.stamp_of(os.fstat(file.fd)) == index_store.stamp_of(file.stat) else None
+
+
+def _glanced(file: OpenFile, declared: str | None, stored: index_store.Stored | None) -> Text:
+    data = _stable(file)
+    return glanced(data, _encoding(data, declared, stored))
 
 
 @contextmanager

@@ -106,24 +106,39 @@ def parse(data: bytes, encoding: Encoding) -> Text:
 
 
 def glanced(data: bytes, encoding: Encoding) -> Text:
-    """Return the text of a whole content for one look at a few lines: counted, and cut only where it is looked at.
-
-    Its checkpoints stand 256 KiB apart, so it costs a fraction of `parse`, and each look at it a little more.
-    """
+    """Return the text of a whole content for one look at a few lines: counted, and cut only where it is looked at."""
     points = Checkpoints(array("Q", [0]), array("Q", [len(encoding.bom)]))
-    at, end, unit, count = len(encoding.bom), len(data), len(encoding.newline), 0
-    while at < end:
-        found = _find(data, encoding.newline, at + _GLANCE, at) if at + _GLANCE < end else -1
-        cut = end if found < 0 else found + unit
-        if unit == 1:
-            count += data.count(encoding.newline, at, cut) + (not data.endswith(encoding.newline) and cut == end)
-        else:
-            count += len(split(data[at:cut], encoding))
-        at = cut
-        if at < end:
+    count = 0
+    for offset, lines in chunks(data, encoding):
+        if count:
             points.lines.append(count)
-            points.offsets.append(at)
-    return Text(encoding, end, count, points, lambda low, high: data[low:high])
+            points.offsets.append(offset)
+        count += len(lines)
+    return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
+
+
+def streamed(fd: int, encoding: Encoding) -> Text | None:
+    """Return the text of an open file for one look, read once in passing; None where it is not all plain ASCII without NULs.
+
+    Lines end at LF, which `encoding` must agree with. Its checkpoints stand about 256 KiB apart.
+    """
+    points = Checkpoints(array("Q", [0]), array("Q", [0]))
+    buffer = bytearray(_GLANCE)
+    at = count = 0
+    last = bytearray(b"\n")
+    while size := os.preadv(fd, [buffer], at):
+        part = buffer if size == _GLANCE else buffer[:size]
+        if not part.isascii() or (at < _GLANCE and 0 in part[:8_192]):
+            return None
+        found = part.count(b"\n")
+        if found:
+            count += found
+            points.lines.append(count)
+            points.offsets.append(at + part.rfind(b"\n") + 1)
+        last = part[-1:]
+        at += size
+    count += last != b"\n"
+    return Text(encoding, at, count, points, lambda low, high: os.pread(fd, high - low, low))
 
 
 def reopen(fd: int, encoding: Encoding, size: int, count: int, points: Checkpoints) -> Text:
