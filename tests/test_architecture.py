@@ -22,18 +22,20 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "rt_completion", "rt_verbs", "rt_printing", "mcp_server", "cli", "lint", "discovery", "api", "keyring", "attest", "targets", "executor", "admission",
-    "eventlog", "printed", "lockfiles", "verdicts", "search", "registry", "bundles", "items", "spaces", "decisions", "trust",
-    "signing", "schema", "plain_schema", "toolkit", "state", "errors",
+    "__main__", "rt", "rt_completion", "rt_verbs", "rt_printing", "mcp_server", "cli", "lint", "discovery", "api", "household",
+    "loading", "searching", "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "admission",
+    "eventlog", "printed", "lockfiles", "verdicts", "registry", "bundles", "items", "directives", "spaces", "decisions",
+    "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
+    "house",
     "swe_search", "swe_editing", "view", "swe",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
     "globs", "first", "child",
     "sandbox",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "beneath", "config", "output",
+    "names", "suggest", "beneath", "config", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {

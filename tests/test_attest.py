@@ -294,7 +294,11 @@ def test_what_a_reader_would_refuse_is_not_signed(project, path, raw, code):
 
 def test_entries_and_directives_are_signed_by_their_form(project):
     put(project, ".ai/knowledge/my/k.md", ENTRY)
-    put(project, ".ai/directives/d.md", b"# D\n<directive name='d'>\n</directive>\n")
+    put(
+        project,
+        ".ai/directives/d.md",
+        b"# D\n<directive name='d' version='1.0.0'><metadata><description>D</description></metadata>\n</directive>\n",
+    )
     assert {row["status"] for row in api.sign(everything=True)} == {"signed"}
     assert {row["verdict"] for row in api.verify(everything=True, space="project")} == {"valid"}
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rye.api import execute, sign, verify
+    from rye.api import execute, load, search, sign, verify
     from rye.discovery import tools
     from rye.errors import RyeError
 
 __version__ = "0.1.0"
-__all__ = ["RyeError", "__version__", "execute", "sign", "tools", "verify"]
+__all__ = ["RyeError", "__version__", "execute", "load", "search", "sign", "tools", "verify"]
 
-_HOMES = {"execute": "api", "sign": "api", "verify": "api", "tools": "discovery", "RyeError": "errors"}
+_HOMES = dict.fromkeys(("execute", "load", "search", "sign", "verify"), "api") | {"tools": "discovery", "RyeError": "errors"}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the module's own names, typed above

@@ -1,18 +1,19 @@
-"""The house's functions and the shapes of their answers: execute, sign, verify."""
+"""The house's functions and the shapes of their answers: execute, search, load, sign, verify."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import spaces
 from rye.errors import UsageError
 from rye.executor import Call, run
-from rye.toolkit.output import NO_DOOR
+from rye.toolkit.output import NO_DOOR, opened_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rye.targets import Target
     from rye.toolkit.output import Door
@@ -26,16 +27,20 @@ def execute(
     project_path: str | Path = ".",
     dry_run: bool = False,
     door: Door | None = None,
+    reach: Callable[[str, str], bool] | None = None,
 ) -> dict[str, Any]:
-    """Run an item and return the response (see `rye.executor.run`); it raises only for a malformed call.
+    """Run a tool, read knowledge or fill in a directive, and return the response; it raises only for a malformed call.
+
+    The response is that of `rye.executor.run`, for knowledge and directives that of `rye.served.run`.
 
     Args:
         item_id: such as `rye/file-system/read`.
         parameters: as the item's CONFIG_SCHEMA says; never templated or expanded.
-        item_type: `tool`.
+        item_type: `tool`, `knowledge` or `directive`.
         project_path: the project root; paths in parameters are below it.
         dry_run: do everything except run.
         door: what the caller's door asks for: less output, output as it comes, cancellation.
+        reach: tells by type and id what the primary tools may reach on behalf of this call; None for everything.
 
     Raises:
         UsageError: `bad_call`, when an argument is of the wrong type.
@@ -48,7 +53,97 @@ def execute(
             'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
     given = {} if parameters is None else parameters
-    return run(Call(item_type, item_id, given, root, dry_run, door=door or NO_DOOR))
+    return answer(Call(item_type, item_id, given, root, dry_run, door=door or NO_DOOR), reach)
+
+
+def answer(call: Call, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
+    """Answer a call of any item type; see `execute`."""
+    if call.item_type in ("knowledge", "directive"):
+        from rye import served
+
+        with opened_by(call.door):
+            return served.run(call)
+    from rye.household import Household
+
+    return run(replace(call, house=Household(answer, reach)))
+
+
+def search(
+    query: str,
+    scope: str | None = None,
+    *,
+    project_path: str | Path = ".",
+    space: str = "all",
+    limit: int = 10,
+    offset: int = 0,
+    sort_by: str = "score",
+    fields: Sequence[str] | None = None,
+    filters: Mapping[str, Any] | None = None,
+    fuzzy: Mapping[str, Any] | None = None,
+    proximity: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Search the verified items of a project's spaces, the best first; a shadowed item does not appear.
+
+    Args:
+        query: words, "phrases", wild* words, AND, OR, NOT (in capitals) and parentheses; `*` for everything. Of bare words not
+            every one need be found: items with most of them come first.
+        scope: an item type and a place, such as `tool.rye.file-system.*` or `knowledge`; None for every type.
+        project_path: the project root.
+        space: `project`, `user`, `system`, or `all`.
+        limit: most results, 1 to 100.
+        offset: how many to leave out first.
+        sort_by: `score`, `name` or `date` (created_at, newest first).
+        fields: those to search, of title, name, description, category, tags, body; None for all.
+        filters: what fields of an item must be; see `rye.searching`.
+        fuzzy: `{"enabled": true, "max_distance": 1 to 3}`: bare words may be misspelt.
+        proximity: `{"enabled": true, "max_distance": 5}`: bare words must stand near to one another.
+
+    Returns:
+        `{"results": [{"type", "id", "name", "title", "description", "preview", "category", "source", "path", "score",
+        "metadata", "signed", "integrity", "signer", "owner"}], "total", "query", "scope", "space", "limit", "offset",
+        "search_type", "unverified"?}`: `unverified` counts, by verdict, the items that were not searched.
+
+    Raises:
+        UsageError: `bad_query`, showing the place; `bad_scope`, `bad_search`, `search_unavailable`.
+    """
+    from rye import searching
+
+    wanted = searching.Wanted(query, scope, space, limit, offset, sort_by, fields, filters, fuzzy, proximity)
+    return searching.search(wanted, os.fspath(project_path))
+
+
+def load(
+    item_type: str,
+    item_id: str,
+    *,
+    project_path: str | Path = ".",
+    source: str | None = None,
+    destination: str | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Return an item's verified text; with a destination, copy the item to it, byte for byte, signature included.
+
+    Args:
+        item_type: `tool`, `knowledge` or `directive`.
+        item_id: such as `rye/file-system/read`.
+        project_path: the project root.
+        source: `project`, `user` or `system`; None for the first space that serves the id.
+        destination: `project` or `user`; None for no copy.
+        overwrite: let the copy replace another file.
+
+    Returns:
+        `{"status": "success", "type", "item_id", "content", "metadata": {"name", "extension", "version", …}, "path",
+        "source", "item": {"space", "version", "digest", "signer", "owner"}, "warnings"}`, with a destination also
+        `"copied_to", "destination_path", "replaced"` (the SHA-256 of what stood there, None for nothing).
+
+    Raises:
+        ItemError: `item_not_found`, `malformed_item`; `destination_exists`, nothing was copied.
+        TrustError: its `code` is the verdict. UsageError: `bad_space`, `same_space`.
+        WorkspaceError: what the system refuses.
+    """
+    from rye import loading
+
+    return loading.load(item_type, item_id, os.fspath(project_path), source, destination, overwrite=overwrite)
 
 
 def verify(

@@ -21,19 +21,24 @@ from rye.admission import Admission
 from rye.errors import RyeError, UsageError
 from rye.printed import Printed
 from rye.toolkit import output
+from rye.toolkit.house import lent
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from rye.admission import Ready
     from rye.items import Tool
     from rye.spaces import Candidate
+    from rye.toolkit.house import House
 
 _LOG = "rye.executor"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is asked for: an item, its parameters, the project, and whether only to check."""
+    """What is asked for: an item, its parameters, the project, and whether only to check.
+
+    `house` is what the system's own tools may ask of the house, each for what it declares in `__needs__`.
+    """
 
     item_type: str
     item_id: str
@@ -42,6 +47,7 @@ class Call:
     dry_run: bool = False
     allow_unsigned: bool = False
     door: output.Door = output.NO_DOOR
+    house: House | None = None
 
 
 def run(call: Call) -> dict[str, Any]:
@@ -96,7 +102,7 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
         if call.dry_run:
             response.update(status="validation_passed", data={"parameters": parameters})
         else:
-            with output.opened_by(call.door):
+            with output.opened_by(call.door), lent(call.house, _needs(ready.tool)):
                 data, printed = _invoke(ready, parameters, workspace.root, _limit(ready.tool, runtime), call.door.cancellation)
             _settle(response, data, printed)
 
@@ -119,6 +125,12 @@ def schema_of(item_id: str, project_path: str) -> dict[str, Any]:
         return Admission(among).tool(spaces.find("tool", item_id, among)).tool.schema
     except RyeError:
         return {}
+
+
+def _needs(tool: Tool) -> tuple[str, ...]:
+    """Return what a tool may ask of the house: nothing, unless the system's key signed it."""
+    declared = tool.metadata.get("__needs__", ())
+    return tuple(declared) if tool.verified.key.role == "system" and isinstance(declared, list | tuple) else ()
 
 
 def _settle(response: dict[str, Any], data: dict[str, Any], printed: str) -> None:

@@ -1,7 +1,8 @@
-"""`Verified` bytes to `Tool` or `Knowledge`: metadata by literals and YAML, never by import; the misplaced are refused.
+"""`Verified` bytes to `Tool`, `Knowledge` or `Directive`: metadata by literals and YAML, never by import.
 
-A Python tool's metadata are its module-level assignments of literals. A YAML tool's are its keys. A knowledge entry's stand in
-a fenced `yaml` block at its beginning, or between `---` lines that the signature covers.
+The misplaced are refused. A Python tool's metadata are its module-level assignments of literals. A YAML tool's are its keys.
+A knowledge entry's stand in a fenced `yaml` block at its beginning, or between `---` lines that the signature covers. A
+directive's stand in its element, which is all that its signature covers (see `rye.directives`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rye import directives
 from rye.errors import ItemError, TrustError
 
 if TYPE_CHECKING:
@@ -61,6 +63,15 @@ class Knowledge:
     verified: Verified
     header: dict[str, Any]
     body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """A verified directive: what its element says, nothing from around it."""
+
+    id: str
+    verified: Verified
+    text: directives.Text
 
 
 _NAMES = {
@@ -121,6 +132,21 @@ def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
     return Knowledge(item_id, verified, header, body)
 
 
+def read_directive(verified: Verified, item_id: str) -> Directive:
+    """Return the directive that verified bytes are. Errors as `read_tool`."""
+    text = directives.parse(_text(verified.body))
+    name = item_id.rpartition("/")[2]
+    _place(item_id, text.metadata.get("category", item_id.rpartition("/")[0]), None)
+    if text.name != name:
+        raise _misplaced(item_id, f"its name is {text.name!r}")
+    wrong = [] if text.metadata.get("description") else ["description (in <metadata>)"]
+    if not _VERSION.fullmatch(text.version):
+        wrong.append("version (X.Y.Z)")
+    if wrong:
+        raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
+    return Directive(item_id, verified, text)
+
+
 def _text(body: bytes) -> str:
     try:
         return body.decode()
@@ -134,7 +160,7 @@ def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -
         return read_tool(verified, item_id, suffix).version
     if item_type == "knowledge":
         return str(read_knowledge(verified, item_id, suffix).header.get("version", ""))
-    return ""
+    return read_directive(verified, item_id).text.version
 
 
 def _place(item_id: str, category: object, bound: object) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _VERBS = {
     "execute": ("execute_verb", "run a tool, such as rye/file-system/read"),
     "tools": ("tools_verb", "list the tools of a project, with schemas and signers"),
+    "prompt": ("prompt_verb", "print a directive's instructions, such as swe, for an agent's system prompt"),
     "verify": ("signing_verbs", "check signatures of items and files"),
     "sign": ("signing_verbs", "sign items and files"),
     "trust": ("trust_verbs", "decide whose items may run"),

@@ -84,6 +84,11 @@ def opened_by(door: Door) -> Iterator[None]:
         _door.reset(token)
 
 
+def door() -> Door:
+    """Return the running call's door."""
+    return _door.get()
+
+
 def output_room() -> int:
     """Return how much text the answer to this call may have (bytes of UTF-8)."""
     return min(MAX_OUTPUT_BYTES, _door.get().max_output_bytes)

@@ -73,6 +73,13 @@ def profile(ws: Workspace) -> str:
     return max((one for one in asked if one), key=PROFILES.index, default="dev")
 
 
+def effect_on_edits(profile: str) -> str:
+    """Return in one sentence what becomes of an edit under a profile."""
+    if profile == READ_ONLY:
+        return "Edits are not applied: each shows its patch and writes nothing, so propose patches and change nothing else."
+    return "Edits are applied at once, are recorded, and can be undone with `rt undo`."
+
+
 def _known(name: Any, source: str) -> str:  # noqa: ANN401 - whatever a file holds
     if name in ("", *PROFILES):
         return str(name)

@@ -1,0 +1,61 @@
+# rye:signed:2026-11-21T08:05:24Z:f46536f946d0a80b215e33c4a9ec810fda272af2e2bd3d41d9dea8bc720007a1:1ZqszTZa-6ousoj-o0pi2en5z1dMRBmvAR89nGNagQdELLVXM9WeToB2M2fXCAx0bO9vTyFKGUvxpHD63a_oCw==:b63173adc9f5699f
+"""Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
+
+Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
+destination (project or user) copies the item there under the same id, byte for byte, so that its signature stays valid.
+Does not: show an item whose signature is not trusted; replace another file unless overwrite=true; execute anything. Ids under
+rye/ are served by the system bundle: a copy of one does not take its place.
+Side effects: with destination, one file is written atomically, and can be undone; else none.
+Returns: output (the text, at most 50 KB; a cut ends with a [tool_result: …] line naming the call that continues), metadata
+{name, extension, version, …}, path, source, item {space, version, digest, signer, owner}, warnings; with destination
+copied_to, destination_path, replaced.
+Prefer it to read for items: it verifies first, and finds the file by its id. To read knowledge, rye_execute does the same.
+"""
+
+from rye.toolkit import house
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/primary-tools"
+__tool_description__ = "Show an item's text, or copy it to the project or user space"
+__item_id__ = "rye/primary-tools/rye_load"
+__requires_rye__ = ">=0.1"
+__needs__ = ["load"]
+__timeout__ = 60
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "item_type": {"type": "string", "enum": ["tool", "knowledge", "directive"], "description": "What the id names"},
+        "item_id": {"type": "string", "maxLength": 255, "description": "Such as rye/core/writing-a-tool"},
+        "source": {
+            "type": ["string", "null"],
+            "enum": ["project", "user", "system", None],
+            "default": None,
+            "description": "Load from this space only",
+        },
+        "destination": {
+            "type": ["string", "null"],
+            "enum": ["project", "user", None],
+            "default": None,
+            "description": "Copy the item to this space",
+        },
+        "overwrite": {"type": "boolean", "default": False, "description": "The copy may replace another file"},
+        "offset": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 1, "description": "First line, from 1"},
+        "limit": {
+            "type": ["integer", "null"],
+            "minimum": 1,
+            "maximum": 100000,
+            "default": None,
+            "description": "Most lines to show; as many as fit without it",
+        },
+    },
+    "required": ["item_type", "item_id"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Return the item's text."""
+    return house.ask("load").load(project_path, **params)

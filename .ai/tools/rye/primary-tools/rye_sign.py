@@ -1,0 +1,45 @@
+# rye:signed:2026-11-21T08:05:24Z:dbbea84ea4751aaac06934b1491ba94714698f917b4b88c8ef9dc7640e1bd1ff:Uo4SsAxpwYSLAz3skmvyxZJC2aeFrVlXXai3ioXhpS3L1QVmo8dbQMicxZHZ5mVe-VJuv5J49hmlpjdD2uGVBw==:b63173adc9f5699f
+"""Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
+
+Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
+pattern with * or ? (without a slash it looks in every category).
+Does not: sign unless the user allowed agents to; sign items of the system bundle, files outside .ai, .json tools; let a
+malformed or misplaced item through.
+Side effects: writes the signature line into the file, atomically. A file signed as it stands is left alone.
+Returns: status "signed", item_id, path, location, signature {timestamp, hash, ed25519_sig, pubkey_fp}, message; for a pattern
+status "completed", signed [ids], failed [{item, error, details}], total, summary. Without permission: code needs_person.
+Prefer it to nothing else: no other tool signs. Read an item before you sign it; whoever trusts the key then runs it.
+"""
+
+from rye.toolkit import house
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/primary-tools"
+__tool_description__ = "Sign items with the user's key, if the user allows agents to"
+__item_id__ = "rye/primary-tools/rye_sign"
+__requires_rye__ = ">=0.1"
+__needs__ = ["sign"]
+__timeout__ = 120
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "item_type": {"type": "string", "enum": ["tool", "knowledge", "directive"], "description": "What the id names"},
+        "item_id": {"type": "string", "minLength": 1, "maxLength": 255, "description": "An id, or a pattern such as my/*"},
+        "source": {
+            "type": "string",
+            "enum": ["project", "user"],
+            "default": "project",
+            "description": "The space that the item stands in",
+        },
+    },
+    "required": ["item_type", "item_id"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Return what became of the items."""
+    return house.ask("sign").sign(project_path, **params)
