@@ -9,9 +9,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from rye import cli
-from rye.errors import UsageError
-
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
@@ -44,6 +41,9 @@ RAGIX_PROFILE=safe-read-only shows patches and applies none; RAGIX_ENABLE_SWE=0 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
+    # Not at the top: see the end of this file.
+    from rye import cli
+
     words = list(sys.argv[1:] if argv is None else argv)
     return cli.at_the_door("rt", lambda: _run(words))
 
@@ -70,6 +70,7 @@ def _parsed(words: list[str]) -> argparse.Namespace:
 
     name = words[0]
     if name not in VERBS:
+        from rye.errors import UsageError
         from rye.toolkit.suggest import nearest
 
         close = nearest(name, SUMMARIES, 1)

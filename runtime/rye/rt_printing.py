@@ -35,6 +35,7 @@ class Printing:
         self._answer, self._as_json = answer, as_json
         self._terminal = answer.isatty()
         self._pages: list[str] = []
+        self._beside: list[str] = []
         self.code = EXIT_OK
         self._found = False
 
@@ -56,8 +57,7 @@ class Printing:
         lines = [*([text] if text else []), *_cut(verb, data, parameters)]
         if lines:
             self._write("\n".join(lines) + "\n")
-        for notice in _beside(verb, data, parameters):
-            print(notice, file=sys.stderr)
+        self._beside += _beside(verb, data, parameters)
 
     def _judge(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> None:
         """Several searches are one: something found in any of them is success."""
@@ -79,16 +79,22 @@ class Printing:
             self._answer.write(text)
 
     def close(self) -> None:
-        """Put what was kept on the terminal, through a pager where it is longer than the screen."""
-        text = _harmless("".join(self._pages))
-        if not text:
-            return
-        if _wants_colour():
-            text = "".join(_coloured(line) for line in text.splitlines(keepends=True))
-        command = _pager(text.count("\n"))
-        if command is None or not _paged(command, text, self._answer):
-            self._answer.write(text)
-            self._answer.flush()
+        """Finish: what was kept goes to the terminal, what is to be said beside it to standard error."""
+        if self._pages:
+            _to_terminal("".join(self._pages), self._answer)
+        self._answer.flush()
+        for line in self._beside:
+            print(line, file=sys.stderr)
+
+
+def _to_terminal(text: str, answer: TextIO) -> None:
+    """Write text that cannot steer the terminal, through a pager where it is longer than the screen."""
+    text = _harmless(text)
+    if _wants_colour():
+        text = "\n".join(map(_coloured, text.split("\n")))
+    command = _pager(text.count("\n"))
+    if command is None or not _paged(command, text, answer):
+        answer.write(text)
 
 
 def _in_words(error: str) -> str:
@@ -138,14 +144,12 @@ def _wants_colour() -> bool:
 
 
 def _coloured(line: str) -> str:
-    body = line.removesuffix("\n")
-    end = line[len(body) :]
     for pattern, colours in _COLOURS:
-        match = pattern.match(body)
+        match = pattern.match(line)
         if match is not None:
             parts = [part or "" for part in match.groups()]
             painted = [f"\x1b[{code}m{part}\x1b[0m" for code, part in zip(colours, parts, strict=False)]
-            return "".join([*painted, *parts[len(colours) :]]) + end
+            return "".join([*painted, *parts[len(colours) :]])
     return line
 
 

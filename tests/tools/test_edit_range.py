@@ -162,7 +162,9 @@ def test_safe_read_only_shows_the_patch_and_applies_nothing(project, user_space,
         where.write_text(config)
         monkeypatch.setenv("RAGIX_PROFILE", "unsafe")
     data = edit(project, 2, 2, "x")
-    assert data["output"].startswith("Not applied: the profile safe-read-only lets no edit through. Nothing was written. The patch:\n")
+    assert data["output"].startswith(
+        "Not applied: the profile safe-read-only lets no edit through. Nothing was written. The patch:\n"
+    )
     assert data["output"].endswith("-b\n+x")
     assert (data["applied"], data["profile"], file.read_bytes()) == (False, "safe-read-only", b"a\nb\n")
     assert call("rye/swe/open_file_chunk", project, path="f.txt")["success"]

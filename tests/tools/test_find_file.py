@@ -10,7 +10,14 @@ FIND = "rye/swe/find_file"
 
 @pytest.fixture
 def tree(project):
-    for name in ("src/api/routes.py", "src/api/my_routes_old.py", "src/app.py", "tests/test_routes.py", "node_modules/routes.js", "[id].tsx"):
+    for name in (
+        "src/api/routes.py",
+        "src/api/my_routes_old.py",
+        "src/app.py",
+        "tests/test_routes.py",
+        "node_modules/routes.js",
+        "[id].tsx",
+    ):
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x\n")

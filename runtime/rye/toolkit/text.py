@@ -90,7 +90,8 @@ class Text:
         """Return the number (from 0) of the line in which the byte at `offset` stands; `count` or the last line at the end."""
         at = max(bisect_right(self.points.offsets, offset) - 1, 0)
         before = split(self.slice(self.points.offsets[at], offset), self.encoding)
-        return self.points.lines[at] + sum(1 for line in before if self.encoding.terminator(line))
+        within = bool(before) and not self.encoding.terminator(before[-1])
+        return self.points.lines[at] + len(before) - within
 
 
 def parse(data: bytes, encoding: Encoding) -> Text:
