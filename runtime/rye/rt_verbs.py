@@ -49,7 +49,7 @@ def _joined(here: str, path: str) -> str:
         return path
     from rye.toolkit import names
 
-    return os.path.normpath(os.path.join(names.show(os.fsencode(here)), path)) if path else path
+    return os.path.join(names.show(os.fsencode(here)), path) if path else path
 
 
 def _path(word: str, project: str) -> str:
