@@ -22,24 +22,25 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "scripted", "toolsets", "__main__", "cli", "lint", "mcp_clients", "mcp_server", "mcp_calls", "mcp_answers", "mcp_http",
-    "mcp_listing", "mcp_resources", "mcp_selection", "mcp_stdio", "skeleton", "discovery", "provider_schemas",
-    "gemini_schema", "offers", "points", "schema_parts", "strict_schema", "tool_names", "api", "household", "loading",
-    "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets", "executor", "isolation", "cells",
-    "isolated_child", "admission", "entry", "printed", "lockfiles", "verdicts", "bundles", "items", "directives", "spaces",
-    "decisions", "trust", "signing", "schema", "toolkit", "state", "errors",
+    "rt", "rt_completion", "rt_printing", "rt_verbs", "scripted", "toolsets", "__main__", "cli", "lint", "mcp_clients",
+    "mcp_server", "mcp_calls", "mcp_answers", "mcp_http", "mcp_listing", "mcp_resources", "mcp_selection", "mcp_stdio",
+    "skeleton", "discovery", "provider_schemas", "gemini_schema", "offers", "points", "schema_parts", "strict_schema",
+    "tool_names", "api", "household", "loading", "searching", "matching", "catalogue", "query", "served", "keyring", "attest",
+    "targets", "executor", "isolation", "cells", "isolated_child", "admission", "entry", "printed", "lockfiles", "verdicts",
+    "bundles", "items", "directives", "spaces", "decisions", "trust", "signing", "schema", "plain_schema", "toolkit", "state",
+    "errors",
 )  # fmt: skip
 TOOLKIT = (
-    "house", "language_actions", "checking", "refactoring", "language", "lsp_session", "lsp_servers", "lsp_wire", "positions",
-    "websearching", "search_providers", "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport",
-    "connections", "addresses", "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan",
-    "regex_subset", "gitignore", "ripgrep", "globs", "first", "running", "attending", "jobs", "supervisor", "outputs",
-    "process", "live", "capture", "console", "spool", "guard", "child", "sandbox", "bubblewrap", "landlocked", "policy",
-    "confined_start", "landlock", "seccomp", "hidden", "protected", "clean_env", "patching", "patched", "undoing", "reading",
-    "batches", "editing", "patches", "visible", "line_edits", "landing", "patch_store", "doc_paths", "invocation", "commits",
-    "commit_steps", "journal", "edits", "document", "index_store", "text", "encoding", "carry", "lines", "runs", "cache",
-    "align", "align_slide", "align_script", "replace", "workspace", "refusals", "names", "suggest", "eventlog", "config",
-    "beneath", "output", "untrusted",
+    "swe_editing", "swe_search", "view", "swe", "house", "language_actions", "checking", "refactoring", "language",
+    "lsp_session", "lsp_servers", "lsp_wire", "positions", "websearching", "search_providers", "layered", "browsing",
+    "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses", "globbing", "grepping",
+    "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep", "globs", "first",
+    "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard",
+    "child", "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected",
+    "clean_env", "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits",
+    "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "edits", "document",
+    "index_store", "text", "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace",
+    "workspace", "refusals", "names", "suggest", "eventlog", "config", "beneath", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {

@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 import time
-import traceback
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -294,6 +293,7 @@ def _failure(err: RyeError) -> dict[str, Any]:
 
 def _crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
     import logging
+    import traceback
 
     error_id = os.urandom(4).hex()
     logging.getLogger(_LOG).error("tool_crashed", extra={"item": tool.id, "error_id": error_id, "trace": trace})

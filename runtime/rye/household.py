@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from rye import loading, served, spaces
+from rye import spaces
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import Call
 from rye.toolkit import config, output, pages
@@ -88,6 +88,9 @@ class Household:
     ) -> dict[str, Any]:  # fmt: skip
         """Load an item; `output` is a window of its text. Errors as `rye.api.load`."""
         self._check(item_type, item_id)
+        # Only who loads an item pays for what writes one.
+        from rye import loading, served
+
         found = loading.load(item_type, item_id, project_path, source, destination, overwrite=overwrite)
         more = f'rye_load(item_type="{item_type}", item_id="{item_id}", offset={{offset}})'
         text, fields = served.window(found.pop("content").rstrip("\n"), offset, limit, more)

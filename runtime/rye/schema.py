@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rye import plain_schema
 from rye.errors import ItemError, UsageError
 from rye.toolkit import untrusted
 from rye.toolkit.suggest import nearest
@@ -32,11 +33,15 @@ class Checker:
         Raises:
             ItemError: `bad_schema`, when it is no valid schema or refers to anything outside itself.
         """
+        self.schema = schema
+        self._plain = plain_schema.is_plain(schema)
+        self._library: Any = None if self._plain else self._compiled()
+
+    def _compiled(self) -> Any:  # noqa: ANN401 - the library's validator
         import jsonschema_rs
 
-        self.schema = schema
         try:
-            self._validator = jsonschema_rs.Draft202012Validator(dict(schema), retriever=_refuse)
+            return jsonschema_rs.Draft202012Validator(dict(self.schema), retriever=_refuse)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as err:
             raise ItemError(
                 "bad_schema", f"CONFIG_SCHEMA is not usable: {str(err).splitlines()[0]}.",
@@ -88,8 +93,12 @@ class Checker:
 
     def _problems(self, filled: dict[str, Any], *, named: bool) -> list[str]:
         """Return what the library finds; `named` where unknown names are already told, in better words."""
+        if self._plain and plain_schema.fits(self.schema, filled):
+            return []
+        if self._library is None:
+            self._library = self._compiled()
         out = []
-        for error in self._validator.iter_errors(filled):
+        for error in self._library.iter_errors(filled):
             if named and not error.instance_path and type(error.kind).__name__ == "AdditionalProperties":
                 continue
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")

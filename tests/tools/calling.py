@@ -11,7 +11,8 @@ ROW = re.compile(r"^\[LID:([0-9a-z]+)\] (.*)$", re.MULTILINE)
 
 def call(tool, project, /, **parameters):
     """Return the tool's result, success or failure; a refusal before the tool ran looks the same."""
-    answer = rye.execute(tool if "/" in tool else f"rye/file-system/{tool}", parameters, project_path=project)
+    item_id = tool if "/" in tool else f"rye/file-system/{tool}"
+    answer = rye.execute(item_id, parameters, project_path=project)
     data = (
         answer["data"] if answer["data"] is not None else {"success": False, "error": answer["error"], "code": answer["code"]}
     )

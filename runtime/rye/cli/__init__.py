@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rye.cli.verbs import Verb
 
@@ -25,6 +25,7 @@ _VERBS = {
     "tools": ("tools_verb", "list the tools of a project, with schemas and signers"),
     "new": ("writing_verbs", "make a new tool to begin with"),
     "lint": ("writing_verbs", "check that tools are well made"),
+    "prompt": ("prompt_verb", "print a directive's instructions, such as swe, for an agent's system prompt"),
     "verify": ("signing_verbs", "check signatures of items and files"),
     "sign": ("signing_verbs", "sign items and files"),
     "trust": ("trust_verbs", "decide whose items may run"),
@@ -90,14 +91,19 @@ def option_names(verb: str) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    return at_the_door("rye", lambda: _run(words))
+
+
+def at_the_door(command: str, run: Callable[[], int]) -> int:
+    """Do what a command was asked for; return its exit code. Whatever goes wrong is said in one line."""
     _mend_streams()
     _forget_folder_on_path()
     try:
-        code = _run(words)
+        code = run()
         sys.stdout.flush()
         return code
     except RyeError as err:
-        print(f"rye: {err}", file=sys.stderr)
+        print(f"{command}: {err}", file=sys.stderr)
         return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
     except KeyboardInterrupt:
         return 130
@@ -108,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as err:
         _give_up_stdout()
         where = f"{err.filename!r}: " if err.filename is not None else ""
-        print(f"rye: {where}{err.strerror or err}. Check the folder, the disk and the permissions.", file=sys.stderr)
+        print(f"{command}: {where}{err.strerror or err}. Check the folder, the disk and the permissions.", file=sys.stderr)
         return 1
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rye.cli.verbs import EXIT_NO, EXIT_OK, EXIT_TRUST, EXIT_USAGE, Verb, print_json
+from rye.cli.verbs import Verb, answer_stream, exit_code, print_json
 from rye.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
 _EPILOG = """\
 A value is typed by the tool's schema: limit=20 is a number, changes='[{"line_id": "a1b2c3", "new_content": "x"}]' a list.
@@ -24,11 +22,6 @@ examples:
   rye execute rye/core/signing-and-trust --type knowledge
   echo '{"file_path": "a.py", "content": "x = 1\\n"}' | rye execute rye/file-system/write --params -
 """
-
-# What the corridor answers when the call itself, or the signature, is at fault.
-_USAGE_CODES = frozenset(
-    {"invalid_parameters", "item_not_found", "bad_item_id", "unknown_type", "bad_call", "project_not_found", "reserved_id"}
-)
 
 
 def _build(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +49,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.allow_unsigned:
         _require_person()
     parameters = _parameters(args, project)
-    with _stdout_for_the_answer_alone() as answer:
+    with answer_stream() as answer:
         watched = _Watched(answer) if answer.isatty() and not args.json else None
         call = executor.Call(
             args.type, args.item_id, parameters, project, args.dry_run, args.allow_unsigned, Door(on_output=watched)
@@ -66,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
             print_json(response, answer)
         else:
             _print(response, answer, watched is not None and watched.text_came)
-    return _exit_code(response)
+    return exit_code(response)
 
 
 class _Watched:
@@ -89,35 +82,6 @@ def _require_person() -> None:
         raise RyeError(
             "needs_person", "--allow-unsigned is for a person at a terminal.", "Ask your user to run or sign the tool."
         )
-
-
-@contextmanager
-def _stdout_for_the_answer_alone() -> Iterator[TextIO]:
-    """Point descriptor 1 at standard error for good, and give another one for the answer: no tool knows that one.
-
-    A tool that outlives its call would else still write into the answer.
-    """
-    if not _stands_on_stdout(sys.stdout):
-        yield sys.stdout
-        return
-    sys.stdout.flush()
-    real = os.dup(1)
-    os.dup2(2, 1)
-    with open(real, "w", encoding=sys.stdout.encoding, errors="backslashreplace", newline="") as answer:
-        try:
-            yield answer
-            answer.flush()
-        except OSError:
-            # The reader went away, or the disk is full: what is still buffered has nowhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), real)
-            raise
-
-
-def _stands_on_stdout(stream: TextIO) -> bool:
-    try:
-        return stream.fileno() == 1
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 def _parameters(args: argparse.Namespace, project: str) -> dict[str, Any]:
@@ -179,19 +143,6 @@ def _print_text(text: object, stream: TextIO) -> None:
     # Terminators in a tool's text are its own: what the encoding cannot hold is escaped, nothing is translated.
     shown = str(text)
     print(shown, end="" if shown.endswith("\n") or not shown else "\n", file=stream)
-
-
-def _exit_code(response: dict[str, Any]) -> int:
-    if response["status"] != "error":
-        return EXIT_OK
-    if response["data"] is not None:
-        return EXIT_NO
-    from rye.trust import VERDICTS
-
-    code = response.get("code")
-    if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable"):
-        return EXIT_TRUST
-    return EXIT_USAGE if code in _USAGE_CODES else EXIT_NO
 
 
 _SUMMARY = "Run a tool (verified, its parameters validated, its paths confined), read knowledge, or fill in a directive."

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 EXIT_OK: Final = 0
 EXIT_NO: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_TRUST: Final = 3
+
+# What the corridor answers when the call itself, or the signature, is at fault.
+_USAGE_CODES = frozenset(
+    {"invalid_parameters", "item_not_found", "bad_item_id", "unknown_type", "bad_call", "project_not_found", "reserved_id"}
+)
 
 
 class Verb(NamedTuple):
@@ -56,3 +63,46 @@ def printable(text: str) -> str:
     encoding = sys.stdout.encoding or "utf-8"
     safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
     return safe.encode(encoding, "backslashreplace").decode(encoding)
+
+
+@contextmanager
+def answer_stream() -> Iterator[TextIO]:
+    """Point descriptor 1 at standard error for good, and give another one for the answer: no tool knows that one.
+
+    A tool that outlives its call would else still write into the answer.
+    """
+    if not _stands_on_stdout(sys.stdout):
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    real = os.dup(1)
+    os.dup2(2, 1)
+    with open(real, "w", encoding=sys.stdout.encoding, errors="backslashreplace", newline="") as answer:
+        try:
+            yield answer
+            answer.flush()
+        except OSError:
+            # The reader went away, or the disk is full: what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), real)
+            raise
+
+
+def _stands_on_stdout(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def exit_code(response: dict[str, Any]) -> int:
+    """Return the exit code for a response of the corridor."""
+    if response["status"] != "error":
+        return EXIT_OK
+    if response["data"] is not None:
+        return EXIT_NO
+    from rye.trust import VERDICTS
+
+    code = response.get("code")
+    if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable"):
+        return EXIT_TRUST
+    return EXIT_USAGE if code in _USAGE_CODES else EXIT_NO

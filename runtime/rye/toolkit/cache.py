@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from rye.toolkit.workspace import Workspace
 
+VIEWS = ".ragix"
+"""The project's folder for what was last viewed of each file."""
+
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_WAIT = 60.0
 # A passing trouble must not pass for an absence: IDs would be lost, and the lock would be another than others hold.
@@ -44,7 +47,7 @@ def folder(ws: Workspace, *parts: str) -> Iterator[int]:
     Raises:
         WorkspaceError: `cache_unwritable` when neither can be written.
     """
-    fd = _in_project(ws, parts)
+    fd = _in_project(ws, (".ai", "cache", *parts))
     if fd is None:
         fd = _in_state(ws, parts)
     try:
@@ -53,9 +56,20 @@ def folder(ws: Workspace, *parts: str) -> Iterator[int]:
         os.close(fd)
 
 
+@contextmanager
+def view_folder(ws: Workspace) -> Iterator[int | None]:
+    """Hold open the project's `.ragix`, made if missing; None where it cannot be written, or a link stands there."""
+    fd = _in_project(ws, (VIEWS,))
+    try:
+        yield fd
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
 def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
     try:
-        fd = _descend(os.dup(ws.fd), (".ai", "cache", *parts))
+        fd = _descend(os.dup(ws.fd), parts)
     except OSError as err:
         if err.errno in _PASSING:
             raise
@@ -98,7 +112,7 @@ def _make(part: str, dir_fd: int) -> None:
         os.mkdir(part, dir_fd=dir_fd)
     except FileExistsError:
         return
-    if part == "cache":
+    if part in ("cache", VIEWS):
         below = os.open(part, _DIR, dir_fd=dir_fd)
         try:
             _write(below, ".gitignore", b"*\n")

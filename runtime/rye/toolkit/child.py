@@ -9,7 +9,6 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
@@ -42,6 +41,16 @@ class Command:
 def name_of_fd(fd: int) -> str:
     """Return the path under which a child opens an inherited descriptor."""
     return f"{_LINUX_FDS}/{fd}" if os.path.isdir(_LINUX_FDS) else f"/dev/fd/{fd}"
+
+
+def scratch_file() -> IO[bytes]:
+    """Return a file without a name, gone when it is closed."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("rye"), "w+b")
+    # Takes a while to load, for its names at random.
+    import tempfile
+
+    return tempfile.TemporaryFile()
 
 
 def directory_path(fd: int) -> str | bytes:
@@ -84,7 +93,7 @@ class Child:
         """
         self._end = time.monotonic() + seconds
         self.timed_out = False
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the exit
+        self._said = scratch_file()
         try:
             self._process = _popen(command, cwd_fd, self._said)
         except PermissionError:

@@ -35,6 +35,8 @@ _DEFAULTS: dict[str, Value] = {
     "sandbox.pass_env": [],
     "web.allow_hosts": [],
     "web.proxy": "",
+    # Empty: as the environment or the project says, see `rye.toolkit.swe`.
+    "swe.profile": "",
 }
 
 # The values of a key from the loosest to the tightest: a project may ask for a tighter one.
@@ -58,7 +60,7 @@ def _user_file() -> dict[str, Any]:
     stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
     known = _loaded.get(str(path))
     if known is None or known[0] != stamp:
-        known = _loaded[str(path)] = (stamp, _mapping(_read(path), path))
+        known = _loaded[str(path)] = (stamp, mapping(_read(path), path))
     return known[1]
 
 
@@ -75,7 +77,7 @@ def _project_file(root: str) -> tuple[dict[str, Any], str]:
         if err.errno in (errno.ENOENT, errno.ENOTDIR):
             return {}, shown
         raise _bad(shown, f"cannot be read ({err.strerror})") from None
-    return _mapping(_content(fd, shown), shown), shown
+    return mapping(_content(fd, shown), shown), shown
 
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -101,7 +103,12 @@ def _content(fd: int, path: Path | str) -> bytes:
     return data
 
 
-def _mapping(data: bytes, path: Path | str) -> dict[str, Any]:
+def mapping(data: bytes, path: Path | str) -> dict[str, Any]:
+    """Return the settings that a file's bytes hold; what is no mapping holds none.
+
+    Raises:
+        UsageError: `bad_config`, naming `path`.
+    """
     import yaml
 
     try:

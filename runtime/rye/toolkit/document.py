@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rye.errors import WorkspaceError
 from rye.toolkit import cache, index_store, lines
-from rye.toolkit.encoding import Encoding, detect
-from rye.toolkit.text import Text, chunks, mark, parse, reopen
+from rye.toolkit.encoding import UTF8, Encoding, binary_kind, detect
+from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen, streamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from rye.toolkit.lines import Index
     from rye.toolkit.text import Checkpoints
     from rye.toolkit.workspace import OpenFile, Workspace
+
+
+# Bytes.
+_GLANCE_WHOLE = 4 << 20
 
 
 class Row(NamedTuple):
@@ -112,6 +116,32 @@ def view(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Docu
     """
     with _held(ws, path) as file:
         yield _open(ws, file, encoding, whole=False)
+
+
+@contextmanager
+def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tuple[OpenFile, Text]]:
+    """Hold a file for one look without line IDs: no lock is taken, nothing is indexed or kept. Errors as `view`."""
+    with ws.file(path) as file:
+        # Below this the whole file is read in less time than its index.
+        stored = index_store.load(ws, file.path, dense=False) if file.stat.st_size > _GLANCE_WHOLE else None
+        trusted = stored is not None and stored.stamp == index_store.stamp_of(file.stat) and encoding is None
+        if stored is not None and stored.points is not None and trusted:
+            yield file, reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
+        else:
+            yield file, _streamed(file, encoding) or _glanced(file, encoding, stored)
+
+
+def _streamed(file: OpenFile, declared: str | None) -> Text | None:
+    """Return the text of a large file of plain ASCII without holding it; None where that is not what it is."""
+    if declared is not None or file.stat.st_size <= _GLANCE_WHOLE or binary_kind(os.pread(file.fd, 64, 0)):
+        return None
+    text = streamed(file.fd, UTF8)
+    return text if text is not None and index_store.stamp_of(os.fstat(file.fd)) == index_store.stamp_of(file.stat) else None
+
+
+def _glanced(file: OpenFile, declared: str | None, stored: index_store.Stored | None) -> Text:
+    data = _stable(file)
+    return glanced(data, _encoding(data, declared, stored))
 
 
 @contextmanager

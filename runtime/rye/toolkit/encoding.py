@@ -125,7 +125,7 @@ def detect(data: bytes, declared: str | None = None) -> Encoding:
             return Encoding(name, bom, newline)
     if declared is not None:
         return _declared(declared)
-    if b"\0" in data[:_SNIFF] or _kind(data):
+    if b"\0" in data[:_SNIFF] or binary_kind(data):
         raise binary(data)
     if data.isascii() or _decodes(data, "utf-8"):
         return UTF8
@@ -193,13 +193,14 @@ def _detected(data: bytes) -> Encoding | None:
     return _declared(best.encoding)
 
 
-def _kind(data: bytes) -> str | None:
+def binary_kind(data: bytes) -> str | None:
+    """Return what a content is by its first bytes, where those are no text's."""
     return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
 
 
 def binary(data: bytes) -> WorkspaceError:
     """Return the refusal of a file that is not text."""
-    kind = _kind(data) or "unknown type, contains NUL bytes"
+    kind = binary_kind(data) or "unknown type, contains NUL bytes"
     return WorkspaceError(
         "binary_file", f"Binary file ({kind}, {len(data):,} bytes); it has no lines to read or edit.",
         'Use rye/bash/bash to inspect it; for UTF-16 without a byte order mark give encoding="utf-16-le".',

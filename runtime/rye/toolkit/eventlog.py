@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 from rye import state
@@ -41,6 +40,8 @@ def record(root: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON 
         path = folder / "events.jsonl"
         if path.exists() and path.stat().st_size > _MAX_BYTES:
             path.replace(folder / "events.1.jsonl")
+        from datetime import UTC, datetime
+
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:

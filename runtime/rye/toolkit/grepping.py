@@ -50,6 +50,7 @@ class _Ask(NamedTuple):
     limit: int
     offset: int
     call: Callable[[int], str]
+    line_ids: bool
 
 
 class _Found(NamedTuple):
@@ -63,9 +64,12 @@ class _Found(NamedTuple):
 def grep(
     project_path: str, pattern: str, path: str = ".", include: str | None = None, context: int | None = None,
     mode: str = "content", limit: int = 100, offset: int = 1, *, ignore_case: bool = False, literal: bool = False,
-    multiline: bool = False, hidden: bool = False, no_ignore: bool = False, engine: Engine | None = None,
+    multiline: bool = False, hidden: bool = False, no_ignore: bool = False, line_ids: bool = True,
+    engine: Engine | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the result of `rye/file-system/grep`; see its CONFIG_SCHEMA for the parameters. `engine` is for tests.
+
+    Without `line_ids` the matches are as they were found, no file is indexed, and there is no context.
 
     Raises:
         UsageError: `bad_pattern`, `bad_glob`, `bad_offset`; without ripgrep `pattern_unsupported`, `pattern_too_slow`.
@@ -79,7 +83,7 @@ def grep(
     call = pages.call("grep", given, {"path": ".", "mode": "content", "limit": 100})
     with Workspace(project_path) as ws, walk.held(ws, path, engine) as tree:
         view, keep = _view(tree, include, hidden=hidden, no_ignore=no_ignore)
-        ask = _Ask(wanted, view, keep, mode, context, limit, offset, call)
+        ask = _Ask(wanted, view, keep, mode, context if line_ids else 0, limit, offset, call, line_ids)
         left_out = ""
         try:
             found = _count(tree, ask)
@@ -151,7 +155,7 @@ def _files(tree: Tree, ask: _Ask, found: _Found, left_out: str) -> dict[str, Any
 def _content(tree: Tree, ask: _Ask, found: _Found, left_out: str) -> dict[str, Any]:
     start = pages.start(ask.offset, found.total, "matches", tree.timed_out)
     context = ask.context if ask.context is not None else _AUTO_CONTEXT if found.total <= 3 else 0
-    shown = _Shown(tree, context)
+    shown = _Shown(tree, context, line_ids=ask.line_ids)
     reached = start
     wanted = _window(found.files, start, ask.limit)
     for at in range(0, len(wanted), _FILES_AT_ONCE):
@@ -215,8 +219,8 @@ def _open(tree: Tree, name: str) -> int | None:
 class _Shown:
     """Collects matches as text and as fields, up to the output's size."""
 
-    def __init__(self, tree: Tree, context: int) -> None:
-        self.tree, self.context = tree, context
+    def __init__(self, tree: Tree, context: int, *, line_ids: bool) -> None:
+        self.tree, self.context, self.line_ids = tree, context, line_ids
         self.page = pages.Page(output_room() - _NOTICES)
         self.matches: list[dict[str, Any]] = []
         self.changed: list[str] = []
@@ -230,6 +234,9 @@ class _Shown:
         if hits:
             short = [hit._replace(last=min(hit.last, hit.line + _MAX_HIT_LINES - 1)) for hit in hits]
             whole = [_cut_text(hit, kept) for hit, kept in zip(hits, short, strict=True)]
+            if not self.line_ids:
+                self._take(path, sight.bare(whole))
+                return
             raw = b"/".join(self.tree.path_of(name))
             sight.look(self.tree.ws, raw, path, fd, whole, self.context, lambda seen: self._take(path, seen))
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
 from rye.toolkit import document as documents
-from rye.toolkit.output import MAX_LINE_CHARS, envelope, ok, output_room
-from rye.toolkit.visible import reveal
+from rye.toolkit.output import envelope, ok, output_room
+from rye.toolkit.visible import reveal, shorten
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ class _Window:
         return at
 
     def _line(self, row: Row) -> str:
-        text = row.text
-        if len(text) > MAX_LINE_CHARS:
-            text = f"{text[:MAX_LINE_CHARS]}… [line shortened: {MAX_LINE_CHARS:,} of {len(row.text):,} characters shown]"
+        text = shorten(row.text)
         if self.whitespace:
             text = reveal(
                 text,

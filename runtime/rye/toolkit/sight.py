@@ -68,7 +68,7 @@ def look(
     """
     info = os.fstat(fd)
     if info.st_size > MAX_FILE_BYTES:
-        take(_bare(hits, f"larger than {MAX_FILE_BYTES >> 20} MB"))
+        take(bare(hits, f"larger than {MAX_FILE_BYTES >> 20} MB"))
         return
     remembered = _remembered(ws, path, info, hits, context)
     if remembered is not None:
@@ -81,7 +81,7 @@ def look(
         if err.code in ("file_not_found", "path_outside", "is_directory", "not_regular_file", "conflict"):
             take(Seen({}, [], changed=True))
         else:
-            take(_bare(hits, err.message.rstrip(".")))
+            take(bare(hits, err.message.rstrip(".")))
 
 
 def _look(
@@ -125,7 +125,8 @@ def _bare_end(text: bytes) -> bytes:
     return text.rstrip(b"\r\n")
 
 
-def _bare(hits: Sequence[Hit], why: str) -> Seen:
+def bare(hits: Sequence[Hit], why: str = "") -> Seen:
+    """Return hits as they were found, without IDs; `why` there are none, where they were asked for."""
     rows: dict[int, Row] = {}
     for hit in hits:
         for number, line in enumerate(_bare_end(hit.text).split(b"\n"), hit.line):

@@ -22,6 +22,7 @@ STRIDE = 256
 """A checkpoint stands at least every so many lines."""
 
 _CHUNK = 1 << 20
+_GLANCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,13 @@ class Text:
             return low
         return low + sum(map(len, split(self.slice(low, high), self.encoding)[: line - known]))
 
+    def line_at(self, offset: int) -> int:
+        """Return the number (from 0) of the line in which the byte at `offset` stands; `count` or the last line at the end."""
+        at = max(bisect_right(self.points.offsets, offset) - 1, 0)
+        before = split(self.slice(self.points.offsets[at], offset), self.encoding)
+        within = bool(before) and not self.encoding.terminator(before[-1])
+        return self.points.lines[at] + len(before) - within
+
 
 def parse(data: bytes, encoding: Encoding) -> Text:
     """Return the text of a file's whole content."""
@@ -96,6 +104,42 @@ def parse(data: bytes, encoding: Encoding) -> Text:
     if not points.lines:
         mark(points, [b""], 0, len(encoding.bom))
     return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
+
+
+def glanced(data: bytes, encoding: Encoding) -> Text:
+    """Return the text of a whole content for one look at a few lines: counted, and cut only where it is looked at."""
+    points = Checkpoints(array("Q", [0]), array("Q", [len(encoding.bom)]))
+    count = 0
+    for offset, lines in chunks(data, encoding):
+        if count:
+            points.lines.append(count)
+            points.offsets.append(offset)
+        count += len(lines)
+    return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
+
+
+def streamed(fd: int, encoding: Encoding) -> Text | None:
+    """Return the text of an open file for one look, read once in passing; None where it is not all plain ASCII without NULs.
+
+    Lines end at LF, which `encoding` must agree with. Its checkpoints stand about 256 KiB apart.
+    """
+    points = Checkpoints(array("Q", [0]), array("Q", [0]))
+    buffer = bytearray(_GLANCE)
+    at = count = 0
+    last = bytearray(b"\n")
+    while size := os.preadv(fd, [buffer], at):
+        part = buffer if size == _GLANCE else buffer[:size]
+        if not part.isascii() or (at < _GLANCE and 0 in part[:8_192]):
+            return None
+        found = part.count(b"\n")
+        if found:
+            count += found
+            points.lines.append(count)
+            points.offsets.append(at + part.rfind(b"\n") + 1)
+        last = part[-1:]
+        at += size
+    count += last != b"\n"
+    return Text(encoding, at, count, points, lambda low, high: os.pread(fd, high - low, low))
 
 
 def reopen(fd: int, encoding: Encoding, size: int, count: int, points: Checkpoints) -> Text:

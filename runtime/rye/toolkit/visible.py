@@ -1,11 +1,20 @@
-"""White space made visible, for lines that are shown to be looked at closely."""
+"""Lines as they are shown: white space made visible, long ones shortened."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
+from rye.toolkit.output import MAX_LINE_CHARS
+
 _TRAILING = re.compile(r"[ \t]+$")
+
+
+def shorten(text: str) -> str:
+    """Return a line, or of one over `MAX_LINE_CHARS` its beginning, with how much there is of it."""
+    if len(text) <= MAX_LINE_CHARS:
+        return text
+    return f"{text[:MAX_LINE_CHARS]}… [line shortened: {MAX_LINE_CHARS:,} of {len(text):,} characters shown]"
 
 
 def reveal(text: str, crlf: bool = False) -> str:

@@ -15,13 +15,12 @@ import os
 import re
 import signal
 import stat
-import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.toolkit import beneath, fallback, gitignore, names, ripgrep
-from rye.toolkit.child import Child, Command, name_of_fd, split_records
+from rye.toolkit.child import Child, Command, name_of_fd, scratch_file, split_records
 from rye.toolkit.output import deadline
 
 if TYPE_CHECKING:
@@ -288,7 +287,7 @@ def _rules(view: View) -> Iterator[int | None]:
     if not view.inherited or view.no_ignore:
         yield None
         return
-    with tempfile.TemporaryFile() as file:
+    with scratch_file() as file:
         file.write("\n".join(view.inherited).encode("utf-8", "surrogateescape"))
         file.flush()
         file.seek(0)

@@ -1,0 +1,56 @@
+# rye:signed:2026-11-21T07:58:12Z:2f5934ab6bc0bcc11d65653782e6677bfe7659f7ae0477314f7283e2a86eb922:o2ia4O6ZDofwptxMLgKk2xQRnFrNPZj35lRUwqXWKFYjQEeuNSVbORdVF0IneSW7CanmIaFWbyCyPZXoAW9QBQ==:b63173adc9f5699f
+"""Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
+
+Requires: line numbers as the file stands now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
+"a" and "a\\n" are one line. end_line = start_line - 1 inserts before start_line; on last + 1 it appends.
+Does not: glue text onto the next line, change line endings, encoding or mode, or guess: a range out of bounds is refused with
+the valid one ("start_line 500 out of range (1..424)"). It cannot know that lines have moved since you looked.
+Side effects: rewrites the file atomically; recorded for undo_edit. In the profile safe-read-only nothing is written and the
+patch is shown; RAGIX_ENABLE_SWE=0 turns it off.
+Returns: output (`✓ Edited path:a-b`, lines removed and added, the new lines with two on each side, numbered, so no re-read is
+needed), applied, start_line, end_line, lines_removed, lines_added, total_lines, entry_id, truncated. dry_run returns the diff
+only, show_diff (or RAGIX_AUTO_DIFF=1) adds it. Over 50 KB the output is cut with a [tool_result: …] line.
+Prefer edit_lines with line IDs (line_ids=true shows them) where others may edit too; this where numbers are at hand.
+"""
+
+from rye.toolkit import swe_editing
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/swe"
+__tool_description__ = "Replace, delete, insert or append lines of a file by line number"
+__item_id__ = "rye/swe/edit_range"
+__requires_rye__ = ">=0.1"
+__timeout__ = 60
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
+        "start_line": {"type": "integer", "minimum": 0, "description": "First line to replace, from 1"},
+        "end_line": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Last line to replace, inclusive; start_line - 1 inserts before start_line",
+        },
+        "new_text": {"type": "string", "description": 'The new lines; "" deletes'},
+        "insert_form": {
+            "type": "boolean",
+            "default": True,
+            "description": "Let end_line = start_line - 1 insert; else it is refused",
+        },
+        "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
+        "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
+        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+    },
+    "required": ["path", "start_line", "end_line", "new_text"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Make the edit, or show it."""
+    return swe_editing.edit_range(project_path, **params)

@@ -1,0 +1,46 @@
+# rye:signed:2026-11-21T07:58:12Z:7ef20fe2cd0ef31e9f1d5a2287fe5d26681ffaf093290abf3a4d585f3e0707d4:QTuk6kzAdX4IhVK9E3HFsQ2hLNXb8CyBSaOYgPmZ-xK6alW1WBq-VvzMrhZEAVgYXtzM274OBNuprU68UUIzBg==:b63173adc9f5699f
+"""Insert lines before a line of a text file; line = last + 1 appends.
+
+Requires: path and line, a number as the file stands now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
+line, "a" and "a\\n" are one line.
+Does not: glue text onto the next line, change line endings, encoding or mode, or guess: a line out of bounds is refused with the
+valid range. It cannot know that lines have moved since you looked.
+Side effects: rewrites the file atomically; recorded for undo_edit. In the profile safe-read-only nothing is written and the
+patch is shown; RAGIX_ENABLE_SWE=0 turns it off.
+Returns: output (`✓ Edited path:a-b`, lines added, the new lines with two on each side, numbered), applied, start_line, end_line,
+lines_added, total_lines, entry_id, truncated. dry_run returns the diff only, show_diff (or RAGIX_AUTO_DIFF=1) adds it. Over
+50 KB the output is cut with a [tool_result: …] line.
+Prefer edit_range to change lines that stand there; edit_lines with line IDs where others may edit too.
+"""
+
+from rye.toolkit import swe_editing
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/swe"
+__tool_description__ = "Insert lines before a line of a file, or append them"
+__item_id__ = "rye/swe/insert_at"
+__requires_rye__ = ">=0.1"
+__timeout__ = 60
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
+        "line": {"type": "integer", "minimum": 0, "description": "Insert before this line, from 1; last + 1 appends"},
+        "new_text": {"type": "string", "description": "The lines to insert"},
+        "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
+        "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
+        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+    },
+    "required": ["path", "line", "new_text"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Make the edit, or show it."""
+    return swe_editing.insert_at(project_path, **params)

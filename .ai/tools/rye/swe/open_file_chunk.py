@@ -1,0 +1,44 @@
+# rye:signed:2026-11-21T07:58:12Z:8f874d69b879f7ccfe13e65ed25d9f4040726befd288d43fdba2491ed80a1b1b:hTi1AemVentYY0oOeMVg_jm68q0ByXxeNm56IirLPUPfYmLBkiYH8Ymse8q1S3o8K4pMrH6I9KVtGH9dC7bOCA==:b63173adc9f5699f
+"""Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
+100 lines around N; with start and end exactly those, at most 200.
+
+Requires: path, an existing text file of the project. Line numbers come from search_dir, search_file or an earlier window.
+Does not: dump whole files, change anything, or read binary files.
+Side effects: none on your files; remembers the window in .ragix/state.json for scroll_file (RAGIX_VIEW_STATE=off: no).
+RAGIX_ENABLE_SWE=0 turns it off.
+Returns: output (header, then `n: text`), file_path, start_line, end_line, total_lines, more_above, more_below, truncated. A
+window that ends before the file does is followed by a [tool_result: …] line naming the call for the rest; lines over 2,000
+characters are shortened visibly; a line that is not there is refused with the valid range.
+Prefer it to read for a look at one place of a large file; a direct jump to a line to scrolling there.
+"""
+
+from rye.toolkit import view
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/swe"
+__tool_description__ = "Show a window of a file: its first lines, around a line, or from one line to another"
+__item_id__ = "rye/swe/open_file_chunk"
+__requires_rye__ = ">=0.1"
+__timeout__ = 60
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
+        "line": {"type": "integer", "minimum": 1, "description": "Show the 100 lines around this one"},
+        "start": {"type": "integer", "minimum": 1, "description": "First line to show"},
+        "end": {"type": "integer", "minimum": 1, "description": "Last line to show, inclusive; at most 200 lines in all"},
+        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Return the window."""
+    return view.open_chunk(project_path, **params)

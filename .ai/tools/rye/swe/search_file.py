@@ -1,0 +1,48 @@
+# rye:signed:2026-11-21T07:58:12Z:3d06346a7fe79e84aa187ef7ca9979b82c8f2ac8447f596bbcd16ce1185b6387:91Gtj6EMRFSXN1LlOX0fmWW-fNMMJXgeIe0yQFIKLjAXl-BS_KWXmI8At8fjS8BH2BIsqhhJNeQBOR_9nx12DQ==:b63173adc9f5699f
+"""Search one file; every match is one line, `n : text`.
+
+Requires: path, a text file, and pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text).
+Does not: search folders (search_dir does) or binary files, or match across lines.
+Side effects: none (line_ids=true keeps line IDs in .ai/cache). RAGIX_ENABLE_SWE=0 turns it off.
+Returns: output, matches [{file, line, line_id, content}], count, total, truncated, next_offset. At most `limit` (200) and
+50 KB; a cut ends with a [tool_result: …] line naming the call that continues. Lines over 500 characters are shown around the
+match.
+Prefer it to reading a long file through: it gives the line to open with open_file_chunk.
+"""
+
+from rye.toolkit import swe_search
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "rye/swe"
+__tool_description__ = "Search one file by regex, results as line : text"
+__item_id__ = "rye/swe/search_file"
+__requires_rye__ = ">=0.1"
+__timeout__ = 60
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
+        "pattern": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 20000,
+            "description": "Regex pattern; in quotes: plain text",
+        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 200, "description": "Most results to return"},
+        "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
+        "ignore_case": {"type": "boolean", "default": False, "description": "Letter case does not count"},
+        "literal": {"type": "boolean", "default": False, "description": "The pattern is plain text"},
+        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+    },
+    "required": ["path", "pattern"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Return what was found."""
+    return swe_search.search_file(project_path, **params)

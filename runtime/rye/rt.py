@@ -1,0 +1,106 @@
+"""The command `rt`: short words for the SWE tools. Parse, call one signed tool through the corridor, print.
+
+rt open src/app.py:120        rt edit src/app.py 120 124 << 'EOF'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+SUMMARIES = {
+    "open": "show a window of a file: its first lines, around a line, or from one line to another",
+    "scroll": "show the window below (+) or above (-) the last one of a file",
+    "find": "find files by a part of their name, or by a glob",
+    "grep": "search the files of a folder",
+    "grep-file": "search one file",
+    "edit": "replace lines by the text on standard input; empty text deletes them",
+    "insert": "insert the text on standard input before a line",
+    "undo": "take back the last edit, or list edits",
+    "completion": "completion of names for bash, zsh and fish",
+}
+_EPILOG = """\
+examples:
+  rt grep 'def total' src            path:line: text
+  rt open src/app.py:120             100 lines around line 120; :120-160 for exactly those
+  rt edit src/app.py 120 124 << 'EOF'
+  …new lines…
+  EOF
+  rt insert src/app.py 10 < header.txt
+  rt undo
+
+Paths are relative to the current folder, in answers to the project: the nearest folder above that holds .ai or .git.
+Exit codes: 0 success, 1 nothing found, not applied or refused by the tool, 2 usage, 3 refused by trust.
+RAGIX_PROFILE=safe-read-only shows patches and applies none; RAGIX_ENABLE_SWE=0 turns rt off. `rt VERB --help` teaches one."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code."""
+    # Not at the top: see the end of this file.
+    from rye import cli
+
+    words = list(sys.argv[1:] if argv is None else argv)
+    return cli.at_the_door("rt", lambda: _run(words))
+
+
+def _run(words: list[str]) -> int:
+    if words == ["--version"]:
+        from rye import __version__
+
+        print(f"rt {__version__}")
+        return 0
+    if not words or words[0] in ("-h", "--help"):
+        listed = "\n".join(f"  {name:<11} {summary}" for name, summary in SUMMARIES.items())
+        print(f"usage: rt [--version] [--help] VERB …\n\nverbs:\n{listed}\n\n{_EPILOG}")
+        return 0 if words else 2
+    if words[0] == "completion":
+        from rye import rt_completion
+
+        return rt_completion.run(words[1:])
+    return _call(words)
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    from rye.rt_verbs import VERBS, parser_of
+
+    name = words[0]
+    if name not in VERBS:
+        from rye.errors import UsageError
+        from rye.toolkit.suggest import nearest
+
+        close = nearest(name, SUMMARIES, 1)
+        hint = f"Did you mean `rt {close[0]}`?" if close else f"Verbs: {', '.join(SUMMARIES)}."
+        raise UsageError("unknown_verb", f"There is no verb {name!r}.", hint)
+    parser = parser_of(name)
+    parser.description = f"{SUMMARIES[name][0].upper()}{SUMMARIES[name][1:]}."
+    return parser.parse_intermixed_args(words[1:])
+
+
+def _call(words: list[str]) -> int:
+    """Make the calls that a command stands for, one after the other, and print each answer."""
+    args = _parsed(words)
+    from rye import api, rt_printing
+    from rye.cli.verbs import answer_stream
+    from rye.rt_verbs import VERBS
+    from rye.toolkit.workspace import find_root
+
+    args.project = os.path.abspath(args.project) if args.project else find_root(os.getcwd())
+    with answer_stream() as answer:
+        printing = rt_printing.Printing(answer, as_json=args.json)
+        verb = VERBS[words[0]]
+        for parameters in verb.calls(args):
+            printing.show(words[0], api.execute(verb.tool, parameters, project_path=args.project), parameters)
+        printing.close()
+    return printing.code
+
+
+if __name__ == "__main__":
+    # `-m` puts the current folder first on the path, where a project could offer modules of its own.
+    if sys.path and not sys.flags.safe_path:
+        del sys.path[0]
+    sys.exit(main())
