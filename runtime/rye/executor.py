@@ -9,7 +9,6 @@ import contextlib
 import contextvars
 import json
 import os
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -283,6 +282,8 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
     except entry.Crashed as err:
         return _crash(tool, err.kind, err.trace)
     except BaseException as err:  # noqa: BLE001 - whatever a tool raises is its failure, not the caller's
+        import traceback
+
         return _crash(tool, type(err).__name__, "".join(traceback.format_exception(err)))
     return data
 
@@ -293,7 +294,6 @@ def _failure(err: RyeError) -> dict[str, Any]:
 
 def _crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
     import logging
-    import traceback
 
     error_id = os.urandom(4).hex()
     logging.getLogger(_LOG).error("tool_crashed", extra={"item": tool.id, "error_id": error_id, "trace": trace})

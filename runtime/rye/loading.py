@@ -137,7 +137,7 @@ def _land(ws: Workspace, place: Place, raw: bytes, warnings: list[str], *, overw
             "destination_exists", f"Another file stands at {place.shown}. Nothing was copied.",
             "Compare the two; give overwrite to replace it.",
         )  # fmt: skip
-    entry = editing.whole_entry(ws, _TOOL, place, old, raw)
+    entry = journal.whole_entry(ws, _TOOL, place, old, raw)
     warnings += journal.land(ws, place, raw, entry)
     warnings += editing.index_whole(ws, place, raw, "utf-8")
     return entry.before

@@ -9,10 +9,10 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from rye import directives, eventlog, items, spaces
+from rye import directives, items, spaces
 from rye.admission import Admission
 from rye.errors import RyeError, UsageError
-from rye.toolkit import output, untrusted
+from rye.toolkit import eventlog, output, untrusted
 from rye.toolkit.pages import Page
 from rye.toolkit.workspace import Workspace
 

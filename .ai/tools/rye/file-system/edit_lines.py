@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:18:20Z:76ab01aee4bc75143fc896b4e488cc800259df09250b6230f37d083229b6eb04:FPPFHCq3drN4sNi7JVb_D3GOdyFZt9H_Y2Mamry80lnx4OnJ2I9LqEnFXdRSOXFKWtdMR8PWN1TSUXnu4P72Cw==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:37:17Z:2be04497275a44a62e111c6e5466c0c52c7d23d6cb930d393e89bf4dfdeac43e:ias7W1KXI-AsgHpJqUfsU4Saec150hCwwsuPzP2-pRanPruZOtDT-X8F8btXc9H3knFfSGnw6kWe3U_7V48UAg==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:

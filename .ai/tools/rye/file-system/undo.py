@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:09:06Z:382cf295c3dbf45903a48e64c4a43f508084aa8477457a0afa23dd6ae6a522d4:hr-2td7t5aaQNvxl78_dwcY0NO971OCNhpJbInXq5Ck78Qbbp_vvOA8hnnqrFjV7fXfr_MeLHc_dZ99L-thaBg==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:37:17Z:dfbf63db6d963328ab0b37a003db2aa328776ea00397fca939455c85107f9ef5:rPETTz2za6nhWsSwv-Lz498rErcuta_97e3gzBGxqUDXjzLIxALDURHFisM1Qm0GTxHP8b1dFEQuM2T2uveFAg==:b63173adc9f5699f
 """Take back a change that a tool made (edit_lines, write, a patch batch, undo itself), or list such changes.
 
 Requires: nothing to revert the last change that still stands; entry_id (from a result, or from list) to revert that one;

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:18:20Z:a9e3b0d11a9b1c892052a465d413c71c326c3e4406be87337b388f0b0f068ca4:4M5yqlm2j39KZZV9eVo6QrfPjLzR50vLlGCy88L7Fy3sIlkFKytSl5R5o1E2OPX6ZEmNgt2a_RzlZfzG7omxCw==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:37:17Z:f7389c7930951dd56cda048147ec58f88a9dbfa47c1d12a378ead450fab94a17:SeI-ZXnyBWo9XKgdxub5dYHx3klnFzwlqc-hOTyCDDHQ0Wpy56mdn3fyI-ljO2d5FTvuaFOL7b6_YjNGnw-sBQ==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
