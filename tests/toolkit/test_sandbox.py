@@ -111,6 +111,37 @@ def test_what_a_caller_adds_does_not_reach_what_starts_the_sandbox(layer, projec
     assert "hidden" not in " ".join(confined.argv)
 
 
+def test_what_a_caller_adds_opens_nothing(layer, project, user_space):
+    """Neither a `PATH` that names a folder of keys, nor a value that would go on as options."""
+    (user_space / "keys/bin").mkdir(parents=True)
+    (user_space / "keys/key").write_text("secret")
+    path = f"{user_space}/keys/bin:{os.environ['PATH']}"
+    assert run(project, f"cat {user_space}/keys/key", env={"PATH": path})[1] == ""
+    for env in ({"X": f"a\0--bind\0{user_space}\0{user_space}"}, {"X\0--bind": "a"}, {"": "a"}, {"A=B": "c"}):
+        with pytest.raises(UsageError) as caught:
+            run(project, "true", env=env)
+        assert caught.value.code == "bad_environment"
+    assert names(project) == []
+
+
+def test_a_name_exchanged_for_a_link_before_it_is_mounted_opens_nothing(bubblewrapped, project, user_space):
+    if not bubblewrap.ability().by_descriptor:
+        assert not protected.shield(str(project), when_present=False).open
+        return
+    (user_space / "keys").mkdir()
+    (user_space / "keys/key").write_text("secret")
+    (project / ".idea").mkdir()
+    policy = Policy(str(project), str(project))
+    confined = confine(["/bin/cat", f"{user_space}/keys/key", ".idea/key"], policy)
+    (project / ".idea").rmdir()
+    (project / ".idea").symlink_to(os.path.relpath(user_space / "keys", project))
+    done = subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, capture_output=True, text=True, check=False)
+    confined.close()
+    confined.finish()
+    assert done.returncode != 0
+    assert "secret" not in done.stdout
+
+
 def test_no_descriptor_is_left_open_inside(layer, project):
     _, out, _, _ = run(project, "ls /proc/self/fd", network="off")
     assert set(out.split()) <= {"0", "1", "2", "3"}

@@ -124,8 +124,7 @@ def _limited(argv: list[str]) -> list[str]:
 
 
 def _view(policy: Policy) -> hidden.View:
-    search_path = policy.env.get("PATH", os.environ.get("PATH", os.defpath))
-    return hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()], search_path)
+    return hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()])
 
 
 def _sockets(policy: Policy) -> seccomp.Sockets:

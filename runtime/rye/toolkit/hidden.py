@@ -72,13 +72,13 @@ def below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def view(root: str, extra_read: Iterable[str], search_path: str) -> View:
+def view(root: str, extra_read: Iterable[str]) -> View:
     """Return what to hide from a command that works in the project `root`, and what to keep.
 
     Args:
         root: real path of the project.
-        extra_read: absolute paths that must stay readable.
-        search_path: the command's `PATH`.
+        extra_read: absolute paths that must stay readable. The other ones come from this process's own `PATH`, never from
+            one that a caller adds: it could name a folder of keys.
     """
     hidden, open_home = [], ""
     for place in _candidates():
@@ -90,8 +90,8 @@ def view(root: str, extra_read: Iterable[str], search_path: str) -> View:
         else:
             hidden.append(real)
     tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
-    needed = dict.fromkeys((*_needed(extra_read, search_path), *_repository(root)))
-    kept = [path for path in needed if _within(path, tops) and not below(path, root)]
+    needed = dict.fromkeys((*_needed(extra_read), *_repository(root)))
+    kept = [path for path in needed if _within(path, tops) and path not in tops and not below(path, root)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
 
@@ -133,10 +133,10 @@ def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _needed(extra_read: Iterable[str], search_path: str) -> Iterator[str]:
+def _needed(extra_read: Iterable[str]) -> Iterator[str]:
     for path in extra_read:
         yield from _real(path)
-    for folder in search_path.split(":"):
+    for folder in os.environ.get("PATH", os.defpath).split(":"):
         if os.path.isabs(folder):
             yield from _real(*_programs(folder))
     for home in homes():

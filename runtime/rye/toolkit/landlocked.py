@@ -34,7 +34,7 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     own = tempfile.mkdtemp(prefix="rye-")
     os.mkdir(f"{own}/home", 0o700)
     env = {**clean_env.allowed(os.environ, policy.pass_env), "TMPDIR": own, "HOME": f"{own}/home", **policy.env}
-    seen = hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()], env.get("PATH", os.defpath))
+    seen = hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()])
     foreign = os.geteuid() == 0 and os.stat(policy.root).st_uid != 0
     plan: dict[str, Any] = {
         "argv": argv, "env": env, "cwd": policy.cwd if policy.read_project else own,

@@ -27,7 +27,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from rye.errors import RyeError
+from rye.errors import RyeError, UsageError
 from rye.toolkit import bubblewrap, clean_env, config, landlocked
 from rye.toolkit.policy import Confined, Mode, Policy
 
@@ -93,8 +93,10 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
     for the kernel tells of a parent's death by thread.
 
     Raises:
+        UsageError: `bad_environment`, when a variable cannot be one.
         RyeError: `sandbox_unavailable`, when `mode` is "require" and a wanted property does not hold; it names which and why.
     """
+    _check(argv, policy)
     if mode == "off":
         return _unconfined(argv, policy, dict.fromkeys(asked(policy), "the sandbox is off"))
     why_not = layers()
@@ -109,6 +111,15 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
     if mode == "require":
         _insist(confined, policy)
     return confined
+
+
+def _check(argv: list[str], policy: Policy) -> None:
+    """Refuse what would end one word and begin another where words are divided by NUL."""
+    for name in policy.env:
+        if not name or "=" in name:
+            raise UsageError("bad_environment", f"{name!r} cannot be the name of a variable.", "Give a name without `=`.")
+    if any("\0" in word for word in (*argv, *policy.env, *policy.env.values(), policy.root, policy.cwd, *policy.extra_read)):
+        raise UsageError("bad_environment", "A command, a path or a variable holds a NUL.", "Leave it out.")
 
 
 def _unconfined(argv: list[str], policy: Policy, missing: dict[str, str]) -> Confined:
