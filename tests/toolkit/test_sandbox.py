@@ -242,6 +242,24 @@ def test_a_home_below_a_hidden_folder_is_empty_and_can_be_written(layer, tmp_pat
     assert names(tmp_path / "homes") == before
 
 
+def test_with_the_network_on_a_service_of_the_session_cannot_be_asked(layer, project, tmp_path):
+    """An abstract unix socket lies in no folder; a display or a session bus listens on one."""
+    import socket
+
+    name = f"\0rye-test-{os.getpid()}"
+    code = (
+        "import socket, sys; s = socket.socket(); s.connect(('127.0.0.1', int(sys.argv[1]))); print('tcp')\n"
+        "s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + sys.argv[2]); print('abstract')"
+    )
+    with socket.socket(socket.AF_UNIX) as abstract, socket.create_server(("127.0.0.1", 0)) as tcp:
+        abstract.bind(name)
+        abstract.listen()
+        argv = [sys.executable, "-c", code, str(tcp.getsockname()[1]), name[1:]]
+        assert run(project, "", argv=argv)[1] == "tcp\n"
+        # Control: without a sandbox it answers.
+        assert run(project, "", argv=argv, mode="off")[1] == "tcp\nabstract\n"
+
+
 # --- protected names ---
 
 

@@ -25,7 +25,11 @@ _SECRETS_OF_HOME = (
     ".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gem/credentials", ".terraformrc",
     ".terraform.d", ".claude", ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".vault-token",
 )  # fmt: skip
-_SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers.d", "/etc/ssl/private", "/etc/letsencrypt", "/etc/krb5.keytab")
+# Keys of the system, and the sockets of services that act as root for whoever may reach them.
+_SYSTEM_SECRETS = (
+    "/etc/shadow", "/etc/gshadow", "/etc/sudoers.d", "/etc/ssl/private", "/etc/letsencrypt", "/etc/krb5.keytab",
+    "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd/common/lxd",
+)  # fmt: skip
 # Variables that name a place of secrets.
 _NAMING = (
     "GNUPGHOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSH_AUTH_SOCK", "GOOGLE_APPLICATION_CREDENTIALS",

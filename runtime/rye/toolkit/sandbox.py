@@ -14,11 +14,12 @@ Three layers, the first that works: bubblewrap, Landlock with a system call filt
     private_tmp             the temporary folder is the command's own
     no_new_privileges       no program gains rights (setuid, capabilities, user namespaces)
     network_off             no socket reaches anything              (where the policy says so)
-    unix_sockets_off        nor does a unix socket                  (where the policy says so)
+    unix_sockets_off        nor does a unix socket                  (where the policy says so; under Landlock always)
     no_programs             no other program can be started         (where the policy says so)
 
-Limits that no layer removes: what is readable and not hidden can be read; a host with the network on can be told anything;
-a disk can be filled, and as root the number of processes is not limited.
+Limits that no layer removes: what is readable and not hidden can be read; with the network on anyone can be told anything;
+a disk can be filled; root's number of processes is not limited; hooks that git's configuration looks for among the
+project's own files (`core.hooksPath`) are files like any other, and so are repositories made inside the project.
 """
 
 from __future__ import annotations
