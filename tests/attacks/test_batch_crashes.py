@@ -112,7 +112,8 @@ def torn_record(project: Path) -> bool:
 
 def settled(project: Path, report: Report) -> str:
     """Hold everything to order after a fault, by the next call, whatever it is; return which content stands there."""
-    before = which(contents(project))
+    # Temporary files beside the targets are no mixture yet.
+    before = which({path: data for path, data in contents(project).items() if "/.rye-" not in path})
     report.before[before] += 1
     answer = call(project, "rye/file-system/ls")
     assert before != "mixed" or "that was cut off" in answer["warnings"][0], answer

@@ -490,6 +490,13 @@ def test_section_10_5_ids_are_always_there_and_a_request_needs_none(project):
         assert all(map(UUID7.fullmatch, (result["batchId"], one["filePatchId"], one["changes"][0]["changeId"])))
 
 
+def test_section_10_5_ids_of_a_request_are_ignored_and_said_to_be(project):
+    asked = patch(project, "src/App.cs", insert(0, "x", changeId="c"), insert(1, "y", changeId="d"), filePatchId="f")
+    answer = write(project, files=[asked], batchId="b")
+    assert [warning.split()[0] for warning in answer["warnings"]] == ["batchId", "filePatchId", "changeId"]
+    assert "b" not in (answer["result"]["batchId"], answer["result"]["files"][0]["filePatchId"])
+
+
 def test_section_10_6_descriptive_metadata_is_round_tripped(project):
     texts = {"changeKey": "clé", "description": "why — 'quoted' \u2028"}
     asked = patch(project, "src/App.cs", insert(0, "x", **texts), fileKey="app", fileLabel="Label")

@@ -117,6 +117,10 @@ def parse(request: dict[str, Any], new_id: Callable[[], str], problems: Problems
     patches = [_file_patch(asked, new_id, problems) for asked in request.get("files", ())]
     patches += [_creation(asked, new_id, problems) for asked in request.get("createFiles", ())]
     patches += [_deletion(asked, new_id, problems) for asked in request.get("deleteFiles", ())]
+    given = [request, *request.get("files", ()), *(one for file in request.get("files", ()) for one in file.get("changes", ()))]
+    for field_name in ("batchId", "filePatchId", "changeId"):
+        if any(field_name in part for part in given):
+            problems.warnings.append(f"{field_name} is assigned here; the one given is ignored.")
     if not patches:
         problems.add("no_files", "files is required, and holds one or more file patches.")
     for patch in _again(patches, lambda patch: patch.doc_path.lower() or None):
@@ -150,8 +154,6 @@ def _file_patch(asked: dict[str, Any], new_id: Callable[[], str], problems: Prob
     for change in _again(changes, lambda change: change.key):
         problems.warnings.append(f"changeKey {change.key!r} names several changes of {bare.doc_path}; use changeId.")
     _check_order(bare, [change for change in changes if change.sound], problems)
-    given = [name for name in ("filePatchId", "changeId") for part in (asked, *asked.get("changes", ())) if name in part]
-    problems.warnings += [f"{name} is assigned here; the one given is ignored." for name in dict.fromkeys(given)]
     return FilePatch(patch_id, asked, "patch", bare.doc_path, bare.digest, changes, sound=len(problems.errors) == known)
 
 

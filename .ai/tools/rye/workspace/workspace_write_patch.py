@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:09:37Z:31e9e0bdc075b2bece877f8b077397d3c7a4bdc78afa0362fbffaf17940d9307:Lhq-b7gSyghH_IHt9ZNmSnIAj0dyzw-FuQa2C10TXNlO6yWwB4t39jKhgs8MQ36TSzeZPPmhe4AsPjwJXo74DA==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:36:37Z:ab2b85b3d9cc22e4579254c05c63c63280071058548336ff8e1aef13df66978f:EKjpb8PNrVY3cFujHf-h-v7agkRZY7WcSD1LJvtSuVNN6KKt_tsLwbx3mLJnTD7GVwLGO-dE46iERkq3GMcWCA==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -33,6 +33,7 @@ CONFIG_SCHEMA = {
     "properties": {
         "batchLabel": {"type": "string", "description": "What the batch is for, for people"},
         "batchKey": {"type": "string", "description": "Your short name for the batch, echoed"},
+        "batchId": {"type": "string", "description": "Assigned here; ignored in a request"},
         "files": {
             "type": "array",
             "maxItems": 200,
