@@ -454,6 +454,16 @@ def test_a_waiting_child_serves_only_calls_of_its_own_terms(project, unconfined)
     assert waiting in spare(project)
 
 
+def test_none_waits_where_it_would_leave_names_in_the_project(project):
+    put_tool(project, "my/tool", more=WRITE)
+    before = sorted(os.listdir(project))
+    response = call(project)
+    assert sorted(os.listdir(project)) == before
+    time.sleep(0.3)
+    assert bool(spare(project)) == (response["isolation"]["kind"] != "bubblewrap")
+    assert sorted(os.listdir(project)) == before
+
+
 def test_a_waiting_child_that_died_is_replaced(project, unconfined):
     put_tool(project, "my/tool", PID, more=READ)
     call(project)
@@ -579,7 +589,7 @@ def test_a_forked_process_has_cells_of_its_own(project):
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert waiting.fit()
+    assert not waiting.ended()
     assert call(project)["status"] == "success"
 
 
