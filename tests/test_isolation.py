@@ -376,7 +376,7 @@ time.sleep(float(sys.argv[2]))
 
 @pytest.mark.parametrize("how", ["exit", "kill"])
 def test_the_waiting_child_ends_with_its_parent(project, how):
-    put_tool(project, "my/tool", more=ALL)
+    put_tool(project, "my/tool", more=READ)
     runtime = str(Path(rye.__file__).parents[1])
     host = subprocess.Popen(
         [sys.executable, "-c", HOST, runtime, "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
