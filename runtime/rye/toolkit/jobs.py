@@ -206,7 +206,8 @@ def _prune(root: str) -> None:
     for number, one in enumerate(over):
         if number >= config.number("jobs.max_ended") or float(one.get("ended") or one["started"]) < oldest:
             shutil.rmtree(_folder(root) / one["job_id"], ignore_errors=True)
-    for entry in os.scandir(_folder(root)):
+    for path in _folder(root).iterdir():
         # What never came to a record.
-        if entry.stat(follow_symlinks=False).st_mtime < oldest and not os.path.exists(f"{entry.path}/{supervisor.RECORD}"):
-            shutil.rmtree(entry.path, ignore_errors=True)
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest and not (path / supervisor.RECORD).exists():
+                shutil.rmtree(path, ignore_errors=True)

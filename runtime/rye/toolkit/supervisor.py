@@ -196,7 +196,8 @@ class Supervisor:
             self._close_input = True
         if self._close_input:
             os.close(self._input)
-            self._input_open = False
+            # Its number may be a guest's next.
+            self._input, self._input_open = -1, False
 
     def _let_in(self) -> None:
         with suppress(OSError):
@@ -219,7 +220,7 @@ class Supervisor:
         try:
             request = json.loads(said)
             answer = self._do(request["do"], request, guest)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             answer = {"error": "bad_request"}
         if answer is not None:
             _answer(guest, answer)
