@@ -376,7 +376,7 @@ time.sleep(float(sys.argv[2]))
 
 @pytest.mark.parametrize("how", ["exit", "kill"])
 def test_the_waiting_child_ends_with_its_parent(project, how):
-    put_tool(project, "my/tool", more=ALL)
+    put_tool(project, "my/tool", more=READ)
     runtime = str(Path(rye.__file__).parents[1])
     host = subprocess.Popen(
         [sys.executable, "-c", HOST, runtime, "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
@@ -452,6 +452,16 @@ def test_a_waiting_child_serves_only_calls_of_its_own_terms(project, unconfined)
     put_tool(project, "my/tool", 'import os\nreturn {"success": True, "names": os.listdir(project_path)}', more=READ)
     assert "new" in call(project)["data"]["names"]
     assert waiting in spare(project)
+
+
+def test_none_waits_where_it_would_leave_names_in_the_project(project):
+    put_tool(project, "my/tool", more=WRITE)
+    before = sorted(os.listdir(project))
+    response = call(project)
+    assert sorted(os.listdir(project)) == before
+    time.sleep(0.3)
+    assert bool(spare(project)) == (response["isolation"]["kind"] != "bubblewrap")
+    assert sorted(os.listdir(project)) == before
 
 
 def test_a_waiting_child_that_died_is_replaced(project, unconfined):
@@ -579,7 +589,7 @@ def test_a_forked_process_has_cells_of_its_own(project):
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert waiting.fit()
+    assert not waiting.ended()
     assert call(project)["status"] == "success"
 
 
