@@ -50,8 +50,7 @@ def tools(
     Returns:
         Without a format, for a valid tool `{"item_id", "verdict": "valid", "space", "name", "title", "category", "version",
         "tool_type", "description", "docstring", "parameters", "output", "effects", "permissions", "digest", "signer",
-        "owner"}`;
-        for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an unverified file is shown.
+        "owner"}`; for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an unverified file is shown.
 
     Raises:
         UsageError: `unknown_format`.
