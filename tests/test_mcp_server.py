@@ -18,7 +18,7 @@ import rye
 from mcp_peer import ARGUMENTS, environment, peer
 from rye.mcp_selection import DIRECT
 from rye.mcp_server import REVISIONS
-from signed_tools import put, put_tool, signed, trust_key
+from signed_tools import OK, put, put_tool, signed, trust_key
 from signed_tools import rye as run_rye
 
 LIMIT = 40_000
@@ -231,33 +231,44 @@ def test_knowledge_is_listed_and_read_when_it_verifies(project):
         assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
 
 
-NOISY = """import os, subprocess, sys, threading
-print("printed")
-os.write(1, b"written\\n")
-subprocess.run(["sh", "-c", "echo child; cat; echo rest >&1"], check=False)
-thread = threading.Thread(target=lambda: (os.write(1, b"thread\\n"), sys.__stdout__.write("raw\\n"), sys.__stdout__.flush()))
-thread.start()
-thread.join()
-return {"success": True, "output": repr(sys.stdin.read())}"""
+NOISY = """
+import os, subprocess, sys, threading, time
+
+def shout():
+    while sys.argv[-1] != "control" and "mcp.server.lowlevel" not in sys.modules:
+        time.sleep(0.01)
+    for _ in range(200):
+        print("printed", flush=True)
+        os.write(1, b"written\\n")
+        sys.__stdout__.write("raw\\n")
+        sys.__stdout__.flush()
+        subprocess.run(["sh", "-c", "echo child; cat"], check=False)
+        time.sleep(0.02)
+
+threading.Thread(target=shout, daemon=True).start()
+"""
 
 
-def test_nothing_but_the_protocol_reaches_standard_output(project):
-    put_tool(project, "my/noisy", NOISY)
-    with peer(project, "--category", "my") as server:
-        assert server.text("my__noisy") == "''"
-        assert server.text("ls")
+def test_nothing_but_the_protocol_reaches_standard_output(project, tmp_path):
+    put_tool(project, "my/noisy", 'print("printed")\nimport os\nos.write(1, b"written\\n")\n' + OK)
+    (tmp_path / "noise").mkdir()
+    (tmp_path / "noise/sitecustomize.py").write_text(NOISY)
+    env = environment()
+    env["PYTHONPATH"] = f"{env['PYTHONPATH']}:{tmp_path / 'noise'}"
+    with peer(project, "--category", "my", env=env) as server:
+        assert server.text("my__noisy") == "done"
+        for _ in range(5):
+            assert server.text("ls")
+            time.sleep(0.1)
         lines = list(server.lines)
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in lines)
-    # Control: where the descriptor is not put away, the same tool writes into it.
-    naive = "import rye, sys; rye.execute('my/noisy', project_path=sys.argv[1])"
+    assert {b"printed\n", b"written\n", b"raw\n", b"child\n"} <= set(server.errors)
+    # Control: where the descriptor is not put away, the same noise is in it.
+    naive = "import time; time.sleep(0.5)"
     done = subprocess.run(
-        [sys.executable, "-c", naive, str(project)],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=True,
+        [sys.executable, "-c", naive, "control"], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=True
     )
-    assert {b"written", b"child", b"thread"} <= set(done.stdout.split())
+    assert {b"printed", b"written", b"raw", b"child"} <= set(done.stdout.split())
 
 
 def test_progress_is_told_to_those_who_ask(project):
