@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rye.errors import RyeError, UsageError
-from rye.toolkit import bubblewrap, landlocked, protected, sandbox
+from rye.toolkit import bubblewrap, hidden, landlocked, protected, sandbox
 from rye.toolkit.sandbox import Policy, confine
 
 USABLE = [name for name, why in sandbox.layers().items() if not why]
@@ -190,6 +190,25 @@ def test_a_project_that_is_the_home_keeps_its_keys_hidden(layer, project, monkey
     assert out == "text"
     assert "home" not in str(report["holds"])
     assert str(project) in report["missing"]["home_hidden"]
+
+
+def test_a_home_below_a_hidden_folder_is_empty_and_can_be_written(layer, tmp_path, monkeypatch):
+    monkeypatch.setattr(hidden, "_HOMES", (str(tmp_path / "homes"),))
+    home = tmp_path / "homes/me"
+    monkeypatch.setenv("HOME", str(home))
+    project, python = home / "work/project", home / ".local/share/uv/python/3/bin"
+    for folder in (project, home / ".ssh", python, tmp_path / "homes/other"):
+        folder.mkdir(parents=True)
+    (home / ".ssh/id").write_text("key")
+    (python / "python").write_text("#!/bin/sh\necho a python\n")
+    (python / "python").chmod(0o755)
+    (project / "python").symlink_to(python / "python")
+    before = names(tmp_path / "homes")
+    _, out, err, _ = run(
+        project, f"cat {home}/.ssh/id; ./python; mkdir ~/.npm && echo made; ls {tmp_path}/homes/other; touch {tmp_path}/homes/x"
+    )
+    assert out == "a python\nmade\n", err
+    assert names(tmp_path / "homes") == before
 
 
 # --- protected names ---

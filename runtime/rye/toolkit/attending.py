@@ -102,7 +102,7 @@ def _words(fields: dict[str, Any]) -> str:
 def _read(home: int, job_id: str, record: Record | None, offset: int, stream: str) -> dict[str, Any]:
     room = output_room() - _NOTICES
     part = _part(home, record, offset, room, stream)
-    text, taken = console.first(part.data, room)
+    text, taken = console.first(_at_lines(part), room)
     after = part.start + taken
     fields = {
         "job_id": job_id, **(_standing(record) if record else {}), "offset": part.start, "next_offset": after,
@@ -117,6 +117,12 @@ def _read(home: int, job_id: str, record: Record | None, offset: int, stream: st
     elif record and not taken:
         text += f"[no output {'so far' if part.total == 0 else 'since then'}; {_words(_standing(record))}]"
     return ok(text, **fields)
+
+
+def _at_lines(part: spool.Part) -> bytes:
+    """Return what was read up to its last whole line, where more follows."""
+    cut = part.data.rfind(b"\n") + 1
+    return part.data[:cut] if cut and part.start + len(part.data) < part.total else part.data
 
 
 def _part(home: int, record: Record | None, offset: int, most: int, stream: str) -> spool.Part:

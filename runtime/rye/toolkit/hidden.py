@@ -35,6 +35,12 @@ _NAMING = (
 # A folder of programs below these says nothing about its neighbours, which may be credentials or registries to write to.
 _PROGRAMS_ONLY = (".local", ".cargo", "go", ".docker", ".config")
 _BESIDE = {".local": ("lib", "share/pipx", "share/uv", "share/mise"), ".cargo": ("../.rustup",)}
+# Installations that a project's virtual environment or launcher links to; programs, no settings.
+_TOOLCHAINS = (
+    ".local/share/uv/python", ".local/share/uv/tools", ".local/share/mise/installs", ".local/share/fnm/node-versions",
+    ".pyenv/versions", ".nvm/versions", ".rustup/toolchains", ".asdf/installs", ".rbenv/versions", ".sdkman/candidates",
+    ".volta/tools", "miniconda3", "anaconda3", "miniforge3",
+)  # fmt: skip
 _NAMES_OF_PROGRAMS = ("bin", "sbin", "shims", "condabin")
 
 
@@ -118,9 +124,11 @@ def _within(path: str, folders: list[str]) -> bool:
 def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:
     """Leave out what a hidden folder hides already, unless something that is shown lies between."""
     out: list[str] = []
+    own = [os.path.realpath(home) for home in homes()]
     for place in places:
         over = max((one for one in out if below(place, one)), key=len, default=None)
-        if over is None or any(below(place, one) and below(one, over) for one in shown):
+        # A home has a folder of its own even below a hidden one, for a command writes there.
+        if over is None or place in own or any(below(place, one) and below(one, over) for one in shown):
             out.append(place)
     return tuple(out)
 
@@ -131,6 +139,9 @@ def _needed(extra_read: Iterable[str], search_path: str) -> Iterator[str]:
     for folder in search_path.split(":"):
         if os.path.isabs(folder):
             yield from _real(*_programs(folder))
+    for home in homes():
+        for name in _TOOLCHAINS:
+            yield from _real(f"{home}/{name}")
     # The resolver's file and a system's programs may be links into /run.
     yield from _real("/etc/resolv.conf", "/run/current-system", "/etc/static")
 

@@ -42,8 +42,8 @@ _RUNTIME = str(Path(__file__).parents[2])
 Record = dict[str, Any]
 
 
-def start(root: str, confined: Confined, cwd_fd: int, facts: Record, seconds: float | None) -> str:
-    """Start a job and return its ID.
+def start(root: str, confined: Confined, cwd_fd: int, facts: Record, seconds: float | None, given: bytes = b"") -> str:
+    """Start a job and return its ID; what was made for its sandbox is its supervisor's from then on.
 
     Args:
         root: the project root.
@@ -51,6 +51,7 @@ def start(root: str, confined: Confined, cwd_fd: int, facts: Record, seconds: fl
         cwd_fd: the directory it starts in.
         facts: what its record shall say besides (JSON).
         seconds: when it is ended at the latest; None: never.
+        given: the beginning of its standard input.
 
     Raises:
         RyeError: `too_many_jobs`, `job_not_started`.
@@ -66,8 +67,8 @@ def start(root: str, confined: Confined, cwd_fd: int, facts: Record, seconds: fl
         home.mkdir(mode=0o700)
         said = _launch(confined, cwd_fd, {
             "argv": confined.argv, "env": {**confined.env, process.MARK: mark}, "folder": str(home),
-            "seconds": seconds, "shielded": confined.shielded,
-            "facts": {**facts, "job_id": job_id, "mark": mark},
+            "seconds": seconds, "shielded": confined.shielded, "temporary": confined.temporary,
+            "input": given.decode("latin-1"), "facts": {**facts, "job_id": job_id, "mark": mark},
         })  # fmt: skip
     except OSError as err:
         said = str(err.errno)
@@ -205,7 +206,8 @@ def _prune(root: str) -> None:
     for number, one in enumerate(over):
         if number >= config.number("jobs.max_ended") or float(one.get("ended") or one["started"]) < oldest:
             shutil.rmtree(_folder(root) / one["job_id"], ignore_errors=True)
-    for entry in os.scandir(_folder(root)):
+    for path in _folder(root).iterdir():
         # What never came to a record.
-        if entry.stat(follow_symlinks=False).st_mtime < oldest and not os.path.exists(f"{entry.path}/{supervisor.RECORD}"):
-            shutil.rmtree(entry.path, ignore_errors=True)
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest and not (path / supervisor.RECORD).exists():
+                shutil.rmtree(path, ignore_errors=True)

@@ -59,11 +59,12 @@ class Outputs:
 
 def _prune(folder: Path) -> None:
     """Remove what is too old, then the oldest until the rest is small enough."""
-    found = sorted(((entry.stat().st_mtime, entry.path) for entry in os.scandir(folder) if ID.match(entry.name)), reverse=True)
+    with os.scandir(folder) as entries:
+        found = sorted(((entry.stat().st_mtime, entry.path) for entry in entries if ID.match(entry.name)), reverse=True)
     oldest = time.time() - config.number("outputs.max_age_days") * _DAY
     room = config.number("outputs.max_bytes")
     for stamp, path in found:
-        with suppress(OSError):
-            room -= sum(entry.stat().st_size for entry in os.scandir(path))
+        with suppress(OSError), os.scandir(path) as entries:
+            room -= sum(entry.stat().st_size for entry in entries)
         if stamp < oldest or room < 0:
             shutil.rmtree(path, ignore_errors=True)

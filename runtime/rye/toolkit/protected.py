@@ -113,6 +113,14 @@ def _is_ours(root: str, path: str) -> bool:
         return False
 
 
+def take_over(root: str, token: str) -> None:
+    """Become the process with whose life the command of this token is tied: one that watches it after its starter has gone."""
+    with _record(root) as record:
+        for holder in record["holders"]:
+            if holder[2] == token:
+                holder[:2] = [os.getpid(), _started(os.getpid())]
+
+
 def release(root: str, token: str) -> None:
     """Say that the command of this token has ended; the last one takes away what was made."""
     try:

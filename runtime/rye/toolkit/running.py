@@ -55,15 +55,19 @@ def bash(
         chosen = sandbox.effective(root, mode, network)
         policy = sandbox.Policy(root, cwd, network=chosen.network, env={**variables, "PWD": cwd}, pass_env=chosen.pass_env)
         confined = sandbox.confine([_shell(), "-c", command], policy, chosen.mode)
+        goes_on = False
         try:
             if background:
                 facts = {"command": command, "working_dir": shown or ".", "sandbox": confined.report}
-                return _started(jobs.start(ws.root, confined, cwd_fd, facts, timeout), confined.report)
+                job_id = jobs.start(ws.root, confined, cwd_fd, facts, timeout, given)
+                goes_on = True
+                return _started(job_id, confined.report)
             seconds = DEFAULT_SECONDS if timeout is None else timeout
             return _run(ws.root, confined, cwd_fd, min(seconds, deadline().remaining()), given)
         finally:
             confined.close()
-            confined.finish()
+            if not goes_on:
+                confined.finish()
 
 
 def _check_command(command: str) -> None:

@@ -1,9 +1,9 @@
 """The process that keeps one background job: its parent, its reader, and its door for later calls.
 
-Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`,
-`shielded`, `facts`), it detaches itself and answers `ok`, or an errno. In the job's folder it keeps `job.json` (what the job
-is, and how it stands), `output` (see `spool`; both streams as they come), and listens on `socket`: one request a connection,
-one line of JSON each way.
+Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `input`,
+`shielded`, `temporary`, `facts`), it detaches itself and answers `ok`, or an errno. In the job's folder it keeps `job.json`
+(what the job is, and how it stands), `output` (see `spool`; both streams as they come), and listens on `socket`: one request a
+connection, one line of JSON each way.
 
 Requests: `{"do": "write", "data": text}`, `{"do": "close_stdin"}`, `{"do": "end"}`, `{"do": "wait"}`. The last two are answered
 when the job is over. Answers: `{"ok": true}` or `{"error": code}`.
@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import Any
 
 from rye.toolkit import guard, protected
+from rye.toolkit.policy import Confined
 from rye.toolkit.spool import Spool
 
 RECORD, OUTPUT, SOCKET = "job.json", "output", "socket"
@@ -86,9 +87,9 @@ class Supervisor:
         self._dir = os.open(order["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._spool: Spool | None = Spool(self._dir, OUTPUT)
         self._end = time.monotonic() + order["seconds"] if order["seconds"] is not None else None
-        self._shielded = order["shielded"]
-        if self._shielded:
-            protected.join(self._shielded)
+        self._confined = Confined([], {}, (), {}, tuple(order["shielded"]), order["temporary"])
+        if self._confined.shielded[1]:
+            protected.take_over(*self._confined.shielded)
         guard.adopt_orphans()
         self._woken, self._waker = guard.children_ended()
         their_input, self._input = os.pipe()
@@ -101,7 +102,7 @@ class Supervisor:
         self._door = listening(self._dir)
         for fd in (self._input, self._output):
             os.set_blocking(fd, False)
-        self._waiting_input = bytearray()
+        self._waiting_input = bytearray(order["input"], "latin-1")
         self._input_open, self._close_input, self._output_open = True, False, True
         self._requests: dict[int, tuple[socket.socket, bytearray]] = {}
         self._attending: list[socket.socket] = []
@@ -195,7 +196,8 @@ class Supervisor:
             self._close_input = True
         if self._close_input:
             os.close(self._input)
-            self._input_open = False
+            # Its number may be a guest's next.
+            self._input, self._input_open = -1, False
 
     def _let_in(self) -> None:
         with suppress(OSError):
@@ -218,7 +220,7 @@ class Supervisor:
         try:
             request = json.loads(said)
             answer = self._do(request["do"], request, guest)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             answer = {"error": "bad_request"}
         if answer is not None:
             _answer(guest, answer)
@@ -276,8 +278,7 @@ class Supervisor:
             write_record(self._dir, self.record)
         with suppress(OSError):
             os.unlink(SOCKET, dir_fd=self._dir)
-        if self._shielded:
-            protected.release(self._shielded)
+        self._confined.finish()
         for guest in self._attending:
             _answer(guest, {"ok": True})
 
