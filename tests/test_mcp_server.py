@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 import rye
-from mcp_peer import ARGUMENTS, peer
+from mcp_peer import ARGUMENTS, environment, peer
 from rye.mcp_selection import DIRECT
 from rye.mcp_server import REVISIONS
-from signed_tools import put, put_tool, rye as run_rye, signed, trust_key
+from signed_tools import OK, put, put_tool, signed, trust_key
+from signed_tools import rye as run_rye
 
 LIMIT = 40_000
 
@@ -24,28 +29,22 @@ def halves(result):
     return [len(json.dumps(result[half], ensure_ascii=False).encode()) for half in ("content", "structuredContent")]
 
 
-def gone(pid, seconds=5):
-    """Tell whether a process ends within some seconds (a zombie has ended)."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-                if file.read().rpartition(")")[2].split()[0] == "Z":
-                    return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.02)
-    return False
+def running(seconds):
+    """Return how many processes `sleep` so long; a sandbox hides their numbers from themselves, not from here."""
+    wanted = f"sleep\0{seconds}\0".encode()
+    found = 0
+    for status in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += status.read_bytes() == wanted
+    return found
 
 
-def started(path, seconds=10):
-    """Return the process id that a command wrote into a file."""
+def within(seconds, true):
+    """Tell whether something comes true in so many seconds."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if path.exists() and path.read_text().strip():
-            return int(path.read_text())
-        time.sleep(0.02)
-    raise AssertionError("the command did not start")
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -70,7 +69,7 @@ def test_a_tool_is_listed_with_all_that_a_client_needs_to_judge_it(project):
     with peer(project) as server:
         tools = server.tools()
         again = server.tools()
-    assert list(tools) == list(again) == list(ARGUMENTS)[1:2] + ["write", *list(ARGUMENTS)[2:]]
+    assert list(tools) == list(again) == ["read", "write", *list(ARGUMENTS)[2:]]
     known = {tool["item_id"]: tool for tool in rye.tools(project_path=project)}
     for tool in tools.values():
         row = known[tool["_meta"]["rye/item_id"]]
@@ -220,7 +219,7 @@ def test_a_result_that_no_window_makes_small_is_kept_whole(project):
 
 def test_knowledge_is_listed_and_read_when_it_verifies(project):
     trust_key()
-    entry = '```yaml\nid: notes\ncategory: my\ntitle: Notes\nversion: "1.0.0"\n```\n\nRead me.\n'.encode()
+    entry = b'```yaml\nid: notes\ncategory: my\ntitle: Notes\nversion: "1.0.0"\n```\n\nRead me.\n'
     put(project, "knowledge/my/notes.md", signed(entry, item_type="knowledge", suffix=".md"))
     put(project, "knowledge/my/bad.md", entry)
     with peer(project) as server:
@@ -232,38 +231,44 @@ def test_knowledge_is_listed_and_read_when_it_verifies(project):
         assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
 
 
-NOISY = """import os, subprocess, sys, threading
-print("printed")
-os.write(1, b"written\\n")
-subprocess.run(["sh", "-c", "echo child; cat; echo rest >&1"], check=False)
-thread = threading.Thread(target=lambda: (os.write(1, b"thread\\n"), sys.__stdout__.write("raw\\n"), sys.__stdout__.flush()))
-thread.start()
-thread.join()
-return {"success": True, "output": repr(sys.stdin.read())}"""
+NOISY = """
+import os, subprocess, sys, threading, time
+
+def shout():
+    while sys.argv[-1] != "control" and "mcp.server.lowlevel" not in sys.modules:
+        time.sleep(0.01)
+    for _ in range(200):
+        print("printed", flush=True)
+        os.write(1, b"written\\n")
+        sys.__stdout__.write("raw\\n")
+        sys.__stdout__.flush()
+        subprocess.run(["sh", "-c", "echo child; cat"], check=False)
+        time.sleep(0.02)
+
+threading.Thread(target=shout, daemon=True).start()
+"""
 
 
-def test_nothing_but_the_protocol_reaches_standard_output(project):
-    put_tool(project, "my/noisy", NOISY)
-    with peer(project, "--category", "my") as server:
-        assert server.text("my__noisy") == "''"
-        assert server.text("ls")
+def test_nothing_but_the_protocol_reaches_standard_output(project, tmp_path):
+    put_tool(project, "my/noisy", 'print("printed")\nimport os\nos.write(1, b"written\\n")\n' + OK)
+    (tmp_path / "noise").mkdir()
+    (tmp_path / "noise/sitecustomize.py").write_text(NOISY)
+    env = environment()
+    env["PYTHONPATH"] = f"{env['PYTHONPATH']}:{tmp_path / 'noise'}"
+    with peer(project, "--category", "my", env=env) as server:
+        assert server.text("my__noisy") == "done"
+        for _ in range(5):
+            assert server.text("ls")
+            time.sleep(0.1)
         lines = list(server.lines)
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in lines)
-    # Control: where the descriptor is not put away, the same tool writes into it.
-    naive = "import rye, sys; rye.execute('my/noisy', project_path=sys.argv[1])"
-    import subprocess
-    import sys
-
-    from mcp_peer import environment
-
+    assert {b"printed\n", b"written\n", b"raw\n", b"child\n"} <= set(server.errors)
+    # Control: where the descriptor is not put away, the same noise is in it.
+    naive = "import time; time.sleep(0.5)"
     done = subprocess.run(
-        [sys.executable, "-c", naive, str(project)],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=True,
+        [sys.executable, "-c", naive, "control"], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=True
     )
-    assert {b"written", b"child", b"thread"} <= set(done.stdout.split())
+    assert {b"printed", b"written", b"raw", b"child"} <= set(done.stdout.split())
 
 
 def test_progress_is_told_to_those_who_ask(project):
@@ -281,38 +286,33 @@ def test_progress_is_told_to_those_who_ask(project):
 
 @pytest.mark.parametrize("revision", REVISIONS[1:])
 def test_cancelling_ends_the_process_tree(project, revision):
-    command = "sleep 300 & echo $! > child; (setsid sleep 301 & echo $! > apart); echo $$ > shell; wait"
+    one, two = (f"3{int(os.urandom(3).hex(), 16)}" for _ in range(2))
+    command = f"sleep {one} & (setsid sleep {two} &) ; wait"
     with peer(project, revision=revision) as server:
         number, _ = server.begin("tools/call", {"name": "bash", "arguments": {"command": command}})
-        pids = [started(project / name) for name in ("shell", "child")]
+        assert within(20, lambda: running(one) and running(two))
         server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
-        assert all(gone(pid) for pid in pids)
+        assert within(10, lambda: not running(one) and not running(two))
         assert server.text("bash", command="echo next") == "next\n"
         assert not any(json.loads(line).get("id") == number for line in server.lines)
 
 
 @pytest.mark.parametrize("how", ["closed", "terminated"])
 def test_when_the_client_goes_so_does_what_runs(project, how):
-    server = None
-    try:
-        from mcp_peer import Peer
-
-        server = Peer(project)
-        server.begin("tools/call", {"name": "bash", "arguments": {"command": "echo $$ > shell; sleep 300"}})
-        pid = started(project / "shell")
+    seconds = f"3{int(os.urandom(3).hex(), 16)}"
+    with peer(project) as server:
+        server.begin("tools/call", {"name": "bash", "arguments": {"command": f"sleep {seconds} & sleep {seconds}"}})
+        assert within(20, lambda: running(seconds) == 2)
         if how == "closed":
             assert server.close() == 0
         else:
             server.process.send_signal(signal.SIGTERM)
             server.process.wait(20)
-        assert gone(pid)
-    finally:
-        if server is not None:
-            server.process.kill()
+        assert within(10, lambda: not running(seconds))
 
 
 def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(project):
-    os.system(f"git init -q {project}")
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
     (project / "shop").mkdir()
     (project / "shop/cart.py").write_bytes(b"def total(items):\n    return sum(items) + 1\n")
     (project / "check.sh").write_bytes(b"python3 -c 'from shop.cart import total; assert total([1, 2]) == 3, total([1, 2])'\n")
@@ -349,11 +349,6 @@ def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(proj
 
 def test_the_extra_is_named_when_it_is_missing(project):
     hidden = "import sys; sys.modules['mcp'] = None; from rye.cli import main; sys.exit(main(sys.argv[1:]))"
-    import subprocess
-    import sys
-
-    from mcp_peer import environment
-
     done = subprocess.run(
         [sys.executable, "-c", hidden, "mcp", "--project", str(project)], env=environment(), stdin=subprocess.DEVNULL,
         capture_output=True, check=False,

@@ -1,9 +1,9 @@
 """What a good tool file has, checked by reading it: nothing of it is run, and it need not be signed.
 
-A finding is a line, a stable code, and what to do. Checked are: metadata, category and id by the folder, the docstring's six
-points in 1,500 characters, CONFIG_SCHEMA (valid, closed, described, paths marked, names that every agent interface takes),
-effects, imports (the standard library, `rye.toolkit`, what `__requires__` names), calls that no tool needs, size, hidden
-characters, and the file's permissions.
+A finding is a line, a stable code, and what to do; of the file's own text it repeats names and short pieces, made plain.
+Checked are: metadata, category and id by the folder, the docstring's six points in 1,500 characters, CONFIG_SCHEMA (valid,
+closed, described, paths marked, names that every agent interface takes), effects, imports (the standard library, `rye.toolkit`,
+what `__requires__` names), calls that no tool needs, size, hidden characters, and the file's permissions.
 """
 
 from __future__ import annotations
@@ -77,7 +77,11 @@ def _python(text: str, item_id: str | None) -> Iterator[Finding]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-        yield Finding(getattr(err, "lineno", None) or 1, "syntax_error", f"This is not Python: {plain(str(err), 200)}.")
+        yield Finding(
+            getattr(err, "lineno", None) or 1,
+            "syntax_error",
+            f"This is not Python: {plain(getattr(err, 'msg', type(err).__name__), 100)}.",
+        )
         return
     module = _read(tree, item_id)
     for check in _CHECKS:
@@ -183,7 +187,7 @@ def _schema(module: _Module) -> Iterator[Finding]:
         try:
             schema.Checker(value)
         except (RyeError, TypeError, RecursionError) as err:
-            yield Finding(line, "bad_schema", plain(f"{name}: {err}", 300))
+            yield Finding(line, "bad_schema", plain(f"{name}: {err}", 160))
             continue
         if name == "CONFIG_SCHEMA":
             yield from _object(value, name, line)
@@ -195,9 +199,11 @@ def _object(part: dict[str, Any], where: str, line: int) -> Iterator[Finding]:
         yield Finding(line, "open_schema", f'{where}: say "additionalProperties": False, so that a misspelt name is an error.')
     for name in part.get("required", ()):
         if name not in known:
-            yield Finding(line, "bad_schema", f"{where} requires {plain(str(name), 80)!r}, which it does not describe.")
-    for name, below in known.items():
-        yield from _parameter(below, name, f"{where}.{plain(name, 80)}", line)
+            yield Finding(line, "bad_schema", f"{where} requires a parameter that it does not describe.")
+    for at, (name, below) in enumerate(known.items(), 1):
+        # A name that is none is not repeated: it may be a sentence.
+        shown = name if _PARAMETER.fullmatch(name) else f"<the name of property {at}>"
+        yield from _parameter(below, name, f"{where}.{shown}", line)
 
 
 def _parameter(part: Any, name: str, where: str, line: int) -> Iterator[Finding]:  # noqa: ANN401 - a schema, or true or false

@@ -172,11 +172,14 @@ def serve(server: Server[Any], address: Address, token: str, *, show_token: bool
         UsageError: `cannot_listen`, when the address is taken or not this machine's.
     """
     import uvicorn
+    from mcp.server.transport_security import TransportSecuritySettings
 
     listening = _listen(address)
     address = Address(address.host, listening.getsockname()[1])
     app = server.streamable_http_app(
-        streamable_http_path=PATH, host=address.host, max_request_body_size=MOST_BODY,
+        # The guard before it judges names and origins, more strictly.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        streamable_http_path=PATH, max_request_body_size=MOST_BODY,
         session_idle_timeout=_IDLE_SECONDS, max_sessions=_MOST_SESSIONS,
     )  # fmt: skip
     config = uvicorn.Config(
@@ -195,6 +198,8 @@ def _listen(address: Address) -> socket.socket:
         listening = socket.socket(family, kind, proto)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)
+        # Before the address is printed: who reads it may connect at once.
+        listening.listen(128)
     except OSError as err:
         raise UsageError(
             "cannot_listen", f"Cannot listen at {address.host}:{address.port}: {err.strerror or err}.",

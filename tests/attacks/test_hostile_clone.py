@@ -260,6 +260,9 @@ def test_listing_and_verifying_runs_and_shows_nothing(clone):
     for words, code in (
         (("tools",), 0),
         (("tools", "--json"), 0),
+        (("tools", "--format", "mcp"), 0),
+        (("lint",), 1),
+        (("lint", "--json"), 1),
         (("verify", "--all"), 1),
         (("verify", "--all", "--json"), 1),
         (("trust", "list"), 0),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -92,20 +93,28 @@ def judged(layers: dict, ways: list[dict], say=print) -> None:
     proven = [way for way in ways if way["control"] and way["held"]]
     say(f"{len(proven)} of {len(ways)} ways held, each with a control; {sum(way['escaped'] for way in ways)} succeed")
     if active == ["bubblewrap"]:
-        assert len(proven) >= 45
+        assert len(proven) >= len(ways) - len(MACHINE_MAY_REFUSE)
         assert not [way["name"] for way in ways if way["escaped"]]
     else:
-        assert len(proven) >= 25
+        assert len(proven) >= len(ways) // 2
+
+
+def some(count: int, ways: list) -> list[str]:
+    """Return the names of some ways; all are tried by the full run."""
+    seed = random.randrange(10**6)
+    print("seed:", seed)
+    return [way.name for way in random.Random(seed).sample(ways, count)]
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_no_way_out(user):
-    judged(*tried(user, "bubblewrap"))
+    # Some of them, so that the test stays short; the full run tries all.
+    judged(*tried(user, "bubblewrap", *some(30 if user == os.geteuid() else 15, WAYS)))
 
 
 def test_without_bubblewrap_what_the_report_claims_holds():
     # Protected names are not claimed there: two ways of them show it.
-    names = [way.name for way in WAYS if way.prop != "protected_names"] + ["a git hook", "an absent .vscode"]
+    names = [*some(12, [way for way in WAYS if way.prop != "protected_names" and not way.root_only]), "a git hook"]
     layers, ways = tried(USERS[-1], "landlock", *names)
     if not layers["active"]:
         # A kernel without Landlock: then bubblewrap must be what holds here.

@@ -49,3 +49,26 @@ def test_a_narrow_encoding_is_no_error(project):
     done = rye("tools", cwd=project, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert b"snow \\u2603" in done.stdout
+
+
+def test_a_format_prints_what_the_interface_takes_and_says_what_is_left_out(project):
+    put_tool(project, "my/tool")
+    put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
+    for form in ("openai", "anthropic", "gemini", "mcp"):
+        done = rye("tools", "--category", "my", "--format", form, cwd=project)
+        (tool,) = json.loads(done.stdout)
+        assert (tool.get("function") or tool)["name"] == "my__tool"
+        assert b"left out my/unsigned" in done.stderr
+        assert done.returncode == 0
+    assert rye("tools", "--format", "nope", cwd=project).returncode == 2
+    done = rye("tools", "--category", "none", "--format", "mcp", cwd=project)
+    assert (done.returncode, json.loads(done.stdout)) == (1, [])
+
+
+def test_categories_may_be_several(project):
+    put_tool(project, "my/tool")
+    put_tool(project, "other/tool")
+    done = rye("tools", "--category", "my", "--category", "other", "--json", cwd=project)
+    rows = json.loads(done.stdout)
+    assert [(row["item_id"], row["name"]) for row in rows] == [("my/tool", "my__tool"), ("other/tool", "other__tool")]
+    assert all(set(row["effects"]) == {"read_only", "destructive", "idempotent", "open_world"} for row in rows)

@@ -35,6 +35,7 @@ class Ability:
 
     Attributes:
         program: its path, or nothing where it cannot be used.
+        by_descriptor: it binds what a descriptor holds, and ends if the place is another by then.
         users: options for a user namespace (empty where only root can do without).
         why_not: what it said, where it cannot be used.
     """
@@ -42,6 +43,7 @@ class Ability:
     program: str = ""
     users: tuple[str, ...] = ()
     why_not: str = ""
+    by_descriptor: bool = False
 
 
 def _program() -> str:
@@ -65,18 +67,25 @@ def ability() -> Ability:
             said = said or str(err)
             continue
         if done.returncode == 0:
-            return Ability(program, users)
+            return Ability(program, users, by_descriptor=_binds_descriptors(program))
         said = said or done.stderr.decode("utf-8", "replace").strip().removeprefix("bwrap: ") or f"exit {done.returncode}"
     return Ability(why_not=f"bubblewrap does not work here: {said[:300]}")
+
+
+def _binds_descriptors(program: str) -> bool:
+    done = subprocess.run(  # noqa: S603 - an absolute path of a fixed list
+        [program, "--help"], env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
+    )
+    return b"--ro-bind-fd" in done.stdout + done.stderr
 
 
 def confine(argv: list[str], policy: Policy) -> Confined:
     """Return the command that runs `argv` in namespaces of its own; `ability` must have said that it can."""
     write = policy.write_project and policy.read_project
-    shield = protected.shield(policy.root) if write else protected.Shield()
+    shield = protected.shield(policy.root, when_present=ability().by_descriptor) if write else protected.Shield()
     seen = _view(policy)
-    layout = [*_namespaces(policy), *_layout(policy, seen, shield)]
     fds: list[int] = []
+    layout = [*_namespaces(policy), *_layout(policy, seen, shield, fds)]
     if seccomp.supported():
         fds.append(held_open(seccomp.program(_sockets(policy))))
         layout += ["--seccomp", str(fds[-1])]
@@ -151,8 +160,12 @@ def _kernel() -> list[str]:
     return [word for path in present for word in ("--ro-bind", path, path)]
 
 
-def _layout(policy: Policy, view: hidden.View, shield: protected.Shield) -> list[str]:
-    """Order mounts by depth: what is hidden, what is kept of it, the project, and what is protected in it."""
+def _layout(policy: Policy, view: hidden.View, shield: protected.Shield, fds: list[int]) -> list[str]:
+    """Order mounts by depth: what is hidden, what is kept of it, the project, and what is protected in it.
+
+    `fds` gains the descriptors of what the project holds: a command that runs already, in a project around this one, might
+    put a link in its place before it is mounted.
+    """
     root = policy.root
     mounts: list[tuple[str, int, list[str]]] = [
         (path, 0, ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]) for path in view.hidden
@@ -162,15 +175,23 @@ def _layout(policy: Policy, view: hidden.View, shield: protected.Shield) -> list
         mounts.append((root, 2, ["--tmpfs", root, "--remount-ro", root]))
         mounts = [one for one in mounts if one[0] == root or not hidden.below(one[0], root)]
     else:
-        mounts.append((root, 2, ["--bind" if policy.write_project else "--ro-bind", root, root]))
-        mounts += [(path, 3, ["--bind", path, path]) for path in shield.pinned]
-        mounts += [(path, 4, ["--ro-bind", path, path]) for path in shield.fixed if path not in view.hidden]
+        mounts.append((root, 2, _bound("--bind" if policy.write_project else "--ro-bind", root, fds)))
+        mounts += [(path, 3, _bound("--bind", path, fds)) for path in shield.pinned]
+        mounts += [(path, 4, _bound("--ro-bind", path, fds)) for path in shield.fixed if path not in view.hidden]
     mounts.sort(key=lambda mount: (mount[0].count("/"), mount[0], mount[1]))
     # Writable for the command's own use, and gone with it: homes and temporary folders. Other hidden folders take nothing.
     free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden.homes()))  # noqa: S108
     closed = [path for path in view.hidden if os.path.isdir(path) and path not in free]
     words = [word for _, _, words in mounts for word in words]
     return words + [word for path in closed for word in ("--remount-ro", path)]
+
+
+def _bound(option: str, path: str, fds: list[int]) -> list[str]:
+    """Return a mount of a place of the project over itself."""
+    if not ability().by_descriptor:
+        return [option, path, path]
+    fds.append(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+    return [f"{option}-fd", str(fds[-1]), path]
 
 
 def _report(policy: Policy, view: hidden.View, shield: protected.Shield) -> dict[str, Any]:

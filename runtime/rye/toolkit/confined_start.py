@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import random
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -91,11 +90,7 @@ def _drop_capabilities(libc: ctypes.CDLL, keep: Sequence[int]) -> None:
 
 def _start_the_last(libc: ctypes.CDLL, sockets: seccomp.Sockets, argv: list[str], env: dict[str, str]) -> None:
     """Become the command by the one call that the filter lets through."""
-    import shutil
-
-    path = shutil.which(argv[0], path=env.get("PATH", os.defpath))
-    if path is None:
-        raise FileNotFoundError(2, "there is no such program", argv[0])
+    path = _found(argv[0], env.get("PATH", os.defpath))
     values = [os.fsencode(one) for one in argv], [os.fsencode(f"{name}={value}") for name, value in env.items()]
     lists = [(ctypes.c_char_p * (len(one) + 1))(*one, None) for one in values]
     addresses = (
@@ -103,10 +98,18 @@ def _start_the_last(libc: ctypes.CDLL, sockets: seccomp.Sockets, argv: list[str]
         _at_random(libc, bytes(lists[0])),
         _at_random(libc, bytes(lists[1])),
     )
-    seccomp.install(seccomp.program(sockets, seccomp.Ticket(addresses)))
+    seccomp.install(seccomp.program(sockets, addresses))
     number = seccomp.number_of("execve")
     libc.syscall(ctypes.c_long(number), *(ctypes.c_void_p(one) for one in addresses))
     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+
+
+def _found(name: str, search_path: str) -> str:
+    places = [name] if "/" in name else [f"{folder or '.'}/{name}" for folder in search_path.split(":")]
+    for place in places:
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return place
+    raise FileNotFoundError(2, "there is no such program", name)
 
 
 def _at_random(libc: ctypes.CDLL, data: bytes) -> int:
@@ -115,10 +118,10 @@ def _at_random(libc: ctypes.CDLL, data: bytes) -> int:
     size = (len(data) // _PAGE + 2) * _PAGE
     for _ in range(64):
         # 47 bits of address space on x86-64; a little less, which arm64 offers as well.
-        hint = random.SystemRandom().randrange(1 << 20, 1 << 34) * _PAGE
+        hint = (1 << 20 | int.from_bytes(os.urandom(8), "little") % (1 << 34)) * _PAGE
         place = libc.mmap(ctypes.c_void_p(hint), ctypes.c_size_t(size), _READ_WRITE, _PRIVATE_ANONYMOUS | _NO_REPLACE, -1, 0)
         if place == hint:
-            address = hint + random.SystemRandom().randrange(0, _PAGE // 16) * 16
+            address = hint + os.urandom(1)[0] * 16
             ctypes.memmove(address, data, len(data))
             return address
     raise OSError(12, "no random address was free")

@@ -11,10 +11,11 @@ import ctypes
 import os
 import struct
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Final
 
 # The same numbers on every architecture.
 _CREATE, _ADD, _RESTRICT = 444, 445, 446

@@ -6,7 +6,7 @@ them has ended. What was made stands in the state folder with its inode, so that
 does not find. An empty folder is what git, editors and searches show least.
 
 Not held: a symbolic link at such a name can be replaced (told in the report), repositories inside the project other than its
-own, and a name that is exchanged from outside the sandbox while a command runs.
+own, and a name that is exchanged from outside the sandbox while a command runs (git does so with its configuration).
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def _wanted(root: str) -> Iterator[tuple[str, bytes | None]]:
             yield f"{git}/{name}", content
 
 
-def shield(root: str) -> Shield:
+def shield(root: str, *, when_present: bool = True) -> Shield:
     """Make the absent names and return what to mount over them; give it back with `release`.
 
-    A project whose folder cannot be written has nothing to make.
+    A project whose folder cannot be written has nothing to make. Without `when_present` only the names that every command in
+    this project finds covered count: one of the others could be exchanged for a link by a command that runs already.
     """
     problem, token = "", secrets.token_hex(8)
     try:
@@ -91,10 +92,12 @@ def shield(root: str) -> Shield:
                     _make(record, path, content)
     except OSError as err:
         problem = "" if err.errno == errno.EROFS else f"absent names could not be covered: {err.strerror}"
-    present = [path for path, _ in _wanted(root)] + [f"{root}/{name}" for name in WHEN_PRESENT]
+    present = [path for path, _ in _wanted(root)]
     git = f"{root}/.git"
     inner = _kind(git) == stat.S_IFDIR and not _is_ours(root, git)
-    present += [f"{git}/{name}" for name in _GIT_WHEN_PRESENT] if inner else [git]
+    present += [] if inner else [git]
+    if when_present:
+        present += [f"{root}/{name}" for name in WHEN_PRESENT] + [f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner]
     links = [path for path in dict.fromkeys((git, *present)) if _kind(path) == stat.S_IFLNK]
     if links:
         shown = ", ".join(os.path.relpath(path, root) for path in links)

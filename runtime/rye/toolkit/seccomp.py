@@ -13,8 +13,14 @@ import ctypes
 import errno
 import os
 import struct
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Final, Literal
+
+    Sockets = Literal["all", "own network", "none"]
+    # The addresses of the one `execve` that is let through: path, arguments, environment.
+    Ticket = tuple[int, int, int]
 
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
@@ -37,15 +43,6 @@ _NEVER = ("add_key", "request_key", "keyctl", "bpf", "perf_event_open", "open_by
 _INET, _INET6, _NETLINK = 2, 10, 16
 _STREAM, _SEQPACKET, _TYPE = 1, 5, 0xF
 _NEW_USER = 0x10000000
-
-Sockets = Literal["all", "own network", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """The addresses of the one `execve` that is let through: path, arguments, environment."""
-
-    addresses: tuple[int, int, int]
 
 
 def supported() -> bool:
@@ -83,7 +80,7 @@ def program(sockets: Sockets, ticket: Ticket | None = None) -> bytes:
         code += _when(calls["io_uring_setup"], [_refuse(errno.EPERM)])
     if ticket:
         code += _when(calls["execveat"], [_refuse(errno.EACCES)])
-        code += _when(calls["execve"], _exactly(ticket.addresses))
+        code += _when(calls["execve"], _exactly(ticket))
     return b"".join([*code, _step(_RETURN, _ALLOW)])
 
 
@@ -107,7 +104,7 @@ def _only(values: tuple[int, ...], argument: int = 0, mask: int = 0xFFFFFFFF, co
     return [*steps, _refuse(code)]
 
 
-def _exactly(addresses: tuple[int, int, int]) -> list[bytes]:
+def _exactly(addresses: Ticket) -> list[bytes]:
     steps: list[bytes] = []
     for index, address in enumerate(addresses):
         # Little-endian on both machines: the low half comes first.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:02:32Z:ef2a62dc609879a5076dcb5cebf4dd412d80a2a473970fff089aa2be777e530a:E_CUwaiBKISuNesEdeTYUC3VUm1u7vkZbdqMwYT25dO6BiTCzxY5N0NrBRoboISRa0Q7RHaYHyRBl3mcCIhHAQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:23:59Z:46d5fa9612fd06ec81136756883a664033e8d1d4a0f4fc42e2808fb96935d423:dgpQiTTb6zCGO3q1q6LyvuWOy6nB9gupuqLHGb0EZfjbXxMvfGiwir5Khc6kdPJPo00v4CcZ6dc1XCqF0ObfBQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -23,6 +23,7 @@ __tool_description__ = "Run a shell command: sandboxed where possible, ended who
 __item_id__ = "rye/bash/bash"
 __requires_rye__ = ">=0.1"
 __timeout__ = 615
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:02:32Z:e75ae4e887b1767f93b3deab79c32334da1f12bd48fad5b90e392731db0610b1:gP1xLztI0QWH4NKDDHr7_sGDw3MolvVYDM7vTI8tRyXFqbVwTOLmzTJASmz5EDteXc4OVjaM60yEzXWPTPl3BQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:23:59Z:a8ecb639cdd5e986213f0bca2b241098e35eb3116b14878f13e5f29844c5f9fa:LXJ5dKSWQEMZNU4nZmxx3FmQ86UnaVHVSm4kDkywvqFHHx7QaORAEXCvrWcJx2VDc6pwdcPLZNZFuyyq9XjSBA==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -23,6 +23,7 @@ __tool_description__ = "List, read, wait for, write to and end background jobs; 
 __item_id__ = "rye/bash/job"
 __requires_rye__ = ">=0.1"
 __timeout__ = 615
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 
 CONFIG_SCHEMA = {
     "type": "object",

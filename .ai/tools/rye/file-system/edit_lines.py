@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:47:52Z:49c0cbcea5f438770df942197898c5287b0fe98cb28752be02f73cd1ae1f0435:mDhV0nkK6grTx_XUsMASylt1lA3pPiOMXsOfCr61yrb6YDKy2c_hn7wrb0oGwnb6A8rJUAcsM5aBbB_2ovhpDQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:22:32Z:b7d6e576498fcfd5a10e4ce4cdac3bb9bcabfc7423cc884c5d7bfb182de1e06a:waDTx6rdPHyBTuhoTkVDYzWaLBCpUiC3Wrz_neUpiDWIwvaTw5J_sUKoUIw1va_eDElXEZPIoYQahsolpZ9KDQ==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -89,6 +89,21 @@ CONFIG_SCHEMA = {
     },
     "required": ["file_path", "changes"],
     "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "changes_applied": {"type": "integer", "description": "Changes made"},
+        "lines_changed": {"type": "integer", "description": "Lines that differ now"},
+        "lines": {"type": "array", "description": "The changed lines: line_num and id"},
+        "version": {"type": "string", "description": "The file's version, for later calls"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by"},
+        "file_path": {"type": "string", "description": "The file, from the project's root"},
+        "dry_run": {"type": "boolean", "description": "Whether nothing was written"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "warnings": {"type": "array", "description": "What went less than well"},
+    },
 }
 
 

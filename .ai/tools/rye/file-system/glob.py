@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:47:52Z:b1ece4b6a77b8a5c3a810cfeefa8157724585d6a44ee6dbfc34ef361f2efd8da:iM7F1rxdxayAszQep4WU72FTp9VHBTZTXy5DBIwqHkz0hLkXhhgBFdGZKSAsc9uNj3r5qPqvy5QX6f-ecxtABg==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:22:32Z:4b492485e64ccbc572dec89c828b66dcf5489e4e8e407276a7de46ed649adf59:jGo2Dnfr3jLJJ51OPk-yQbm4W_to7dAXI2pEyxiyn9zQC2k11T9jO1vR1cKKm9c9x225W3vcTPUcnOan1gB0Cw==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -47,6 +47,17 @@ CONFIG_SCHEMA = {
     },
     "required": ["pattern"],
     "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "files": {"type": "array", "description": "Paths from the project's root"},
+        "count": {"type": "integer", "description": "Files shown"},
+        "total": {"type": "integer", "description": "Files in all"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "next_offset": {"type": "integer", "description": "Where the next call continues"},
+    },
 }
 
 

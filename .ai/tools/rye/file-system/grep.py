@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:47:52Z:e4c305d09d8587aa91add6a6e640aba2f96567de65083d797aff651118083bb3:r_CbMeUAnqOGkAa0RCJ3jREDftK_Nio3VVBWkbp91c4qA5KJ7MaPFpzi7JhYUPjj40bkRlQvVQ1nWwTdWQQ-AQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:22:32Z:aa4ba43e8fbfcda554cee2f597dee495e279285732648213a9b27c5caa6ac768:1z8eBssMZGIUGp8iIDJCM4dfr5R-BoPmgnnj8kZ_PHQsPuIXeBqQJmOWVS_G3FNerM2QzsaEvevL1UmyT-D8Cg==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -64,6 +64,18 @@ CONFIG_SCHEMA = {
     },
     "required": ["pattern"],
     "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "matches": {"type": "array", "description": "file, line, line_id, content; in other modes file, count"},
+        "count": {"type": "integer", "description": "Matches shown"},
+        "total": {"type": "integer", "description": "Matches in all"},
+        "files": {"type": "integer", "description": "Files that match"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "next_offset": {"type": "integer", "description": "Where the next call continues"},
+    },
 }
 
 

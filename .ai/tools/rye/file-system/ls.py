@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:47:52Z:7de4ce0ede7d6f1d10fc6fe2a2f3282df8be895d3173dedf6e0be8abbd7f022d:LltEH2fGC1OnrffctMk3jU5-4ksP4bl9kUdF6xvxnK1hFxxoae3d568wUw72i4WouR8YFqjlxHr3YmEHg5FqAg==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:22:32Z:a7c35c81712728de6b4f1bd0ac0b3fc9cc7c0a5d36e8bcfc2b97b4f314bce585:cdw2i0zNq8oOKpk-gtkmg8DBNPTvEilVMqDVrx93WKeFjyP8FkjeWEb7ZzwQTljCYPYZhu_0GUY9ZBVtjxdFDQ==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -36,6 +36,19 @@ CONFIG_SCHEMA = {
         "no_ignore": {"type": "boolean", "default": False, "description": "Show ignored directories too"},
     },
     "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "description": "The folder"},
+        "entries": {"type": "array", "description": "name, type; with long size and modified"},
+        "count": {"type": "integer", "description": "Entries shown"},
+        "total": {"type": "integer", "description": "Entries in all"},
+        "ignored": {"type": "array", "description": "Folders left out"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "next_offset": {"type": "integer", "description": "Where the next call continues"},
+    },
 }
 
 

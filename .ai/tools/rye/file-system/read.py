@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:47:52Z:a48250097e2c1a1974556f3aa71916bceb06c2071ddd14436ab77ab6fd9e3689:T8v8lMrK7zSuG1gZzPqDf0IkHh5k_SSevgpo9hs_GQ9_-5BwZhI8kwjmlqrnVPZ7sjt4VeuGRygTRTrw_pyeAA==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:22:32Z:e9a27e61490fde31b1ccbde340312b8b6cfebeb94c9cb9599fdc08c8329d00fc:gTz1CQLNBsRt_Tzm2SIpVRCy2wRGxRcsQc2vehkaVy8rGU2bxtruFtKkxvvInQ7mGgUG3wUKM07xJUEmC_xfBw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
@@ -63,6 +63,23 @@ CONFIG_SCHEMA = {
     },
     "required": ["file_path"],
     "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "line_count": {"type": "integer", "description": "Lines shown"},
+        "total_lines": {"type": "integer", "description": "Lines in the file"},
+        "offset": {"type": "integer", "description": "First line shown"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "next_offset": {"type": "integer", "description": "Where the next call continues"},
+        "version": {"type": "string", "description": "The file's version, for later calls"},
+        "encoding": {"type": "string", "description": "The file's encoding"},
+        "file_path": {"type": "string", "description": "The file, from the project's root"},
+        "changed_lines": {"type": "integer", "description": "With changes_since: lines changed"},
+        "deleted_ids": {"type": "array", "description": "With changes_since: IDs of lines that are gone"},
+        "changes_known": {"type": "boolean", "description": "With changes_since: whether that version is known"},
+    },
 }
 
 

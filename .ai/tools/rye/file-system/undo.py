@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:47:52Z:c2e3875a0aca8a50ada169409cedb611369d1351cf978d6aa1574ff86cdb43c4:hNzadtKdLeiZ2cxCkB5heKVwv5Zu97V-TEl6DuYiOjvAwwNt0CVeyA6D1R_k5hvmBwpqrJdxBHqrAn5AU-FRDQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:22:32Z:50edfcf4fc202ec6dcc8a06c0bdc78f6d2dba2726bc40e39560e3dc26c24d2a3:7rQa7oXfhJSe-fh5dtXaOTHBTmb4tU7EhV_Df2LVT8RhaWYBBsEvo4BlnwifbQkTSBSL-7FQ6f8KFypg13yRDQ==:b63173adc9f5699f
 """Take back a change that a file tool made (edit_lines, write, undo itself), or list such changes.
 
 Requires: nothing to revert the last change that still stands; entry_id (from a result, or from list) to revert that one.
@@ -47,6 +47,22 @@ CONFIG_SCHEMA = {
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
     },
     "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "undone": {"type": "string", "description": "The entry that was taken back"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by"},
+        "file_path": {"type": "string", "description": "The file, from the project's root"},
+        "dry_run": {"type": "boolean", "description": "Whether nothing was written"},
+        "entries": {"type": "array", "description": "With list: entry_id, time, tool, file_path, undoes, undone_by"},
+        "count": {"type": "integer", "description": "Entries shown"},
+        "total": {"type": "integer", "description": "Entries in all"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "next_offset": {"type": "integer", "description": "Where the next call continues"},
+        "warnings": {"type": "array", "description": "What went less than well"},
+    },
 }
 
 

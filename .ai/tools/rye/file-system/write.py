@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:47:52Z:bbefb943e5054cdaa31918f89362bd420ef07bf7a5f8a3d1d932daa5f099c784:qV2hU7nNizrlWEvJQFsPyrKk8UWVvg60Q7KdJ2E3Zdfk1MWXkoKMEnxMLjBQs1iJLqkVFSAj338oEXn_k8hZCw==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:22:32Z:64d57b540dfe7c698a3e66eea226d00eef648153bb458e40436506fa16c5b4e8:ylUnfFxO222zeZQicuLbnU5Qji4invoQvbENZto5sEV-DThoi16-p4MknY0nhFRZYCbX0_I44jShvj7lfOsKDw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
@@ -37,6 +37,18 @@ CONFIG_SCHEMA = {
     },
     "required": ["file_path", "content"],
     "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "file_path": {"type": "string", "description": "The file, from the project's root"},
+        "bytes_written": {"type": "integer", "description": "Size of the file now"},
+        "created": {"type": "boolean", "description": "Whether the file is new"},
+        "truncated": {"type": "boolean", "description": "Whether the output was cut"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by"},
+        "warnings": {"type": "array", "description": "What went less than well"},
+    },
 }
 
 

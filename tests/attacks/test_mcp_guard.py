@@ -1,0 +1,203 @@
+"""MCP over HTTP against web pages, other machines' names and strangers: who is refused, and before anything is read."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from mcp_peer import listening
+from rye.errors import UsageError
+from rye.mcp_http import Address, Guard, hosts, parse_address, token_to_use
+
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}  # fmt: skip
+
+
+def post(url, body=None, **headers):
+    """Send one request with exactly these headers besides the usual ones; return status and body."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
+    try:
+        connection.putrequest("POST", parts.path, skip_host=True, skip_accept_encoding=True)
+        given = {
+            "Host": parts.netloc, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }  # fmt: skip
+        data = json.dumps(HELLO).encode() if body is None else body
+        for name, value in {"Content-Length": str(len(data)), **given}.items():
+            for one in value if isinstance(value, list) else [value]:
+                if one is not None:
+                    connection.putheader(name, one)
+        connection.endheaders()
+        # It may be refused before the body was taken.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.send(data)
+        answer = connection.getresponse()
+        try:
+            return answer.status, answer.read()
+        except ConnectionResetError:
+            # Closed with our body still on the way.
+            return answer.status, b""
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("USER_SPACE", str(tmp_path_factory.mktemp("user")))
+        patch.delenv("RYE_MCP_TOKEN", raising=False)
+        with listening(tmp_path_factory.mktemp("project")) as made:
+            yield made
+
+
+def test_who_holds_the_token_is_served(server):
+    status, body = post(server.url, Authorization=f"Bearer {server.token}")
+    assert status == 200
+    assert b"serverInfo" in body
+    port = urlsplit(server.url).port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
+        assert post(server.url, Authorization=f"bearer {server.token}", Host=host)[0] == 200
+        assert post(server.url, Authorization=f"Bearer {server.token}", Origin=f"http://{host}")[0] == 200
+
+
+WRONG_HOSTS = [
+    "evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}.evil.example", "localhost.evil.example:{port}",
+    "127.0.0.2:{port}", "[::ffff:127.0.0.1]:{port}", "user@127.0.0.1:{port}", "", "0.0.0.0:{port}", "2130706433:{port}", "localhost:0{port}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", [*WRONG_HOSTS, None, ["127.0.0.1:{port}", "evil.example"]])
+def test_another_servers_name_is_refused_with_the_token_too(server, host):
+    port = urlsplit(server.url).port
+    made = [one.format(port=port) for one in host] if isinstance(host, list) else host and host.format(port=port)
+    status, body = post(server.url, Authorization=f"Bearer {server.token}", Host=made)
+    assert status in (400, 421)
+    assert b"serverInfo" not in body
+
+
+WRONG_ORIGINS = [
+    "http://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", "http://127.0.0.1:{port}.evil.example",
+    "http://localhost:{port}@evil.example", "file://", "", "javascript:1", "http://127.0.0.1:{port}/", "chrome-extension://abc",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", WRONG_ORIGINS)
+def test_a_page_of_another_origin_is_refused_with_the_token_too(server, origin):
+    made = origin.format(port=urlsplit(server.url).port)
+    assert post(server.url, Authorization=f"Bearer {server.token}", Origin=made)[0] == 403
+
+
+def test_two_origins_are_none_of_ours(server):
+    own = f"http://{urlsplit(server.url).netloc}"
+    assert post(server.url, Authorization=f"Bearer {server.token}", Origin=[own, "http://evil.example"])[0] == 403
+
+
+def test_a_wrong_token_is_refused(server):
+    token = server.token
+    wrong = [
+        None, "", "Bearer", "Bearer ", f"Basic {token}", token, f"Bearer {token[:-1]}", f"Bearer {token}x", f"Bearer {token.swapcase()}",
+        f"Bearer {token} {token}", "Bearer \xff\xfe", f"Bearer\t{token}", [f"Bearer {token}", "Bearer x"],
+    ]  # fmt: skip
+    for shown in wrong:
+        status, body = post(server.url, Authorization=shown)
+        assert status in (400, 401), shown
+        assert b"serverInfo" not in body
+    assert post(f"{server.url}?token={token}&access_token={token}")[0] == 401
+
+
+def test_other_paths_and_large_bodies_are_refused(server):
+    right = {"Authorization": f"Bearer {server.token}"}
+    assert post(server.url.replace("/mcp", "/other"), **right)[0] == 404
+    assert post(server.url, b" " * (4 * 1024 * 1024 + 1), **right)[0] == 413
+    assert post(server.url, b"1000001\r\n" + b" " * 5_000_000, **right, Transfer_Encoding="chunked", Content_Length=None)[
+        0
+    ] in (400, 413)
+    # A stranger's body is not read at all.
+    assert post(server.url, b"", Content_Length=str(10**12))[0] == 401
+    assert post(server.url, **right)[0] == 200
+
+
+def test_control_without_the_guard_a_foreign_name_and_page_are_served():
+    reached = []
+
+    async def app(scope, receive, send):
+        reached.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"served"})
+
+    with _served(app) as port:
+        assert post(f"http://127.0.0.1:{port}/mcp", Host="evil.example", Origin="http://evil.example")[0] == 200
+    assert reached
+    reached.clear()
+    with _served(lambda port: Guard(app, Address("127.0.0.1", port), "a token of the test")) as port:
+        assert post(f"http://127.0.0.1:{port}/mcp", Host="evil.example", Origin="http://evil.example")[0] == 421
+    assert not reached
+
+
+@contextlib.contextmanager
+def _served(app):
+    import uvicorn
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    made = app(port) if app.__code__.co_argcount == 1 else app
+    server = uvicorn.Server(uvicorn.Config(made, log_level="error", lifespan="off", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield port
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+
+def test_only_this_machine_unless_told(server):
+    assert parse_address("8765") == parse_address(":8765") == parse_address("127.0.0.1:8765") == Address("127.0.0.1", 8765)
+    assert parse_address("[::1]:80") == Address("::1", 80)
+    for wrong in ("", "x", "host:", "host:x", "host:70000", "http://host:1", "a b:1", "127.0.0.1:１"):
+        with pytest.raises(UsageError, match="HOST:PORT"):
+            parse_address(wrong)
+    assert "evil.example:80" not in hosts(Address("127.0.0.1", 80))
+    with socket.socket() as outside:
+        # Bound to loopback only: another address of this very machine does not answer.
+        outside.settimeout(2)
+        assert outside.connect_ex(("127.0.0.2", urlsplit(server.url).port)) != 0
+
+
+def test_an_address_for_all_takes_any_number_of_this_machine_but_no_name():
+    guard = Guard(None, Address("0.0.0.0", 8765), "x" * 20)
+    for host, expected in (
+        ("192.168.1.7:8765", True),
+        ("evil.example:8765", False),
+        ("192.168.1.7:1", False),
+        ("localhost:8765", True),
+    ):
+        scope = {"headers": [(b"host", host.encode()), (b"authorization", b"Bearer " + b"x" * 20)], "path": "/mcp"}
+        assert (guard._judge(scope) is None) == expected, host
+
+
+def test_the_users_own_token_must_be_long_and_is_not_printed(project, monkeypatch):
+    for weak in ("short", "with a space in the middle", "ü" * 20, "x" * 20 + "\n"):
+        monkeypatch.setenv("RYE_MCP_TOKEN", weak)
+        with pytest.raises(UsageError, match="RYE_MCP_TOKEN"):
+            token_to_use()
+    monkeypatch.setenv("RYE_MCP_TOKEN", "a-token-of-my-own-choice")
+    with listening(project) as own:
+        assert "a-token-of-my-own-choice" not in "".join(own.said)
+        assert post(own.url, Authorization="Bearer a-token-of-my-own-choice")[0] == 200
+    monkeypatch.delenv("RYE_MCP_TOKEN")
+    assert len({token_to_use()[0] for _ in range(100)}) == 100

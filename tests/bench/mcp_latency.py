@@ -1,0 +1,154 @@
+"""How long a read of 200 lines takes over MCP, beside the reference file server for Node.js, in one run.
+
+    python tests/bench/mcp_latency.py [--calls N] [--node-server PATH]
+
+Prints medians in milliseconds: both servers over stdio, asked in turn by one plain client, and where ours spends its time: the
+protocol library with a tool that does nothing, the tool itself, the corridor around it (verify, validate, confine, a thread),
+and the rest, which is the door. Without --node-server the Node.js server is installed into a temporary folder by npm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from mcp_peer import command, environment
+
+NODE_SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
+EMPTY = """
+import sys, anyio
+from rye import mcp_stdio
+wire = mcp_stdio.put_away()
+import mcp_types as types
+from mcp.server.lowlevel.server import Server
+text = sys.argv[1]
+
+async def call(context, params):
+    fields = {"success": True, "output": text}
+    return {"resultType": "complete", "content": [{"type": "text", "text": text}], "structuredContent": fields, "isError": False}
+
+async def main():
+    server = Server("empty", version="1")
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call)
+    server.middleware.clear()
+    async with mcp_stdio.streams(wire) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+anyio.run(main)
+"""
+
+
+class Client:
+    """One server, and the plainest client it can have."""
+
+    def __init__(self, words, tool, arguments):
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
+        )
+        self.number, self.times = 0, []
+        self.params = {"name": tool, "arguments": arguments}
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        self.ask("initialize", hello)
+        self.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+
+    def ask(self, method, params):
+        """Send a request; return the line that answers it."""
+        self.number += 1
+        request = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        self.process.stdin.flush()
+        while b'"id":' not in (line := self.process.stdout.readline()):
+            assert line, "the server ended"
+        return line
+
+    def call(self):
+        """Call the tool once and note how long the answer took."""
+        started = time.perf_counter()
+        line = self.ask("tools/call", self.params)
+        self.times.append((time.perf_counter() - started) * 1_000)
+        return line
+
+    def close(self):
+        """End the server."""
+        self.process.stdin.close()
+        self.process.wait(20)
+
+
+def median_of(function, calls):
+    """Return the median time of a function in milliseconds."""
+    times = []
+    for _ in range(calls):
+        started = time.perf_counter()
+        function()
+        times.append((time.perf_counter() - started) * 1_000)
+    return statistics.median(times[calls // 10 :])
+
+
+def node_server(folder):
+    """Install the Node.js server; return its program."""
+    words = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--loglevel=error", NODE_SERVER]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return f"{folder}/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+
+
+def measure(folder, calls, program):
+    """Return the medians by name, in milliseconds."""
+    import rye
+    from rye.toolkit import reading
+
+    project = Path(folder, "project")
+    project.mkdir()
+    text = "".join(f'    value_{number} = compute(alpha, beta={number}, gamma="text {number}")\n' for number in range(200))
+    (project / "a.py").write_text(text, encoding="utf-8")
+    arguments = {"file_path": "a.py"}
+    shown = rye.execute("rye/file-system/read", arguments, project_path=project)["data"]["output"]
+    clients = {
+        "node": Client(
+            ["node", program or node_server(folder), str(project)], "read_text_file", {"path": str(project / "a.py")}
+        ),
+        "ours": Client(command(project), "read", arguments),
+        "library": Client([sys.executable, "-c", EMPTY, shown], "nothing", {}),
+    }
+    for _ in range(calls):
+        for client in clients.values():
+            client.call()
+    assert "value_199" in str(clients["node"].call())
+    assert "[LID:" in str(clients["ours"].call())
+    for client in clients.values():
+        client.close()
+    found = {name: statistics.median(client.times[calls // 10 :]) for name, client in clients.items()}
+    found["tool"] = median_of(lambda: reading.read(str(project), **arguments), calls)
+    found["call"] = median_of(lambda: rye.execute("rye/file-system/read", arguments, project_path=project), calls)
+    return found
+
+
+def main():
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--calls", type=int, default=500)
+    parser.add_argument("--node-server", default="")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["USER_SPACE"] = f"{folder}/user"
+        found = measure(folder, options.calls, options.node_server)
+    corridor = found["call"] - found["tool"]
+    door = found["ours"] - found["library"] - found["call"]
+    print(f"server-filesystem (Node.js) {found['node']:.2f} ms")
+    print(f"rye mcp                     {found['ours']:.2f} ms, {found['ours'] / found['node']:.2f} times that, of which")
+    print(f"  protocol library          {found['library']:.2f}")
+    print(f"  the tool, with line IDs   {found['tool']:.2f}")
+    print(f"  corridor                  {corridor:.2f}")
+    print(f"  door                      {door:.2f}   (corridor and door: {corridor + door:.2f})")
+
+
+if __name__ == "__main__":
+    main()

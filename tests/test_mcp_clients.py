@@ -1,0 +1,195 @@
+"""What is printed for each client, read as that client reads it; and the entry for the server registry."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mcp_peer import ARGUMENTS, environment
+from rye.mcp_clients import CLIENTS
+from signed_tools import rye
+
+ROOT = Path(__file__).parents[1]
+ALL = ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "opencode"]
+
+
+def printed(project, client, *options):
+    done = rye("mcp", "install", "--client", client, "--project", str(project), *options, cwd=project)
+    assert done.returncode == 0, done
+    return done.stdout.decode()
+
+
+def block(text):
+    """Return the JSON of a text."""
+    return json.loads(text[text.index("{\n") :])
+
+
+def entry(client, text):
+    """Return program and arguments as the client takes them from its configuration."""
+    if client == "codex":
+        table = tomllib.loads(text[text.index("[mcp_servers") :])["mcp_servers"]["rye"]
+        return [table["command"], *table["args"]]
+    found = block(text)
+    if client == "opencode":
+        local = found["mcp"]["rye"]
+        assert (local["type"], local["enabled"], "args" in local) == ("local", True, False)
+        return local["command"]
+    server = found["servers" if client == "vscode" else "mcpServers"]["rye"]
+    if client in ("vscode", "claude-code", "cursor"):
+        assert server["type"] == "stdio"
+    return [server["command"], *server["args"]]
+
+
+@pytest.mark.parametrize("client", ALL)
+def test_each_client_is_told_how_to_start_this_server(tmp_path, client):
+    project = tmp_path / "a project; with $odd 'words'"
+    project.mkdir()
+    words = entry(client, printed(project, client, "--category", "my/tools", "--meta"))
+    assert Path(words[0]).is_absolute()
+    at = words.index("mcp")
+    assert words[at:] == ["mcp", "--project", str(project), "--category", "my/tools", "--meta"]
+
+
+def test_what_is_printed_starts_a_server(project):
+    words = entry("codex", printed(project, "codex"))
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    server = subprocess.Popen(words, cwd="/", env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        server.stdin.write("".join(json.dumps(message) + "\n" for message in messages).encode())
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+    finally:
+        server.stdin.close()
+        server.wait(20)
+        server.stdout.close()
+    assert {tool["name"] for tool in answers[1]["result"]["tools"]} == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex"])
+def test_the_command_for_a_shell_says_the_same(tmp_path, client):
+    project = tmp_path / "it's here"
+    project.mkdir()
+    text = printed(project, client)
+    (line,) = [line for line in text.splitlines() if line.startswith("  ") and " mcp add " in line]
+    words = shlex.split(line)
+    assert words[words.index("--") + 1 :] == entry(client, text)
+
+
+@pytest.mark.parametrize("client", [one for one in ALL if one != "claude-desktop"])
+def test_a_server_that_listens_is_named_without_its_token(project, client):
+    text = printed(project, client, "--http", "127.0.0.1:8765")
+    assert "http://127.0.0.1:8765/mcp" in text
+    if client == "codex":
+        table = tomllib.loads(text[text.index("[mcp_servers") :])["mcp_servers"]["rye"]
+        assert table == {"url": "http://127.0.0.1:8765/mcp", "bearer_token_env_var": "RYE_MCP_TOKEN"}
+    elif client == "vscode":
+        found = block(text)
+        (secret,) = found["inputs"]
+        assert found["servers"]["rye"]["headers"] == {"Authorization": f"Bearer ${{input:{secret['id']}}}"}
+        assert secret["password"]
+    else:
+        (server,) = next(part for name, part in block(text).items() if name != "$schema").values()
+        assert re.fullmatch(r"Bearer \$?\{(env:)?RYE_MCP_TOKEN\}", server["headers"]["Authorization"])
+        assert server["httpUrl" if client == "gemini" else "url"] == "http://127.0.0.1:8765/mcp"
+
+
+def test_what_cannot_be_is_said(project):
+    assert list(CLIENTS) == ALL
+    for words, said in (
+        (("install",), "--client"),
+        (("install", "--client", "emacs"), "no client 'emacs'"),
+        (("install", "--client", "claude-desktop", "--http", "1"), "stdio"),
+        (("--client", "codex"), "install"),
+        (("install", "--client", "codex", "--http", "here"), "HOST:PORT"),
+    ):
+        done = rye("mcp", *words, "--project", str(project), cwd=project)
+        assert done.returncode == 2
+        assert said in done.stderr.decode()
+        assert not done.stdout
+
+
+def test_printing_a_configuration_does_not_load_the_protocol(project):
+    done = rye("mcp", "install", "--client", "codex", cwd=project, python=("-X", "importtime"))
+    assert not re.search(rb"\| +(mcp|mcp_types|anyio|pydantic|starlette)\n", done.stderr)
+
+
+# The fields of server.json as the registry documents them, revision 2025-12-11 (what this file uses of it, closed).
+_ARGUMENT = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["named", "positional"]}, "name": {"type": "string"}, "value": {"type": "string"},
+        "valueHint": {"type": "string"}, "description": {"type": "string"}, "isRequired": {"type": "boolean"},
+        "isRepeated": {"type": "boolean"}, "format": {"enum": ["string", "number", "boolean", "filepath"]},
+        "default": {"type": "string"},
+    },
+    "required": ["type"],
+    "if": {"properties": {"type": {"const": "named"}}},
+    "then": {"required": ["name"]},
+    "else": {"anyOf": [{"required": ["value"]}, {"required": ["valueHint"]}]},
+    "additionalProperties": False,
+}  # fmt: skip
+_RANGE = {"not": {"pattern": r"^[\^~<>=]|[*x]$|^latest$"}}
+SERVER_JSON = {
+    "type": "object",
+    "properties": {
+        "$schema": {"const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"},
+        "name": {"type": "string", "minLength": 3, "maxLength": 200, "pattern": r"^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
+        "title": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": {"type": "string", "minLength": 1, "maxLength": 100},
+        "version": {"type": "string", "maxLength": 255, **_RANGE},
+        "packages": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "registryType": {"const": "pypi"}, "identifier": {"type": "string"},
+                    "version": {"type": "string", "minLength": 1, **_RANGE}, "runtimeHint": {"type": "string"},
+                    "runtimeArguments": {"type": "array", "items": _ARGUMENT},
+                    "packageArguments": {"type": "array", "items": _ARGUMENT},
+                    "transport": {"type": "object", "properties": {"type": {"const": "stdio"}}, "required": ["type"]},
+                },
+                "required": ["registryType", "identifier", "version", "transport"],
+                "dependentRequired": {"runtimeArguments": ["runtimeHint"]},
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["$schema", "name", "description", "version", "packages"],
+    "additionalProperties": False,
+}  # fmt: skip
+
+
+def test_the_registry_entry_is_valid_and_says_what_the_package_says():
+    import jsonschema_rs
+
+    check = jsonschema_rs.validator_for(SERVER_JSON)
+    found = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
+    check.validate(found)
+    (package,) = found["packages"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert found["version"] == package["version"] == project["version"]
+    assert package["identifier"] == project["name"]
+    assert package["runtimeArguments"][0]["value"] == f"{project['name']}[mcp]=={project['version']}"
+    # Control: what the registry refuses is refused here.
+    for name, value in (("name", "no-slash"), ("description", "x" * 101), ("version", "^1.0"), ("packages", [])):
+        assert not check.is_valid({**found, name: value}), name
+    assert not check.is_valid({key: value for key, value in found.items() if key != "name"})
+
+
+def test_the_extra_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["optional-dependencies"]["mcp"] == ["mcp>=2.3,<3"]
+    assert sys.version_info >= (3, 11)

@@ -1,0 +1,41 @@
+"""Results of the file tools are as their OUTPUT_SCHEMA says, and it says every field of theirs."""
+
+from __future__ import annotations
+
+import jsonschema_rs
+import pytest
+from calling import done
+
+import rye
+
+CALLS = {
+    "read": [{}, {"limit": 1}, {"changes_since": True}],
+    "grep": [{"pattern": "x"}, {"pattern": "x", "mode": "count"}, {"pattern": ".", "limit": 1}],
+    "glob": [{"pattern": "*"}, {"pattern": "*", "limit": 1}],
+    "ls": [{}, {"long": True, "depth": 2}, {"limit": 1}],
+    "write": [{"file_path": "new.txt", "content": "a\n"}, {"content": "x\n"}],
+    "edit_lines": [{"changes": [{"after_line_id": "end", "new_content": "z"}]}, {"changes": [{"after_line_id": "end", "new_content": "z"}], "dry_run": True}],
+    "undo": [{}, {"list": True}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", CALLS)
+def test_every_field_of_a_result_is_declared_and_of_its_type(tool, project):
+    (offer,) = rye.toolset(project, only=[f"rye/file-system/{tool}"]).offers
+    check = jsonschema_rs.Draft202012Validator(offer.output)
+    done("write", project, file_path="a.txt", content="x\ny\n")
+    done("write", project, file_path="b.txt", content="x\n")
+    version = done("read", project, file_path="a.txt")["version"]
+    for parameters in CALLS[tool]:
+        given = {name: version if value is True and name == "changes_since" else value for name, value in parameters.items()}
+        if tool in ("read", "write", "edit_lines"):
+            given = {"file_path": "a.txt", **given}
+        result = done(tool, project, **given)
+        check.validate(result)
+        assert set(result) <= set(offer.output["properties"]), set(result) - set(offer.output["properties"])
+
+
+def test_control_another_type_is_refused(project):
+    (offer,) = rye.toolset(project, only=["read"]).offers
+    with pytest.raises(jsonschema_rs.ValidationError):
+        jsonschema_rs.Draft202012Validator(offer.output).validate({"success": True, "line_count": "2"})
