@@ -27,6 +27,7 @@ __tool_description__ = "Count words"
 __item_id__ = "my/text/count"
 __requires_rye__ = ">=0.1"
 __timeout__ = 5
+__permissions__ = ["read"]
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -78,6 +79,11 @@ BROKEN = [
     ("wrong_category", '"my/text"', '"my"'),
     ("missing_item_id", '__item_id__ = "my/text/count"\n', ""),
     ("wrong_item_id", '"my/text/count"', '"my/text/other"'),
+    ("bad_permissions", '["read"]', '["admin"]'),
+    ("bad_permissions", '["read"]', '"read"'),
+    ("bad_permissions", '["read"]', '["read", "write"]'),
+    ("missing_permission", '__permissions__ = ["read"]\n', ""),
+    ("missing_permission", '["read"]', '["network"]'),
     ("bad_effects", '"open_world": False}', "}"),
     ("bad_effects", '"open_world": False}', '"open_world": 0}'),
     ("bad_effects", '"destructive": False', '"destructive": True'),
@@ -128,7 +134,7 @@ def test_what_is_wrong_is_told_by_its_code(code, old, new):
 
 def test_a_finding_names_its_line():
     assert found(GOOD.replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")) == [(10, "import_not_allowed")]
-    assert found(GOOD.replace('    """Count."""', '    open("x")')) == [(31, "forbidden_call")]
+    assert found(GOOD.replace('    """Count."""', '    open("x")')) == [(32, "forbidden_call")]
     assert found(GOOD.encode().replace(b"# ", b"").replace(b"Count words", b"\xff")) == [(16, "not_utf8")]
     assert found("def f(:\n") == [(1, "syntax_error")]
 

@@ -132,6 +132,6 @@ def _row(found: _Found) -> dict[str, Any]:
         "item_id": one.item_id, "space": one.space, "verdict": "valid", "name": one.name, "title": one.title,
         "category": one.category, "version": one.version, "tool_type": one.tool_type, "description": one.summary,
         "docstring": one.description if found.docstring else "", "parameters": one.parameters, "output": one.output,
-        "effects": one.effects, "permissions": found.facts["permissions"],
-        "digest": one.digest, "signer": one.signer, "owner": one.owner or None,
+        "effects": one.effects, "permissions": found.facts["permissions"], "digest": one.digest, "signer": one.signer,
+        "owner": one.owner or None,
     }  # fmt: skip

@@ -14,7 +14,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rye import items, schema
+from rye import items, schema, spaces
 from rye.admission import FUNCTION_RUNTIME
 from rye.errors import ItemError, RyeError
 from rye.offers import LONGEST_DESCRIPTION, WORST
@@ -158,6 +158,24 @@ def _effects(module: _Module) -> Iterator[Finding]:
         yield Finding(line, "bad_effects", "What is read_only is not destructive.")
 
 
+def _permissions_declared(module: _Module) -> Iterator[Finding]:
+    declared, line = module.literals.get("__permissions__", ([], module.assigned.get("__permissions__", 0)))
+    if not isinstance(declared, list | tuple) or not set(map(str, declared)) <= set(items.PERMISSIONS):
+        yield Finding(line or 1, "bad_permissions", f"__permissions__ is a list of some of {', '.join(items.PERMISSIONS)}.")
+        return
+    # The system's own tools are not confined, so they declare nothing.
+    own = module.item_id is not None and module.item_id.startswith(spaces.RESERVED)
+    if _takes_path(module) and not own and not {"read", "write"} & set(declared):
+        yield Finding(line or 1, "missing_permission", 'It takes a path: assign __permissions__ = ["read"], or ["write"].')
+    effects = module.literals.get("__effects__", ({}, 1))[0]
+    if isinstance(effects, dict) and effects.get("read_only") is True and "write" in declared:
+        yield Finding(line or 1, "bad_permissions", "What is read_only needs no permission to write.")
+
+
+def _takes_path(module: _Module) -> bool:
+    return f"'format': '{schema.WORKSPACE_PATH}'" in repr(module.literals.get("CONFIG_SCHEMA"))
+
+
 def _docstring(module: _Module) -> Iterator[Finding]:
     text = ast.get_docstring(module.tree) or ""
     if not text:
@@ -270,7 +288,7 @@ def _entry(module: _Module) -> Iterator[Finding]:
         yield Finding(found[-1].lineno, "bad_entry_point", "The signature is execute(params, project_path).")
 
 
-_CHECKS: Final = (_metadata, _place, _effects, _docstring, _schema, _imports, _calls, _entry)
+_CHECKS: Final = (_metadata, _place, _effects, _permissions_declared, _docstring, _schema, _imports, _calls, _entry)
 
 
 def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ __category__ = "$category"
 __tool_description__ = "Count the lines and words of a file"
 __item_id__ = "$item_id"
 __requires_rye__ = ">=0.1"
+__permissions__ = ["read"]
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
