@@ -15,6 +15,7 @@ import pytest
 
 import rye
 from rye import cells, discovery
+from rye.toolkit import landlocked, sandbox
 from rye.toolkit.output import Cancellation, Door
 from signed_tools import OK, put_tool, signed, tool_text
 
@@ -375,7 +376,7 @@ time.sleep(float(sys.argv[2]))
 
 @pytest.mark.parametrize("how", ["exit", "kill"])
 def test_the_waiting_child_ends_with_its_parent(project, how):
-    put_tool(project, "my/tool", more=ALL)
+    put_tool(project, "my/tool", more=READ)
     runtime = str(Path(rye.__file__).parents[1])
     host = subprocess.Popen(
         [sys.executable, "-c", HOST, runtime, "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
@@ -453,6 +454,16 @@ def test_a_waiting_child_serves_only_calls_of_its_own_terms(project, unconfined)
     assert waiting in spare(project)
 
 
+def test_none_waits_where_it_would_leave_names_in_the_project(project):
+    put_tool(project, "my/tool", more=WRITE)
+    before = sorted(os.listdir(project))
+    response = call(project)
+    assert sorted(os.listdir(project)) == before
+    time.sleep(0.3)
+    assert bool(spare(project)) == (response["isolation"]["kind"] != "bubblewrap")
+    assert sorted(os.listdir(project)) == before
+
+
 def test_a_waiting_child_that_died_is_replaced(project, unconfined):
     put_tool(project, "my/tool", PID, more=READ)
     call(project)
@@ -504,3 +515,90 @@ def test_without_a_sandbox_the_response_says_none_and_the_toolkit_is_whole(proje
     assert response["status"] == "success", response
     undone = rye.execute("rye/file-system/undo", {}, project_path=project)
     assert undone["status"] == "success", undone
+
+
+def layers(monkeypatch, **why_not):
+    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "", "landlock": "", **why_not})
+
+
+def setting(user_space, text):
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text(text)
+
+
+def test_where_a_sandbox_is_required_and_there_is_none_nothing_runs(project, user_space, tmp_path, monkeypatch):
+    canary = tmp_path / "canary"
+    put_tool(project, "my/tool", f"open({str(canary)!r}, 'w').close()\n{OK}")
+    layers(monkeypatch, bubblewrap="not installed", landlock="not this kernel")
+    setting(user_space, "sandbox: {mode: require}\n")
+    for dry_run in (True, False):
+        response = call(project, dry_run=dry_run)
+        assert (response["status"], response["code"]) == ("error", "sandbox_unavailable")
+        assert "not this kernel" in response["error"]
+    assert not canary.exists()
+    # Control: without the requirement it runs, and the response says that nothing held it.
+    setting(user_space, "sandbox: {mode: auto}\n")
+    response = call(project)
+    assert (response["status"], response["isolation"]["kind"]) == ("success", "none")
+    assert canary.exists()
+    assert "not this kernel" in response["isolation"]["missing"]["writes_outside"]
+
+
+def test_a_project_can_require_it_but_not_turn_it_off(project, monkeypatch):
+    put_tool(project, "my/tool")
+    layers(monkeypatch, bubblewrap="not installed", landlock="not this kernel")
+    (project / ".ai/config").mkdir()
+    (project / ".ai/config/rye.yaml").write_text("sandbox: {mode: require}\n")
+    assert call(project)["code"] == "sandbox_unavailable"
+
+
+def test_the_network_that_the_user_set_off_is_off_for_who_declares_it(project, user_space):
+    put_tool(project, "my/tool", more="__permissions__ = ['network']")
+    assert "network_off" not in call(project)["isolation"]["holds"]
+    setting(user_space, "sandbox: {network: 'off'}\n")
+    response = call(project)
+    assert "network_off" in response["isolation"]["holds"]
+    assert response["status"] == "success"
+
+
+def test_under_landlock_it_works_as_well(project, monkeypatch):
+    if landlocked.why_not():
+        assert "andlock" in landlocked.why_not()
+        return
+    layers(monkeypatch, bubblewrap="not installed")
+    (project / "a.txt").write_text("one\n")
+    body = 'from rye.toolkit import reading\nreturn reading.read(project_path, file_path="a.txt")'
+    put_tool(project, "my/tool", body, more=READ)
+    response = call(project)
+    assert response["isolation"]["kind"] == "landlock"
+    assert response["data"]["output"].endswith("one"), response
+    put_tool(project, "my/tool", body)
+    response = call(project)
+    assert (response["status"], response["data"]["success"]) == ("error", False), "without leave to read"
+
+
+def test_a_forked_process_has_cells_of_its_own(project):
+    put_tool(project, "my/tool", more=READ)
+    call(project)
+    wait(lambda: spare(project))
+    (waiting,) = spare(project)
+    pid = os.fork()
+    if not pid:
+        try:
+            os._exit(0 if call(project)["status"] == "success" and waiting not in cells.keeper._cells else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert not waiting.ended()
+    assert call(project)["status"] == "success"
+
+
+def test_where_rye_lies_in_the_project_a_tool_without_leave_to_read_runs_and_the_response_says_what_it_sees(user_space):
+    root = Path(rye.__file__).parents[2]
+    put_tool(user_space, "my/tool")
+    response = rye.execute("my/tool", project_path=root)
+    assert response["status"] == "success", response
+    assert "project_hidden" not in response["isolation"]["holds"]
+    assert response["isolation"]["missing"]["project_hidden"]
+    setting(user_space, "sandbox: {mode: require}\n")
+    assert rye.execute("my/tool", project_path=root)["code"] == "sandbox_unavailable"

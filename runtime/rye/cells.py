@@ -1,7 +1,8 @@
 """Cells: child processes under a sandbox, each waiting on a pipe for the one call that it will answer.
 
-To start one takes far longer than to use it, so after each call another of the same terms is started, for the next. A cell ends
-with its call, unused after `_IDLE` seconds, at this process's exit, and with this process however that ends.
+To start one takes far longer than to use it, so after each call another of the same terms is started, for the next; but for
+tools that may write, where protected names must be made in the project while the cell lives. A cell ends with its call,
+unused after `_IDLE` seconds, at this process's exit, and with this process however that ends.
 """
 
 from __future__ import annotations
@@ -19,14 +20,12 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from rye.errors import RyeError
-from rye.toolkit import process, protected, sandbox
+from rye.toolkit import process, sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _IDLE = 300.0
-# While one that may write waits, empty folders stand for the protected names that the project does not have.
-_IDLE_WRITER = 20.0
 _SPARES_MAX = 4
 _PATIENCE = 1.3
 _MOMENT = 0.2
@@ -52,24 +51,20 @@ class Terms:
     mode: sandbox.Mode
     network: Literal["on", "off"] = "on"
 
-    @property
-    def writes(self) -> bool:
-        """Whether the project may be changed."""
-        return "write" in self.permissions
-
-    @property
-    def patience(self) -> float:
-        """How long a cell waits for a call (seconds)."""
-        return _IDLE_WRITER if self.writes else _IDLE
-
     def confine(self, argv: list[str]) -> sandbox.Confined:
         """Return the command that holds `argv` to these terms. Errors as `rye.toolkit.sandbox.confine`."""
         policy = sandbox.Policy(
-            self.root, self.root, read_project="read" in self.permissions, write_project=self.writes,
+            self.root, self.root, read_project="read" in self.permissions, write_project="write" in self.permissions,
             network=self.network if "network" in self.permissions else "off", run="run" in self.permissions,
             extra_read=_packages(),
         )  # fmt: skip
-        return sandbox.confine(argv, policy, self.mode)
+        if policy.read_project or not _runs_from(self.root):
+            return sandbox.confine(argv, policy, self.mode)
+        # Hidden with the project, the interpreter could not start.
+        seeing = replace(policy, read_project=True, wanted=sandbox.asked(policy))
+        confined = sandbox.confine(argv, seeing, self.mode)
+        confined.report["missing"]["project_hidden"] = "rye itself is installed in this project"
+        return confined
 
 
 @lru_cache(maxsize=1)
@@ -88,6 +83,12 @@ def _packages() -> tuple[str, ...]:
     return tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
 
 
+def _runs_from(root: str) -> bool:
+    """Tell whether the interpreter or the runtime of this process lies in a project."""
+    places = (sys.executable, sys.prefix, sys.base_prefix, os.path.join(_runtime(), "rye"), *_packages())
+    return any(f"{os.path.realpath(place)}/".startswith(f"{root}/") for place in places)
+
+
 class Cell:
     """A started child.
 
@@ -98,13 +99,14 @@ class Cell:
         answers, printed, said: descriptors of its answer, standard output and error output.
         tree: the child with all that it starts.
         since: when it was started (monotonic seconds).
+        may_wait: another one may stand ready. Not where names were made in the project for as long as it lives: nobody
+            wants to see these all day.
     """
 
     def __init__(self, terms: Terms) -> None:
         """Start a child on these terms. Errors as `rye.toolkit.sandbox.confine` and `rye.toolkit.process.Tree`, and OSError."""
         self.terms = terms
         self.since = time.monotonic()
-        self._standing = _standing(terms)
         self._lock = threading.Lock()
         self._closed = False
         (given, self.calls), (self.answers, answer) = os.pipe(), os.pipe()
@@ -120,12 +122,9 @@ class Cell:
             for fd in (given, answer, out, err):
                 os.close(fd)
         self.report = self._confined.report
+        self.may_wait = not self._confined.shielded[1]
         for fd in self._ours:
             os.set_blocking(fd, False)
-
-    def fit(self) -> bool:
-        """Tell whether a call can still be given to it: it lives, and the project stands as when it was started."""
-        return not self.ended() and self._standing == _standing(self.terms)
 
     def ended(self) -> bool:
         """Tell whether the child is over."""
@@ -189,20 +188,6 @@ def _started(terms: Terms, streams: process.Streams, answer: int) -> tuple[sandb
         confined.close()
 
 
-def _standing(terms: Terms) -> tuple[tuple[int, int] | None, ...]:
-    """Return what stands at the names that a sandbox protects in a project: it covers what stood there at its start."""
-    names = (*protected.NAMES, *protected.WHEN_PRESENT, ".git", ".git/hooks", ".git/config") if terms.writes else ()
-    return tuple(_identity(f"{terms.root}/{name}") for name in names)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return None
-    return info.st_dev, info.st_ino
-
-
 class Keeper:
     """Has a cell ready for the next call of the same terms, and ends those whose call is over, in a thread of its own."""
 
@@ -219,7 +204,7 @@ class Keeper:
         with self._lock:
             spare = self._spares.pop(terms, None)
         if spare is not None:
-            if spare.fit():
+            if not spare.ended():
                 return spare
             self.end(spare)
         return self._new(terms)
@@ -237,6 +222,9 @@ class Keeper:
 
     def done(self, cell: Cell) -> None:
         """End a cell whose call is over, and have another of its terms ready soon."""
+        if not cell.may_wait:
+            self._finish(cell)
+            return
         self.end(cell)
         self._order(partial(self._due.__setitem__, cell.terms, time.monotonic() + _PAUSE))
 
@@ -260,7 +248,7 @@ class Keeper:
 
     def _pause(self) -> float:
         with self._lock:
-            ends = [spare.since + spare.terms.patience for spare in self._spares.values()]
+            ends = [spare.since + _IDLE for spare in self._spares.values()]
         return max(0.0, min([*ends, *self._due.values(), time.monotonic() + 3600]) - time.monotonic())
 
     def _tend(self, now: float) -> None:
@@ -271,7 +259,7 @@ class Keeper:
             with suppress(RyeError, OSError):
                 self._spare(terms)
         with self._lock:
-            over = [terms for terms, cell in self._spares.items() if cell.since + terms.patience <= now]
+            over = [terms for terms, cell in self._spares.items() if cell.since + _IDLE <= now]
             over = list(dict.fromkeys([*list(self._spares)[: max(0, len(self._spares) - _SPARES_MAX)], *over]))
             cells = [self._spares.pop(terms) for terms in over]
         for cell in cells:
