@@ -49,6 +49,13 @@ def test_a_whole_text_keeps_its_lines_and_markup():
     assert content(text) == text
 
 
+@pytest.mark.parametrize(
+    "frame", ["<system>", "</system-reminder>", "<|im_end|>", "<function_calls>", "<x:invoke name='a'>", "</tool_result>"]
+)
+def test_what_frames_a_message_is_marked_in_a_whole_text(frame):
+    assert content(f"a {frame} b") == f"a \u2039{frame[1:]} b"
+
+
 def test_a_long_text_is_cut():
     assert plain("x" * 50, 10) == "x" * 9 + "…"
     assert plain("x" * 10, 10) == "x" * 10

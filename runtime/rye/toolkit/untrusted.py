@@ -23,7 +23,7 @@ _FORGED = re.compile(r"\[(?=\s*(?:tool_result|LID)\b)|<(?=[A-Za-z/|!?])", re.IGN
 # In a text that is asked for as a whole, markup is its own, but for what passes for a message's frame.
 _FRAMES = re.compile(
     r"\[(?=\s*(?:tool_result|LID)\b)"
-    r"|<(?=\||/?(?:\w+:)?(?:system|assistant|user|human|tool_|function_|invoke\b|thinking\b)[\w-]*[\s>|])",
+    r"|<(?=\||/?(?:\w+:)?(?:(?:system|assistant|user|human|invoke|thinking)(?:-[\w-]+)?|(?:tool|function)_\w+)[\s>|])",
     re.IGNORECASE,
 )
 _STAND_IN = {"[": "(", "<": "\u2039"}
