@@ -42,6 +42,7 @@ def run(project, script, mode="auto", argv=None, **policy):
             confined.argv,
             env=confined.env,
             pass_fds=confined.fds,
+            cwd=project,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
