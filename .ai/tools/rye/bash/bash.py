@@ -9,8 +9,8 @@ Side effects: those of the command. On timeout or cancellation it ends with all 
 Returns: output (stdout), stderr, exit_code, truncated, duration_ms, timed_out, sandbox (what holds and what does not). success
 means exit code 0; else error says what happened. Escape codes are removed. Over 50 KB the beginning and the end are shown, and
 a [tool_result: …] line names the job call that reads the rest.
-Prefer it to nothing else for building, testing and git; use read, grep, glob, ls and edit_lines for files: they are confined,
-paged and carry line IDs.
+Prefer it to other tools for building, testing and git only; for files use read, grep, glob, ls and edit_lines: they are
+confined, paged and carry line IDs.
 """
 
 from rye.toolkit import running
@@ -53,9 +53,13 @@ CONFIG_SCHEMA = {
         "sandbox": {
             "type": "string",
             "enum": ["auto", "require", "off"],
-            "description": "Ask for a stricter sandbox than the user set; asking for less is refused",
+            "description": "Ask for a stricter sandbox than the user set; the stricter of the two applies",
         },
-        "network": {"type": "string", "enum": ["on", "off"], "description": "off: no network, where the sandbox holds that"},
+        "network": {
+            "type": "string",
+            "enum": ["on", "off"],
+            "description": "off: no network, where the sandbox holds that; the stricter applies",
+        },
     },
     "required": ["command"],
     "additionalProperties": False,
