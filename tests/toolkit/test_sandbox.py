@@ -111,6 +111,37 @@ def test_what_a_caller_adds_does_not_reach_what_starts_the_sandbox(layer, projec
     assert "hidden" not in " ".join(confined.argv)
 
 
+def test_what_a_caller_adds_opens_nothing(layer, project, user_space):
+    """Neither a `PATH` that names a folder of keys, nor a value that would go on as options."""
+    (user_space / "keys/bin").mkdir(parents=True)
+    (user_space / "keys/key").write_text("secret")
+    path = f"{user_space}/keys/bin:{os.environ['PATH']}"
+    assert run(project, f"cat {user_space}/keys/key", env={"PATH": path})[1] == ""
+    for env in ({"X": f"a\0--bind\0{user_space}\0{user_space}"}, {"X\0--bind": "a"}, {"": "a"}, {"A=B": "c"}):
+        with pytest.raises(UsageError) as caught:
+            run(project, "true", env=env)
+        assert caught.value.code == "bad_environment"
+    assert names(project) == []
+
+
+def test_a_name_exchanged_for_a_link_before_it_is_mounted_opens_nothing(bubblewrapped, project, user_space):
+    if not bubblewrap.ability().by_descriptor:
+        assert not protected.shield(str(project), when_present=False).open
+        return
+    (user_space / "keys").mkdir()
+    (user_space / "keys/key").write_text("secret")
+    (project / ".idea").mkdir()
+    policy = Policy(str(project), str(project))
+    confined = confine(["/bin/cat", f"{user_space}/keys/key", ".idea/key"], policy)
+    (project / ".idea").rmdir()
+    (project / ".idea").symlink_to(os.path.relpath(user_space / "keys", project))
+    done = subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, capture_output=True, text=True, check=False)
+    confined.close()
+    confined.finish()
+    assert done.returncode != 0
+    assert "secret" not in done.stdout
+
+
 def test_no_descriptor_is_left_open_inside(layer, project):
     _, out, _, _ = run(project, "ls /proc/self/fd", network="off")
     assert set(out.split()) <= {"0", "1", "2", "3"}
@@ -209,6 +240,24 @@ def test_a_home_below_a_hidden_folder_is_empty_and_can_be_written(layer, tmp_pat
     )
     assert out == "a python\nmade\n", err
     assert names(tmp_path / "homes") == before
+
+
+def test_with_the_network_on_a_service_of_the_session_cannot_be_asked(layer, project, tmp_path):
+    """An abstract unix socket lies in no folder; a display or a session bus listens on one."""
+    import socket
+
+    name = f"\0rye-test-{os.getpid()}"
+    code = (
+        "import socket, sys; s = socket.socket(); s.connect(('127.0.0.1', int(sys.argv[1]))); print('tcp')\n"
+        "s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + sys.argv[2]); print('abstract')"
+    )
+    with socket.socket(socket.AF_UNIX) as abstract, socket.create_server(("127.0.0.1", 0)) as tcp:
+        abstract.bind(name)
+        abstract.listen()
+        argv = [sys.executable, "-c", code, str(tcp.getsockname()[1]), name[1:]]
+        assert run(project, "", argv=argv)[1] == "tcp\n"
+        # Control: without a sandbox it answers.
+        assert run(project, "", argv=argv, mode="off")[1] == "tcp\nabstract\n"
 
 
 # --- protected names ---

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from rye.toolkit import clean_env, confined_start, hidden, protected, seccomp
+from rye.toolkit import clean_env, confined_start, hidden, landlock, protected, seccomp
 from rye.toolkit.policy import Confined, Policy, held_open, report
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
@@ -27,6 +27,7 @@ _AS_OWNER: Final = ("--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER", 
 _KERNEL: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "tty", "mtrr", "asound", "dri")
 _PROBE_SECONDS = 10
 _PROCESSES = 8192
+_SCOPES_SINCE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +84,39 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     """Return the command that runs `argv` in namespaces of its own; `ability` must have said that it can."""
     write = policy.write_project and policy.read_project
     shield = protected.shield(policy.root, when_present=ability().by_descriptor) if write else protected.Shield()
-    seen = _view(policy)
     fds: list[int] = []
-    layout = [*_namespaces(policy), *_layout(policy, seen, shield, fds)]
-    if seccomp.supported():
-        fds.append(held_open(seccomp.program(_sockets(policy))))
-        layout += ["--seccomp", str(fds[-1])]
-    layout += ["--chdir", policy.cwd if policy.read_project else policy.root]
+    try:
+        seen = _view(policy)
+        start = _command(argv, policy, _layout(policy, seen, shield, fds), fds)
+    except BaseException:
+        for fd in fds:
+            os.close(fd)
+        protected.release(policy.root, shield.token)
+        raise
+    told = _report(policy, seen, shield)
+    return Confined(start, clean_env.allowed(os.environ), tuple(fds), told, (policy.root, shield.token))
+
+
+def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int]) -> list[str]:
+    """Return the command line; `fds` gains the descriptors it reads from."""
+    options = [*_namespaces(policy), *layout, "--chdir", policy.cwd if policy.read_project else policy.root]
     added = _added(policy)
     for name, value in added.items():
-        layout += ["--setenv", name, value]
+        options += ["--setenv", name, value]
     inner = _limited(argv)
-    if not policy.run and seccomp.supported():
-        env = {**clean_env.allowed(os.environ), **added}
-        inner, fd = confined_start.command({**_PLAN, "argv": argv, "env": env, "cwd": ".", "sockets": _sockets(policy)})
-        fds.append(fd)
-    fds.append(held_open(b"".join(os.fsencode(word) + b"\0" for word in layout)))
-    start = [ability().program, "--args", str(fds[-1]), "--", *inner]
-    return Confined(
-        start, clean_env.allowed(os.environ), tuple(fds), _report(policy, seen, shield), (policy.root, shield.token)
-    )
-
-
-_PLAN: Final = {"limits": {"RLIMIT_CORE": [0, 0]}, "keep": None, "rules": None, "tcp": True, "programs": False}
+    if seccomp.supported():
+        fds.append(held_open(seccomp.program(_sockets(policy))))
+        options += ["--seccomp", str(fds[-1])]
+        scope = _must_scope(policy) and landlock.abi() >= _SCOPES_SINCE
+        if scope or not policy.run:
+            inner, fd = confined_start.command({
+                "argv": argv, "env": {**clean_env.allowed(os.environ), **added}, "cwd": ".", "keep": None, "rules": None,
+                "limits": {"RLIMIT_CORE": [0, 0], "RLIMIT_NPROC": [_PROCESSES, _PROCESSES]}, "tcp": True, "scope": scope,
+                "sockets": _sockets(policy), "programs": policy.run,
+            })  # fmt: skip
+            fds.append(fd)
+    fds.append(held_open(b"".join(os.fsencode(word) + b"\0" for word in options)))
+    return [ability().program, "--args", str(fds[-1]), "--", *inner]
 
 
 def _added(policy: Policy) -> dict[str, str]:
@@ -124,13 +135,28 @@ def _limited(argv: list[str]) -> list[str]:
 
 
 def _view(policy: Policy) -> hidden.View:
-    search_path = policy.env.get("PATH", os.environ.get("PATH", os.defpath))
-    return hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()], search_path)
+    return hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()])
 
 
 def _sockets(policy: Policy) -> seccomp.Sockets:
     """Return which sockets a filter leaves: without network, those of a namespace that is connected to nothing."""
-    return "all" if policy.network == "on" else "own network"
+    if policy.network == "off" or (_must_scope(policy) and landlock.abi() < _SCOPES_SINCE):
+        return "own network"
+    return "all"
+
+
+def _must_scope(policy: Policy) -> bool:
+    """Tell whether abstract unix sockets must be closed.
+
+    They belong to the network, not to the file system, and a display or a session bus on one would act outside.
+    """
+    if policy.network == "off":
+        return False
+    try:
+        with open("/proc/net/unix", "rb") as file:
+            return any(line.rpartition(b" ")[2].startswith(b"@") for line in file)
+    except OSError:
+        return True
 
 
 def _foreign(policy: Policy) -> bool:

@@ -2,8 +2,8 @@
 
 It runs as a process of its own because the server has threads, after which nothing but `exec` is safe in a forked child.
 The plan is JSON in an inherited descriptor: `argv`, `env`, `cwd`, `limits` {name: [soft, hard]}, and what to give up:
-`rules` [[path, rights], …] (Landlock, or null), `tcp`, `sockets` (see `rye.toolkit.seccomp`), `programs`, `keep` (capability
-numbers, or null for no change).
+`rules` [[path, rights], …] (Landlock, or null), `scope` (abstract sockets of others), `tcp`, `sockets` (see
+`rye.toolkit.seccomp`), `programs` (whether others may be started), `keep` (capability numbers, or null for no change).
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def start(plan: dict[str, Any]) -> None:
         raise OSError(ctypes.get_errno(), "no_new_privs was refused")
     if plan["rules"] is not None:
         landlock.restrict([(path, rights) for path, rights in plan["rules"]], tcp=plan["tcp"])
+    elif plan["scope"]:
+        landlock.scope_abstract_sockets()
     argv, env = plan["argv"], plan["env"]
     if plan["programs"]:
         seccomp.install(seccomp.program(plan["sockets"]))

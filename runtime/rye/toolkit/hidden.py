@@ -25,7 +25,11 @@ _SECRETS_OF_HOME = (
     ".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gem/credentials", ".terraformrc",
     ".terraform.d", ".claude", ".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".vault-token",
 )  # fmt: skip
-_SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers.d", "/etc/ssl/private", "/etc/letsencrypt", "/etc/krb5.keytab")
+# Keys of the system, and the sockets of services that act as root for whoever may reach them.
+_SYSTEM_SECRETS = (
+    "/etc/shadow", "/etc/gshadow", "/etc/sudoers.d", "/etc/ssl/private", "/etc/letsencrypt", "/etc/krb5.keytab",
+    "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd/common/lxd",
+)  # fmt: skip
 # Variables that name a place of secrets.
 _NAMING = (
     "GNUPGHOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSH_AUTH_SOCK", "GOOGLE_APPLICATION_CREDENTIALS",
@@ -72,13 +76,13 @@ def below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def view(root: str, extra_read: Iterable[str], search_path: str) -> View:
+def view(root: str, extra_read: Iterable[str]) -> View:
     """Return what to hide from a command that works in the project `root`, and what to keep.
 
     Args:
         root: real path of the project.
-        extra_read: absolute paths that must stay readable.
-        search_path: the command's `PATH`.
+        extra_read: absolute paths that must stay readable. The other ones come from this process's own `PATH`, never from
+            one that a caller adds: it could name a folder of keys.
     """
     hidden, open_home = [], ""
     for place in _candidates():
@@ -90,8 +94,8 @@ def view(root: str, extra_read: Iterable[str], search_path: str) -> View:
         else:
             hidden.append(real)
     tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
-    needed = dict.fromkeys((*_needed(extra_read, search_path), *_repository(root)))
-    kept = [path for path in needed if _within(path, tops) and not below(path, root)]
+    needed = dict.fromkeys((*_needed(extra_read), *_repository(root)))
+    kept = [path for path in needed if _within(path, tops) and path not in tops and not below(path, root)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
 
@@ -133,10 +137,10 @@ def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _needed(extra_read: Iterable[str], search_path: str) -> Iterator[str]:
+def _needed(extra_read: Iterable[str]) -> Iterator[str]:
     for path in extra_read:
         yield from _real(path)
-    for folder in search_path.split(":"):
+    for folder in os.environ.get("PATH", os.defpath).split(":"):
         if os.path.isabs(folder):
             yield from _real(*_programs(folder))
     for home in homes():

@@ -34,13 +34,13 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     own = tempfile.mkdtemp(prefix="rye-")
     os.mkdir(f"{own}/home", 0o700)
     env = {**clean_env.allowed(os.environ, policy.pass_env), "TMPDIR": own, "HOME": f"{own}/home", **policy.env}
-    seen = hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()], env.get("PATH", os.defpath))
+    seen = hidden.view(policy.root, [*policy.extra_read, *confined_start.needed()])
     foreign = os.geteuid() == 0 and os.stat(policy.root).st_uid != 0
     plan: dict[str, Any] = {
         "argv": argv, "env": env, "cwd": policy.cwd if policy.read_project else own,
         "limits": {"RLIMIT_CORE": [0, 0]}, "keep": (_AS_OWNER if foreign else ()) if os.geteuid() == 0 else None,
         "rules": list(_rules(policy, seen, own)), "tcp": policy.network == "on",
-        "sockets": "all" if policy.network == "on" else "none", "programs": policy.run,
+        "sockets": "own network" if policy.network == "on" else "none", "scope": True, "programs": policy.run,
     }  # fmt: skip
     start, fd = confined_start.command(plan)
     return Confined(start, clean_env.allowed(os.environ), (fd,), _report(policy, seen), temporary=own)
@@ -104,9 +104,9 @@ def _report(policy: Policy, view: hidden.View) -> dict[str, Any]:
         "private_tmp": "shared memory is open to all",
         "no_new_privileges": "",
         "network_off": "" if policy.network == "off" else "the network is on",
+        # Also with the network on: services of the system and the session listen on them, and would act outside.
+        "unix_sockets_off": "",
     }
-    if policy.network == "off":
-        properties["unix_sockets_off"] = ""
     if not policy.run:
         properties["no_programs"] = ""
     if not policy.write_project:

@@ -14,11 +14,12 @@ Three layers, the first that works: bubblewrap, Landlock with a system call filt
     private_tmp             the temporary folder is the command's own
     no_new_privileges       no program gains rights (setuid, capabilities, user namespaces)
     network_off             no socket reaches anything              (where the policy says so)
-    unix_sockets_off        nor does a unix socket                  (where the policy says so)
+    unix_sockets_off        nor does a unix socket                  (where the policy says so; under Landlock always)
     no_programs             no other program can be started         (where the policy says so)
 
-Limits that no layer removes: what is readable and not hidden can be read; a host with the network on can be told anything;
-a disk can be filled, and as root the number of processes is not limited.
+Limits that no layer removes: what is readable and not hidden can be read; with the network on anyone can be told anything;
+a disk can be filled; root's number of processes is not limited; hooks that git's configuration looks for among the
+project's own files (`core.hooksPath`) are files like any other, and so are repositories made inside the project.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from rye.errors import RyeError
+from rye.errors import RyeError, UsageError
 from rye.toolkit import bubblewrap, clean_env, config, landlocked
 from rye.toolkit.policy import Confined, Mode, Policy
 
@@ -93,8 +94,10 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
     for the kernel tells of a parent's death by thread.
 
     Raises:
+        UsageError: `bad_environment`, when a variable cannot be one.
         RyeError: `sandbox_unavailable`, when `mode` is "require" and a wanted property does not hold; it names which and why.
     """
+    _check(argv, policy)
     if mode == "off":
         return _unconfined(argv, policy, dict.fromkeys(asked(policy), "the sandbox is off"))
     why_not = layers()
@@ -109,6 +112,15 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
     if mode == "require":
         _insist(confined, policy)
     return confined
+
+
+def _check(argv: list[str], policy: Policy) -> None:
+    """Refuse what would end one word and begin another where words are divided by NUL."""
+    for name in policy.env:
+        if not name or "=" in name:
+            raise UsageError("bad_environment", f"{name!r} cannot be the name of a variable.", "Give a name without `=`.")
+    if any("\0" in word for word in (*argv, *policy.env, *policy.env.values(), policy.root, policy.cwd, *policy.extra_read)):
+        raise UsageError("bad_environment", "A command, a path or a variable holds a NUL.", "Leave it out.")
 
 
 def _unconfined(argv: list[str], policy: Policy, missing: dict[str, str]) -> Confined:
