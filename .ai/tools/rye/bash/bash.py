@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:02:32Z:ef2a62dc609879a5076dcb5cebf4dd412d80a2a473970fff089aa2be777e530a:E_CUwaiBKISuNesEdeTYUC3VUm1u7vkZbdqMwYT25dO6BiTCzxY5N0NrBRoboISRa0Q7RHaYHyRBl3mcCIhHAQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:37:08Z:37453d32f4afd786e7a9f825b8947ca7e2ade4b3732b6f2e3336169748972d8c:4Iq02LTfuFAd7EPhxftT-6kT4M7o-TYNig-8r425bLpux_gHuSeIyjMuxk8D1l9chEv20_HSr2ohV46sG0JWAA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -9,8 +9,8 @@ Side effects: those of the command. On timeout or cancellation it ends with all 
 Returns: output (stdout), stderr, exit_code, truncated, duration_ms, timed_out, sandbox (what holds and what does not). success
 means exit code 0; else error says what happened. Escape codes are removed. Over 50 KB the beginning and the end are shown, and
 a [tool_result: …] line names the job call that reads the rest.
-Prefer it to nothing else for building, testing and git; use read, grep, glob, ls and edit_lines for files: they are confined,
-paged and carry line IDs.
+Prefer it to other tools for building, testing and git only; for files use read, grep, glob, ls and edit_lines: they are
+confined, paged and carry line IDs.
 """
 
 from rye.toolkit import running
@@ -52,9 +52,13 @@ CONFIG_SCHEMA = {
         "sandbox": {
             "type": "string",
             "enum": ["auto", "require", "off"],
-            "description": "Ask for a stricter sandbox than the user set; asking for less is refused",
+            "description": "Ask for a stricter sandbox than the user set; the stricter of the two applies",
         },
-        "network": {"type": "string", "enum": ["on", "off"], "description": "off: no network, where the sandbox holds that"},
+        "network": {
+            "type": "string",
+            "enum": ["on", "off"],
+            "description": "off: no network, where the sandbox holds that; the stricter applies",
+        },
     },
     "required": ["command"],
     "additionalProperties": False,
