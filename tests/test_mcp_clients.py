@@ -120,6 +120,13 @@ def test_what_cannot_be_is_said(project):
         assert not done.stdout
 
 
+def test_neither_the_whole_disk_nor_a_home_is_served_unasked(tmp_path):
+    for folder in ("/", str(tmp_path)):
+        done = rye("mcp", cwd=folder, env={"HOME": str(tmp_path)})
+        assert done.returncode == 2
+        assert b"--project" in done.stderr
+
+
 def test_printing_a_configuration_does_not_load_the_protocol(project):
     done = rye("mcp", "install", "--client", "codex", cwd=project, python=("-X", "importtime"))
     assert not re.search(rb"\| +(mcp|mcp_types|anyio|pydantic|starlette)\n", done.stderr)
