@@ -11,6 +11,8 @@ import rye
 from rye.errors import UsageError
 from signed_tools import put, put_tool, tool_text
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 @pytest.mark.parametrize(
     ("args", "options"),

@@ -22,20 +22,23 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "rt_completion", "rt_verbs", "rt_printing", "mcp_server", "cli", "lint", "discovery", "api", "household",
-    "loading", "searching", "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "admission",
-    "eventlog", "printed", "lockfiles", "verdicts", "registry", "bundles", "items", "directives", "spaces", "decisions",
-    "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors",
+    "__main__", "rt", "rt_completion", "rt_verbs", "rt_printing", "cli", "mcp_server", "mcp_clients", "mcp_http", "mcp_stdio", "mcp_calls", "mcp_answers", "mcp_resources",
+    "mcp_listing", "mcp_selection", "skeleton", "lint", "scripted", "toolsets", "discovery", "provider_schemas",
+    "points", "gemini_schema", "schema_parts", "strict_schema", "offers", "tool_names", "api", "household", "loading", "searching",
+    "matching", "catalogue", "served", "query", "keyring", "attest", "targets", "executor", "isolation", "cells",
+    "isolated_child", "admission", "entry", "eventlog", "printed", "lockfiles", "verdicts", "registry", "bundles", "items",
+    "directives", "spaces", "decisions", "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors",
 )  # fmt: skip
 TOOLKIT = (
     "house",
     "swe_search", "swe_editing", "view", "swe",
     "globbing", "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep",
-    "globs", "first", "child",
-    "sandbox",
+    "globs", "first",
+    "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard", "child",
+    "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected", "clean_env",
     "undoing", "reading", "visible", "editing", "line_edits", "landing", "journal", "edits", "document", "index_store", "text",
     "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace", "workspace", "refusals",
-    "names", "suggest", "beneath", "config", "output", "untrusted",
+    "names", "suggest", "config", "beneath", "output", "untrusted",
 )  # fmt: skip
 
 HEAVY = {
@@ -45,6 +48,10 @@ HEAVY = {
     "cryptography",
     "jsonschema_rs",
     "mcp",
+    "mcp_types",
+    "anyio",
+    "uvicorn",
+    "starlette",
     "rich",
     "charset_normalizer",
     "tomllib",
@@ -170,7 +177,7 @@ def test_one_place_compiles_and_one_place_runs():
         for call in _calls(_tree(path)):
             if isinstance(call, ast.Name) and call.id in found:
                 found[call.id].append(path.name)
-    assert found == {"compile": ["admission.py"], "exec": ["executor.py"], "eval": [], "__import__": []}
+    assert found == {"compile": ["entry.py"], "exec": ["entry.py"], "eval": [], "__import__": []}
 
 
 def test_nothing_unpickles_or_runs_a_file_by_its_path():

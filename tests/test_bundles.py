@@ -17,6 +17,8 @@ from rye.trust import TrustStore, render_key_document
 from signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
 from signed_tools import rye as new_process
 
+pytestmark = pytest.mark.usefixtures("here")
+
 FACTS = {"id": "extra", "version": "1.0.0", "type": "bundle", "description": "Made for a test", "created_at": "2026-01-02"}
 STORE = TrustStore.build([render_key_document(MINE.public, "me")], [])
 
@@ -204,7 +206,8 @@ def test_an_installed_bundle_counts_for_nothing_until_its_key_is_added(site, pro
     assert done.returncode == 0, done.stderr
     done = new_process("execute", "extra/one", "--json", cwd=project, env=allowed)
     response = json.loads(done.stdout)
-    assert (response["status"], response["item"]["space"], response["isolation"]) == ("success", "bundle:extra", "none")
+    assert (response["status"], response["item"]["space"]) == ("success", "bundle:extra")
+    assert response["isolation"]["permissions"] == [], "a bundle's tool is another's"
 
 
 def test_an_installed_bundles_items_are_held_to_its_manifest(site, project):

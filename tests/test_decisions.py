@@ -17,6 +17,8 @@ from rye.errors import RyeError, TrustError, WorkspaceError
 from rye.trust import render_key_document
 from signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text
 
+pytestmark = pytest.mark.usefixtures("here")
+
 KEY = "a" * 64
 OTHER = "b" * 64
 
@@ -230,13 +232,10 @@ def approved(project):
     return project
 
 
-def test_an_approved_keys_item_runs_unconfined_and_says_so(approved):
+def test_an_approved_keys_item_runs(approved):
     response = rye.execute("my/first", project_path=approved)
-    assert (response["status"], response["isolation"]) == ("success", "none")
+    assert response["status"] == "success"
     assert "warnings" not in response
-    # Control: the system's own say nothing of the kind.
-    (approved / "a.txt").write_text("x\n")
-    assert "isolation" not in rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=approved)
 
 
 def test_a_new_id_under_an_approved_key_is_announced_once(approved):
@@ -299,7 +298,7 @@ def test_a_shadow_needs_the_users_word_and_a_key_that_counts(approved):
     schema = {"type": "object", "properties": {"file_path": {"type": "string"}}}
     put(approved, "tools/rye/file-system/read.py", signed(tool_text("rye/file-system/read", schema=schema), STRANGER))
     response = call()
-    assert (response["item"]["space"], response["data"]["output"], response["isolation"]) == ("project", "done", "none")
+    assert (response["item"]["space"], response["data"]["output"]) == ("project", "done")
     # That id only, and signed by a key that counts.
     put(approved, "tools/rye/file-system/write.py", signed(tool_text("rye/file-system/write"), STRANGER))
     assert spaces.find("tool", "rye/file-system/write", spaces.spaces(approved)).space == "system"

@@ -100,7 +100,7 @@ def test_control_the_parser_would_expand_entities_of_a_whole_document():
 def test_what_is_not_well_formed_is_refused():
     start = '<directive name="x" version="1.0.0">'
     assert "XML" in malformed(f"{start}<metadata><description></metadata></directive>")
-    assert "two <inputs>" in malformed(f"{start}<inputs></inputs><inputs></inputs></directive>")
+    assert "two sections of inputs" in malformed(f"{start}<inputs></inputs><inputs></inputs></directive>")
     assert "one name" in malformed(f'{start}<inputs><input name="a"/><input name="a"/></inputs></directive>')
     assert "name ''" in malformed(f"{start}<inputs><input/></inputs></directive>")
     malformed("<directive name=x></directive>")

@@ -9,6 +9,8 @@ import pytest
 import rye
 from signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 def row(project, item_id):
     (found,) = [tool for tool in rye.tools(project_path=project) if tool["item_id"] == item_id]

@@ -12,6 +12,8 @@ import rye
 from rye import eventlog, state
 from signed_tools import OK, put, put_tool
 
+pytestmark = pytest.mark.usefixtures("here")
+
 SECRET = "hunter2-parameter"
 
 

@@ -14,8 +14,11 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye import executor
 from rye.trust import render_key_document
 from signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
+
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def call(project, item_id="my/tool", parameters=None, **options):
@@ -40,7 +43,6 @@ def test_a_trusted_tool_runs_and_the_response_names_it_its_signer_and_its_chain(
     assert [link["space"] for link in chain] == ["project", "system"]
     assert chain[0]["integrity"] == item["digest"]
     assert response["metadata"]["duration_ms"] >= 0
-    assert response["isolation"] == "none"
     json.dumps(response, allow_nan=False)
 
 
@@ -60,7 +62,9 @@ def test_what_can_be_no_id_is_refused(project, item_id):
 
 def test_other_item_types_are_not_run(project):
     put(project, "knowledge/my/entry.md", b"x")
-    assert call(project, "my/entry", item_type="knowledge")["code"] == "not_executable"
+    assert call(project, "my/entry", item_type="knowledge")["code"] == "unsigned"
+    answer = executor.run(executor.Call("knowledge", "my/entry", {}, str(project)))
+    assert answer["code"] == "not_executable"
     assert call(project, "my/entry", item_type="song")["code"] == "unknown_type"
 
 

@@ -15,6 +15,8 @@ from rye.spaces import Space
 from signed_tools import put, put_tool
 from signed_tools import rye as shell
 
+pytestmark = pytest.mark.usefixtures("here")
+
 LOCK = ".ai/lockfiles/my/tool@1.2.3.lock.json"
 MARK = "IGNORE-ALL-RULES"
 

@@ -13,6 +13,8 @@ from rye import spaces
 from rye.errors import ItemError
 from signed_tools import MINE, OK, put, put_tool, signed, tool_text, trust_key
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 def found(project, item_id="my/tool", item_type="tool"):
     return spaces.find(item_type, item_id, spaces.spaces(project))
@@ -144,7 +146,7 @@ def test_the_nearest_ids_are_named(project):
     assert "my/greeter" in caught.value.hint
     with pytest.raises(ItemError) as caught:
         found(project, "zzzzzz")
-    assert "rye tools" in caught.value.hint
+    assert "rye search" in caught.value.hint
 
 
 # --- hostile folders ---

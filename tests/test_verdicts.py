@@ -14,6 +14,8 @@ from rye import admission, verdicts
 from rye.verdicts import Verdicts
 from signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
+pytestmark = pytest.mark.usefixtures("here")
+
 STATE = "5" * 64
 GOOD = hashlib.sha256(b"good").hexdigest()
 OTHER = hashlib.sha256(b"other").hexdigest()

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from rye.api import execute, load, search, sign, verify
     from rye.discovery import tools
     from rye.errors import RyeError
+    from rye.toolsets import toolset
 
 __version__ = "0.1.0"
-__all__ = ["RyeError", "__version__", "execute", "load", "search", "sign", "tools", "verify"]
+__all__ = ["RyeError", "__version__", "execute", "load", "search", "sign", "tools", "toolset", "verify"]
 
-_HOMES = dict.fromkeys(("execute", "load", "search", "sign", "verify"), "api") | {"tools": "discovery", "RyeError": "errors"}
+_HOMES = dict.fromkeys(("execute", "load", "search", "sign", "verify"), "api") | {
+    "tools": "discovery",
+    "toolset": "toolsets",
+    "RyeError": "errors",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the module's own names, typed above

@@ -1,6 +1,6 @@
 """From a candidate's bytes to a tool that may run: signature, manifest, place, lockfile, schema, code; in this order.
 
-The only place where code is compiled. What is ready is known by the digest of its bytes, its id and the state of trust, never
+What is ready is known by the digest of its bytes, its id and the state of trust, never
 by its path or times.
 """
 
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rye import bundles, items, lockfiles, schema, spaces, trust
+from rye import bundles, entry, items, lockfiles, schema, spaces, trust
 from rye.errors import ItemError, TrustError
 from rye.signing import form_of
+from rye.toolkit.untrusted import plain
 from rye.verdicts import Verdicts
 
 if TYPE_CHECKING:
@@ -135,20 +136,14 @@ class Admission:
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
         tool = items.read_tool(verified, candidate.item_id, candidate.suffix)
         if candidate.suffix != ".py" or tool.executor_id != FUNCTION_RUNTIME:
+            named = plain(tool.executor_id or tool.tool_type)
             raise ItemError(
-                "runtime_missing", f"{tool.id} needs the runtime {tool.executor_id or tool.tool_type}, which is not here.",
+                "runtime_missing", f"{tool.id} needs the runtime {named}, which is not here.",
                 f"Only tools of {FUNCTION_RUNTIME} run in this version.",
             )  # fmt: skip
         _check_requirement(tool)
         _check_timeout(tool)
-        try:
-            # A str, so that no encoding cookie is obeyed; no file is opened, so that no .pyc is.
-            code = compile(verified.body.decode(), f"<{tool.id}>", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-            # What parses need not compile: a `return` outside a function.
-            raise ItemError(
-                "malformed_item", f"{tool.id} is not valid Python: {err}.", "Correct it and sign it again."
-            ) from None
+        code = entry.compiled(verified.body.decode(), tool.id)
         return Ready(tool, schema.Checker(tool.schema), code)
 
     def _signed_or_allowed(self, candidate: Candidate, *, allow_unsigned: bool) -> Verified:
@@ -191,4 +186,6 @@ def _check_requirement(tool: Tool) -> None:
     if not str(wanted).startswith(">=") or not all(part.isdigit() for part in numbers):
         raise ItemError("malformed_item", f"{tool.id}: __requires_rye__ must read '>=X.Y'.", "Correct it and sign it again.")
     if [int(part) for part in numbers] > [int(part) for part in __version__.split(".")]:
-        raise ItemError("rye_too_old", f"{tool.id} needs rye {wanted}; this is {__version__}.", "Upgrade rye-workspace.")
+        raise ItemError(
+            "rye_too_old", f"{tool.id} needs rye {plain(str(wanted))}; this is {__version__}.", "Upgrade rye-workspace."
+        )

@@ -66,11 +66,10 @@ def entries(among: Sequence[Space], types: Sequence[str], only: str | None = Non
     admission = Admission(among)
     found: list[Entry] = []
     left_out: Counter[str] = Counter()
+    installed = spaces.installed_bundles() if only is None else ()
     asked = among if only is None else [space for space in among if space.name == only]
     for item_type in types:
-        for item_id, space, _ in spaces.listed(item_type, asked):
-            if only not in (None, space):
-                continue
+        for item_id, _, _ in spaces.listed(item_type, asked, installed):
             try:
                 found.append(_entry(spaces.find(item_type, item_id, asked), admission))
             except TrustError as err:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import schema
 from rye.errors import ItemError, UsageError
+from rye.toolkit.untrusted import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,7 @@ def parse(text: str) -> Text:
     """
     opening = _OPENING.match(text)
     if opening is None or not text.endswith(_CLOSING):
-        raise _malformed('it must be <directive name="…" version="X.Y.Z"> … </directive>')
+        raise _malformed("it must be one element, directive, with a name and a version")
     attributes = {match[1]: match[2] if match[2] is not None else match[3] for match in _ATTRIBUTE.finditer(opening[1])}
     sections, rest = _split(text[opening.end() : -len(_CLOSING)])
     inputs = tuple(_input(one) for one in _children(sections, "inputs", "input"))
@@ -99,7 +100,7 @@ def _split(text: str) -> tuple[dict[str, str], str]:
         if element[1] not in _SECTIONS:
             rest.append(text[at:end])
         elif element[1] in sections:
-            raise _malformed(f"it has two <{element[1]}> sections")
+            raise _malformed(f"it has two sections of {element[1]}")
         else:
             sections[element[1]] = text[element.start(1) - 1 : end]
         at = end
@@ -115,7 +116,7 @@ def _children(sections: Mapping[str, str], section: str, tag: str | None) -> lis
         # An element alone has no prologue, where entities would be declared.
         found = list(ET.fromstring(sections[section]))  # noqa: S314 - see above
     except (ET.ParseError, ValueError, RecursionError) as err:
-        raise _malformed(f"<{section}> is not well-formed XML: {err}") from None
+        raise _malformed(f"its {section} are not well-formed XML: {err}") from None
     return [child for child in found if tag in (None, child.tag)]
 
 
@@ -159,7 +160,7 @@ def check(text: Text, given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: `invalid_parameters`; its details have `declared_inputs`.
     """
-    declared = [dict(one) for one in text.inputs]
+    declared = [{key: plain(value) if isinstance(value, str) else value for key, value in one.items()} for one in text.inputs]
     known = {one["name"] for one in declared}
     unknown = sorted(set(given) - known) if isinstance(given, dict) else []
     missing = [name for name in schema_of(text)["required"] if isinstance(given, dict) and name not in given]
@@ -202,4 +203,4 @@ def fill(text: str, inputs: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _malformed(why: str) -> ItemError:
-    return ItemError("malformed_item", f"The directive is not well formed: {why}.", "Correct it and sign it again.")
+    return ItemError("malformed_item", f"The directive is not well formed: {plain(why)}.", "Correct it and sign it again.")

@@ -1,6 +1,6 @@
 """The corridor: call -> resolve -> verify -> validate -> confine -> run -> envelope, always in this order.
 
-The only place where code is compiled, and the only one where an exception becomes a result.
+The only place where an exception becomes a result.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from types import ModuleType
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rye import decisions, eventlog, schema, spaces
+from rye import decisions, entry, eventlog, schema, spaces
 from rye.admission import Admission
-from rye.errors import RyeError, UsageError
+from rye.errors import RyeError
 from rye.printed import Printed
 from rye.toolkit import output
 from rye.toolkit.house import lent
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rye.admission import Ready
     from rye.items import Tool
     from rye.spaces import Candidate
@@ -92,19 +94,43 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
         ready = admission.tool(candidate, allow_unsigned=call.allow_unsigned)
         response["item"] = _describe(candidate, ready.tool)
         response["warnings"] = [*_shadow_warnings(candidate), *_announce(candidate, ready.tool, call.project_path)]
-        if ready.tool.verified.key.role != "system":
-            response["isolation"] = "none"
         runtime = _chain(candidate, ready.tool, admission, response["chain"])
         admission.hold_to_lock(ready.tool, response["chain"])
         parameters = ready.checker.check(call.parameters)
         for _, path in schema.workspace_paths(ready.tool.schema, parameters):
             workspace.check(path)
         if call.dry_run:
+            _foresee(ready.tool, workspace.root, response)
             response.update(status="validation_passed", data={"parameters": parameters})
         else:
+            work = _work(ready, parameters, workspace.root, response)
             with output.opened_by(call.door), lent(call.house, _needs(ready.tool)):
-                data, printed = _invoke(ready, parameters, workspace.root, _limit(ready.tool, runtime), call.door.cancellation)
+                data, printed = _invoke(ready.tool, work, _limit(ready.tool, runtime), call.door.cancellation)
             _settle(response, data, printed)
+
+
+def _work(ready: Ready, parameters: dict[str, Any], root: str, response: dict[str, Any]) -> Callable[[], Any]:
+    """Return how the tool runs: the system's own in this process, any other's in a confined one, as `response` then says."""
+    tool = ready.tool
+    if _runs_here(tool):
+        return partial(entry.call, ready.code, tool.id, tool.verified.digest, parameters, root)
+    from rye import isolation
+
+    cell = isolation.cell(tool, root)
+    response["isolation"] = isolation.report(cell)
+    return partial(isolation.call, cell, tool, parameters)
+
+
+def _foresee(tool: Tool, root: str, response: dict[str, Any]) -> None:
+    """Say in `response` what would hold the tool, were it run."""
+    if not _runs_here(tool):
+        from rye import isolation
+
+        response["isolation"] = isolation.foreseen(tool, root)
+
+
+def _runs_here(tool: Tool) -> bool:
+    return tool.verified.key.role == "system"
 
 
 def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:
@@ -200,7 +226,7 @@ def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
 
 
 def _invoke(
-    ready: Ready, parameters: dict[str, Any], root: str, seconds: float, cancellation: output.Cancellation | None
+    tool: Tool, run: Callable[[], Any], seconds: float, cancellation: output.Cancellation | None
 ) -> tuple[dict[str, Any], str]:
     """Run the tool in a thread of its own until it ends or must; return its result and what it printed."""
     limit = output.Deadline(seconds)
@@ -210,13 +236,13 @@ def _invoke(
         cancellation.when_cancelled(decided.set)
 
     def work() -> None:
-        outcome.append(_result(ready, parameters, root))
+        outcome.append(_result(tool, run))
         done.set()
         decided.set()
 
     with Printed() as printed, output.within(limit):
         context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(work,), name=ready.tool.id, daemon=True).start()
+        threading.Thread(target=context.run, args=(work,), name=tool.id, daemon=True).start()
         try:
             # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
             decided.wait(seconds)
@@ -239,56 +265,33 @@ def _late(limit: output.Deadline) -> dict[str, Any]:
     return told
 
 
-def _result(ready: Ready, parameters: dict[str, Any], root: str) -> dict[str, Any]:
+def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
     try:
-        data = _call(ready, parameters, root)
+        data = run()
         if not isinstance(data, dict):
             raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
         json.dumps(data, allow_nan=False)
     except RyeError as err:
         return _failure(err)
+    except entry.Crashed as err:
+        return _crash(tool, err.kind, err.trace)
     except BaseException as err:  # noqa: BLE001 - whatever a tool raises is its failure, not the caller's
-        return _crash(ready.tool, err)
+        import traceback
+
+        return _crash(tool, type(err).__name__, "".join(traceback.format_exception(err)))
     return data
-
-
-def _call(ready: Ready, parameters: dict[str, Any], root: str) -> Any:  # noqa: ANN401 - whatever the tool returns
-    module = ModuleType(f"rye_tool_{ready.tool.verified.digest[:16]}")
-    # Dataclasses and pickles of a tool look their module up by name.
-    sys.modules[module.__name__] = module
-    exec(ready.code, module.__dict__)  # noqa: S102 - verified bytes, compiled above
-    entry = getattr(module, "execute", None)
-    if not callable(entry):
-        raise UsageError(
-            "no_entry_point",
-            f"{ready.tool.id} has no function execute().",
-            "Define execute(params, project_path).",
-        )
-    answer = entry(parameters, root)
-    if hasattr(answer, "__await__"):
-        import asyncio
-
-        async def waited() -> Any:  # noqa: ANN401 - see above
-            return await answer
-
-        return asyncio.run(waited())
-    return answer
 
 
 def _failure(err: RyeError) -> dict[str, Any]:
     return {**err.details, "success": False, "error": str(err), "code": err.code}
 
 
-def _crash(tool: Tool, err: BaseException) -> dict[str, Any]:
+def _crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
     import logging
-    import traceback
 
     error_id = os.urandom(4).hex()
-    logging.getLogger(_LOG).error(
-        "tool_crashed",
-        extra={"item": tool.id, "error_id": error_id, "trace": "".join(traceback.format_exception(err))},
-    )
+    logging.getLogger(_LOG).error("tool_crashed", extra={"item": tool.id, "error_id": error_id, "trace": trace})
     return {
         "success": False, "code": "tool_crashed", "error_id": error_id,
-        "error": f"The tool {tool.id} failed unexpectedly ({type(err).__name__}). The log has the details under {error_id}.",
+        "error": f"The tool {tool.id} failed unexpectedly ({kind}). The log has the details under {error_id}.",
     }  # fmt: skip

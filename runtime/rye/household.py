@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rye import spaces
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import Call
-from rye.toolkit import config, output
-from rye.toolkit.pages import Page
+from rye.toolkit import config, output, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +66,7 @@ class Household:
         from rye import searching
 
         answer = searching.search(searching.Wanted(**asked), project_path, self._reach)
-        page = Page(output.output_room() // 2 - 500)
+        page = pages.Page(output.output_room() // 2 - 500)
         kept = [row for number, row in enumerate(answer["results"], answer["offset"] + 1) if page.add(_listed(number, row))]
         answer["results"] = kept
         offset, total = answer["offset"] + len(kept), answer["total"]
@@ -75,7 +74,7 @@ class Household:
             page.lines.append(f"Nothing fits {answer['query']!r}. Try fewer or other words, or * to list a scope.")
         answer["truncated"] = offset < total
         if answer["truncated"]:
-            again = f"rye_search(query={json.dumps(answer['query'], ensure_ascii=False)}, offset={offset})"
+            again = pages.call("rye_search", {**asked, "offset": None}, searching.Wanted._field_defaults)(offset)
             page.lines.append(output.envelope(len(kept), total, "items", again, total - offset))
             answer["next_offset"] = offset
         if "unverified" in answer:

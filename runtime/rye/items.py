@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import directives
 from rye.errors import ItemError, TrustError
+from rye.toolkit import untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"\s*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT = re.compile(r"\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DEEPEST = 64
+PERMISSIONS = ("read", "write", "network", "run")
+"""What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
@@ -40,6 +43,7 @@ class Tool:
         docstring: what a model reads.
         schema: CONFIG_SCHEMA.
         metadata: every literal of the file by name (Python), or every key (YAML).
+        permissions: those of `PERMISSIONS` that it declares; without one, it gets none where it is confined.
     """
 
     id: str
@@ -53,6 +57,7 @@ class Tool:
     docstring: str
     schema: dict[str, Any]
     metadata: dict[str, Any]
+    permissions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +116,19 @@ def read_tool(verified: Verified, item_id: str, suffix: str) -> Tool:
         raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
     return Tool(
         item_id, verified, suffix, metadata["version"], metadata["tool_type"], metadata["category"],
-        metadata["description"], metadata["executor_id"], docstring, schema, found,
+        metadata["description"], metadata["executor_id"], docstring, schema, found, _permissions(item_id, found),
     )  # fmt: skip
+
+
+def _permissions(item_id: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a tool declares, in the order of `PERMISSIONS`; who may write may also read."""
+    declared = found.get("__permissions__", [])
+    unknown = [one for one in declared if one not in PERMISSIONS] if isinstance(declared, list | tuple) else [declared]
+    if unknown:
+        known = ", ".join(PERMISSIONS)
+        raise _malformed(item_id, f"__permissions__ names {unknown[0]!r}, which is none of {known}")
+    granted = {*declared, *(["read"] if "write" in declared else [])}
+    return tuple(one for one in PERMISSIONS if one in granted)
 
 
 def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
@@ -139,7 +155,7 @@ def read_directive(verified: Verified, item_id: str) -> Directive:
     _place(item_id, text.metadata.get("category", item_id.rpartition("/")[0]), None)
     if text.name != name:
         raise _misplaced(item_id, f"its name is {text.name!r}")
-    wrong = [] if text.metadata.get("description") else ["description (in <metadata>)"]
+    wrong = [] if text.metadata.get("description") else ["description (in the metadata)"]
     if not _VERSION.fullmatch(text.version):
         wrong.append("version (X.Y.Z)")
     if wrong:
@@ -172,20 +188,24 @@ def _place(item_id: str, category: object, bound: object) -> None:
 
 def _misplaced(item_id: str, why: str) -> TrustError:
     return TrustError(
-        "misplaced", f"The file at {item_id} is not the item that was signed: {why}.",
+        "misplaced", f"The file at {item_id} is not the item that was signed: {untrusted.plain(why)}.",
         "Put the right file there, or correct the text and sign it again.",
     )  # fmt: skip
 
 
 def _malformed(item_id: str, why: str) -> ItemError:
-    return ItemError("malformed_item", f"{item_id} is not a well-formed item: {why}.", "Correct it and sign it again.")
+    return ItemError(
+        "malformed_item", f"{item_id} is not a well-formed item: {untrusted.plain(why)}.", "Correct it and sign it again."
+    )
 
 
 def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
     try:
         tree = ast.parse(_text(body))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-        raise ItemError("malformed_item", f"The tool is not valid Python: {err}.", "Correct it and sign it again.") from None
+        raise ItemError(
+            "malformed_item", f"The tool is not valid Python: {untrusted.plain(str(err))}.", "Correct it and sign it again."
+        ) from None
     found: dict[str, Any] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
@@ -215,7 +235,9 @@ def yaml_mapping(text: str) -> dict[str, Any]:
         content = yaml.load(text, loader)  # noqa: S506 - a safe loader, whichever of the two
     except (yaml.YAMLError, ValueError, RecursionError) as err:
         first = str(err).splitlines()[0] if str(err) else type(err).__name__
-        raise ItemError("malformed_item", f"The YAML cannot be read: {first}.", "Correct it and sign it again.") from None
+        raise ItemError(
+            "malformed_item", f"The YAML cannot be read: {untrusted.plain(first)}.", "Correct it and sign it again."
+        ) from None
     if not isinstance(content, dict):
         raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
     return content

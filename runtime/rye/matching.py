@@ -142,7 +142,7 @@ def _spellings(index: Index, word: Word | Phrase, asked: Asked) -> list[tuple[st
 
 def _quoted(text: str) -> str:
     """Return text as an FTS5 string, in which nothing is an operator."""
-    return '"' + text.replace('"', " ").replace("\0", " ") + '"'
+    return '"' + text.replace('"', " ").replace("\0", " ").encode("utf-8", "replace").decode() + '"'
 
 
 def distance(one: str, other: str, most: int) -> int:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rye.errors import UsageError
+from rye.toolkit import untrusted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_CHARS = 1_000
 _DEEPEST = 32
@@ -48,9 +49,10 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """What matches every part."""
+    """What matches every part; `strict` where AND is written."""
 
     parts: tuple[Node, ...]
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ def words_of(tree: Node | None) -> list[Word | Phrase]:
 
 def is_plain(tree: Node | None) -> bool:
     """Tell whether a query is nothing but bare words: a question, in which not every word need be found."""
-    return isinstance(tree, Word) or (isinstance(tree, Both) and all(isinstance(part, Word) for part in tree.parts))
+    return isinstance(tree, Word) or (
+        isinstance(tree, Both) and not tree.strict and all(isinstance(part, Word) for part in tree.parts)
+    )
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -141,11 +145,13 @@ class _Reader:
 
     def _both(self, depth: int) -> Node | None:
         parts = [self._one(depth)]
+        strict = False
         while self.left and self.left[0].kind not in ("OR", ")"):
             if self.left[0].kind == "AND":
+                strict = True
                 self._operand_follows(self.left.pop(0))
             parts.append(self._one(depth))
-        return _joined(Both, parts)
+        return _joined(lambda found: Both(found, strict), parts)
 
     def _one(self, depth: int) -> Node | None:
         token = self.left.pop(0)
@@ -188,14 +194,14 @@ class _Reader:
             raise _wrong(self._text, token.at, f"{token.kind} has nothing after it")
 
 
-def _joined(kind: type[Both | Either], parts: list[Node | None]) -> Node | None:
+def _joined(kind: Callable[[tuple[Node, ...]], Node], parts: list[Node | None]) -> Node | None:
     found = tuple(part for part in parts if part is not None)
     return kind(found) if len(found) > 1 else found[0] if found else None
 
 
 def _wrong(text: str, at: int, why: str) -> UsageError:
-    shown = f"{text[max(0, at - 30) : at]}⟨here⟩{text[at : at + 30]}"
+    shown = untrusted.plain(f"{text[max(0, at - 30) : at]}⟨here⟩{text[at : at + 30]}")
     return UsageError(
-        "bad_query", f"The query is not well formed at character {at + 1}, {shown!r}: {why}.",
+        "bad_query", f"The query is not well formed at character {at + 1}, in '{shown}': {why}.",
         'Use words, "a phrase", wild*, AND, OR, NOT and ( ); quote what is meant literally.', position=at + 1,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rye import plain_schema
 from rye.errors import ItemError, UsageError
+from rye.toolkit import untrusted
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Checker:
             )  # fmt: skip
         filled, problems = self._filled(parameters)
         if problems:
-            given = ", ".join(f"{key}={_short(value)}" for key, value in parameters.items()) or "nothing"
+            given = ", ".join(f"{untrusted.content(key)}={_short(value)}" for key, value in parameters.items()) or "nothing"
             raise UsageError(
                 "invalid_parameters", f"Invalid parameters: {'; '.join(problems)}. Given: {given}.",
                 f"Wanted: {self.wanted()}.", problems=problems,
@@ -86,7 +87,8 @@ class Checker:
         for key in parameters:
             if key not in known and not any(_matches(pattern, key) for pattern in patterns):
                 close = nearest(key, known, 1)
-                out.append(f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else ""))
+                told = f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else "")
+                out.append(untrusted.content(told))
         return out
 
     def _problems(self, filled: dict[str, Any], *, named: bool) -> list[str]:
@@ -116,7 +118,7 @@ class Checker:
             facts += ["required"] if name in required else []
             facts += [f"default {json.dumps(part['default'])}"] if "default" in part else []
             out.append(f"{name} ({', '.join(facts)})")
-        return ", ".join(out) or "no parameters"
+        return untrusted.content(", ".join(out)) or "no parameters"
 
 
 _OPEN = ("additionalProperties", "unevaluatedProperties")
@@ -127,12 +129,14 @@ def _refuse(uri: str) -> NoReturn:
 
 
 def _cut(text: str) -> str:
+    # A schema's own words are the tool's, which may be anybody's.
+    text = untrusted.content(text)
     return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]} … {text[-_SHOWN:]}"
 
 
 def _short(value: object) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, default=repr)
+        text = untrusted.content(json.dumps(value, ensure_ascii=False, default=repr))
     except (ValueError, TypeError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

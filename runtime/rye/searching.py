@@ -43,17 +43,15 @@ class Wanted(NamedTuple):
 
 def search(wanted: Wanted, project_path: str, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
     """Return the answer to a search; see `rye.api.search`."""
+    if not isinstance(wanted.query, str) or not isinstance(wanted.scope, str | None):
+        raise UsageError("bad_call", "query and scope must be text.", 'Call rye.search("edit a line", project_path=".").')
     tree = query.parse(wanted.query)
     types, prefix = _scoped(wanted.scope)
     asked = _asked(wanted)
     with Workspace(project_path):
         among = spaces.spaces(project_path)
-        if wanted.space != "all":
-            among = tuple(space for space in among if space.name == wanted.space)
-        found, left_out = catalogue.entries(among, types)
-    entries = [
-        entry for entry in found if wanted.space in ("all", entry.space) and (reach is None or reach(entry.type, entry.id))
-    ]
+        found, left_out = catalogue.entries(among, types, None if wanted.space == "all" else wanted.space)
+    entries = [entry for entry in found if reach is None or reach(entry.type, entry.id)]
     scores = matching.ranked(catalogue.index_of(entries), tree, asked)
     rows = [
         (score, entries[at])

@@ -67,6 +67,16 @@ def _serve(call: Call, response: dict[str, Any]) -> None:
         response.update(status="success", data=data)
 
 
+def schema_of(item_id: str, project_path: str) -> dict[str, Any]:
+    """Return a directive's inputs as a schema, by which words of a command line are typed; {} for one that is refused."""
+    try:
+        among = spaces.spaces(project_path)
+        verified = Admission(among).verify(spaces.find("directive", item_id, among))
+        return directives.schema_of(items.read_directive(verified, item_id).text)
+    except RyeError:
+        return {}
+
+
 def describe(candidate: Candidate, verified: Verified, version: str) -> dict[str, Any]:
     """Return where an item comes from and who signed it."""
     return {
@@ -108,11 +118,12 @@ def _knowledge(call: Call, candidate: Candidate, verified: Verified) -> dict[str
 def _directive(call: Call, candidate: Candidate, verified: Verified) -> dict[str, Any]:
     text = items.read_directive(verified, candidate.item_id).text
     inputs = directives.check(text, call.parameters)
-    filled, unfilled = directives.fill(shown(verified, text.instructions), inputs)
-    window, fields = _window(filled, call)
+    filled, unfilled = directives.fill(text.instructions, inputs)
+    window, fields = _window(shown(verified, filled), call)
+    defaults = listable(verified, {name: value for name, value in inputs.items() if name not in call.parameters})
     return {
         "success": True, "output": window, "name": text.name, "version": text.version,
-        "metadata": listable(verified, text.metadata), "inputs": inputs,
+        "metadata": listable(verified, text.metadata), "inputs": {**inputs, **defaults},
         "declared_inputs": listable(verified, list(text.inputs)), "outputs": listable(verified, list(text.outputs)),
         **fields, **({"unfilled": unfilled} if unfilled else {}),
     }  # fmt: skip

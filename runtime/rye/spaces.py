@@ -184,7 +184,7 @@ def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: l
             "Move it to an id that does not begin with rye/.",
         )  # fmt: skip
     close = nearest(item_id, (known for known, _, _ in listed(item_type, among)))
-    hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye tools` to list what there is."
+    hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
     return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
 
 
@@ -264,13 +264,15 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
         os.close(fd)
 
 
-def listed(item_type: str, among: Sequence[Space]) -> Iterator[tuple[str, str, Path]]:
+def listed(
+    item_type: str, among: Sequence[Space], installed: Sequence[Space] | None = None
+) -> Iterator[tuple[str, str, Path]]:  # fmt: skip
     """Yield (id, space, path) of every item that is served, sorted by id; shadowed and hidden ones are left out.
 
-    A name with a leading underscore is hidden.
+    A name with a leading underscore is hidden. `installed` are the `installed_bundles()`, where the caller has them already.
     """
     found: dict[str, tuple[str, Path]] = {}
-    for space in (*among, *installed_bundles()):
+    for space in (*among, *(installed_bundles() if installed is None else installed)):
         for item_id, path in items_in(space, item_type):
             if not serves(space, item_id):
                 continue

@@ -22,6 +22,8 @@ import rye
 from rye import admission
 from signed_tools import STRANGER, put_tool, signed, tool_text, trust_key
 
+pytestmark = pytest.mark.usefixtures("here")
+
 GOOD = 'return {"success": True, "output": "GOOD"}'
 EVIL = 'return {"success": True, "output": "EVIL"}'
 REFUSALS = {"unsigned", "tampered", "bad_signature", "untrusted_key", "item_not_found"}

@@ -123,11 +123,12 @@ return {"success": True, "output": "answer"}"""
 
 
 def test_json_prints_json_and_nothing_else_whatever_the_tool_writes(here):
-    put_tool(here, "my/tool", NOISY)
+    put_tool(here, "my/tool", NOISY, more="__permissions__ = ['run']")
     done = rye("execute", "my/tool", "--json", cwd=here)
     assert done.returncode == 0
-    assert json.loads(done.stdout)["data"]["output"] == "answer"
-    assert done.stderr.count(b"noise") >= 3, "what was written past Python is not lost"
+    response = json.loads(done.stdout)
+    assert response["data"]["output"] == "answer"
+    assert response["metadata"]["printed"].count("noise") == 6, "what was written past Python is not lost"
     done = rye("execute", "my/tool", cwd=here)
     assert done.stdout == b"answer\n"
 
@@ -137,12 +138,13 @@ def test_a_tool_that_outlives_its_call_does_not_write_into_the_answer(here):
         here,
         "my/tool",
         'import os\nwhile True:\n    os.write(1, b"noise")\n    print("noise", flush=True)',
-        more="__timeout__ = 0.3",
+        more="__timeout__ = 3",
     )
     done = rye("execute", "my/tool", "--json", cwd=here)
     assert done.returncode == 1
-    assert json.loads(done.stdout)["code"] == "deadline_exceeded"
-    assert b"noise" in done.stderr, "control: it did write"
+    response = json.loads(done.stdout)
+    assert response["code"] == "deadline_exceeded"
+    assert "noise" in response["metadata"]["printed"], "control: it did write"
 
 
 def test_json_is_printed_for_errors_too(here):

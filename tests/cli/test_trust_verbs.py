@@ -137,13 +137,16 @@ def test_approve_shows_the_key_and_what_it_would_admit_then_asks(clone):
     assert f"full digest {DIGEST}" in shown
     assert f"For the project {os.path.realpath(clone)} it would admit:" in shown
     listed = [line.strip() for line in shown.splitlines() if line.startswith("  ")]
-    effects = ["my/quiet  side effects not stated", "my/report  Side effects: writes report.txt?[2J."]
+    effects = [
+        "my/quiet  may: nothing; side effects not stated",
+        "my/report  may: nothing; Side effects: writes report.txt?[2J.",
+    ]
     assert listed == [*effects, "my/entry  knowledge"]
     (approval,) = decisions.load().approvals
     assert (approval.key, approval.root) == (DIGEST, Root.of(clone))
     assert approval.ids == {"my/report", "my/quiet", "my/entry"}
     response = call(clone)
-    assert (response["status"], response["isolation"]) == ("success", "none")
+    assert (response["status"], response["isolation"]["permissions"]) == ("success", [])
     assert "warnings" not in response
     # It admits what is signed by that key, and the system's ids stay the system's.
     (clone / "a.txt").write_text("x\n")
@@ -275,7 +278,7 @@ def test_an_unsigned_tool_runs_for_a_person_at_a_terminal_only_and_the_result_sa
     assert "done" in shown
     code, shown = typed("execute", "my/unsigned", "--allow-unsigned", "--json", cwd=clone)
     response = json.loads(shown)
-    assert (response["status"], response["isolation"], response["item"]["owner"]) == ("success", "none", "nobody")
+    assert (response["status"], response["isolation"]["permissions"], response["item"]["owner"]) == ("success", [], "nobody")
     assert len(response["warnings"]) == 1
     for item_id in ("my/report", "my/moved"):
         assert typed("execute", item_id, "--allow-unsigned", cwd=clone)[0] == 3

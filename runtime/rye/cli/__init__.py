@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 # verb: (module, summary); the module's VERBS says the rest.
 _VERBS = {
     "execute": ("execute_verb", "run a tool, such as rye/file-system/read"),
+    "search": ("finding_verbs", "find tools, knowledge and directives by words"),
+    "load": ("finding_verbs", "print an item, or copy it to your project or user space"),
+    "mcp": ("mcp_verb", "serve the tools to an agent's client, or print its configuration"),
     "tools": ("tools_verb", "list the tools of a project, with schemas and signers"),
     "prompt": ("prompt_verb", "print a directive's instructions, such as swe, for an agent's system prompt"),
+    "new": ("writing_verbs", "make a new tool to begin with"),
+    "lint": ("writing_verbs", "check that tools are well made"),
     "verify": ("signing_verbs", "check signatures of items and files"),
     "sign": ("signing_verbs", "sign items and files"),
     "trust": ("trust_verbs", "decide whose items may run"),

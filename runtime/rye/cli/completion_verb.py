@@ -62,7 +62,11 @@ def candidates(words: list[str]) -> list[str]:
     last = words[-1] if words else ""
     if len(words) <= 1:
         return _starting(cli.verb_names(), last)
-    if words[0] in ("execute", "lock") and len(words) == 2 and not last.startswith("-"):
+    if words[0] == "load" and not last.startswith("-"):
+        return _starting(_load_words(words), last)
+    if words[0] == "execute" and len(words) == 2 and not last.startswith("-"):
+        return _starting(_ids("tool", "knowledge", "directive"), last)
+    if words[0] == "lock" and len(words) == 2 and not last.startswith("-"):
         return _starting(_tool_ids(), last)
     if words[0] == "execute" and not last.startswith("-") and "=" not in last:
         return _starting([f"{name}=" for name in _parameters(words[1])], last)
@@ -76,10 +80,21 @@ def _starting(names: list[str], start: str) -> list[str]:
 
 
 def _tool_ids() -> list[str]:
+    return _ids("tool")
+
+
+def _ids(*types: str) -> list[str]:
     from rye import spaces
     from rye.toolkit.workspace import find_root
 
-    return [item_id for item_id, _, _ in spaces.listed("tool", spaces.spaces(find_root(os.getcwd())))]
+    among = spaces.spaces(find_root(os.getcwd()))
+    return sorted({item_id for item_type in types for item_id, _, _ in spaces.listed(item_type, among)})
+
+
+def _load_words(words: list[str]) -> list[str]:
+    """Return the types, then the ids of the type that was given."""
+    types = ["tool", "knowledge", "directive"]
+    return types if len(words) == 2 else _ids(words[1]) if len(words) == 3 and words[1] in types else []
 
 
 def _parameters(item_id: str) -> list[str]:

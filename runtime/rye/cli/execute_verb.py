@@ -1,4 +1,4 @@
-"""`rye execute`: run a tool and print what it says."""
+"""`rye execute`: run a tool, read knowledge or fill in a directive, and print what it says."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ A value is typed by the tool's schema: limit=20 is a number, changes='[{"line_id
 examples:
   rye execute rye/file-system/read file_path=README.md limit=20
   rye execute rye/file-system/edit_lines file_path=a.py changes='[{"line_id": "a1b2c3", "new_content": "x = 1"}]'
+  rye execute rye/core/signing-and-trust --type knowledge
   echo '{"file_path": "a.py", "content": "x = 1\\n"}' | rye execute rye/file-system/write --params -
 """
 
 
 def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye execute ITEM_ID [name=value …] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
+    parser.usage = "rye execute ITEM_ID [name=value …] [--type T] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
     parser.epilog = _EPILOG
-    parser.add_argument("item_id", help="the tool's id, such as rye/file-system/read (see `rye tools`)")
+    parser.add_argument("item_id", help="the item's id, such as rye/file-system/read (see `rye search`)")
+    parser.add_argument(
+        "--type", metavar="T", choices=("tool", "knowledge", "directive"), default="tool",
+        help="what the id names: tool (default), knowledge or directive",
+    )  # fmt: skip
     parser.add_argument("values", nargs="*", metavar="name=value", help="a parameter; wins over --params")
     parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
     parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
@@ -36,21 +41,37 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rye import executor
+    from rye import api, executor
+    from rye.toolkit.output import Door
     from rye.toolkit.workspace import find_root
 
     project = args.project or find_root(os.getcwd())
     if args.allow_unsigned:
         _require_person()
     parameters = _parameters(args, project)
-    call = executor.Call("tool", args.item_id, parameters, project, args.dry_run, args.allow_unsigned)
     with answer_stream() as answer:
-        response = executor.run(call)
+        watched = _Watched(answer) if answer.isatty() and not args.json else None
+        call = executor.Call(
+            args.type, args.item_id, parameters, project, args.dry_run, args.allow_unsigned, Door(on_output=watched)
+        )
+        response = api.answer(call)
         if args.json:
             print_json(response, answer)
         else:
-            _print(response, answer)
+            _print(response, answer, watched is not None and watched.text_came)
     return exit_code(response)
+
+
+class _Watched:
+    """Shows a terminal what a running tool says, as it comes."""
+
+    def __init__(self, answer: TextIO) -> None:
+        self._answer = answer
+        self.text_came = False
+
+    def __call__(self, text: str) -> None:
+        self.text_came = True
+        print(text, end="", file=self._answer, flush=True)
 
 
 def _require_person() -> None:
@@ -72,10 +93,16 @@ def _parameters(args: argparse.Namespace, project: str) -> dict[str, Any]:
             raise UsageError("bad_word", f"Not name=value: {word!r}.", "Write file_path=README.md.")
         words[name] = value
     if words:
-        from rye import executor, schema
+        from rye import schema
 
-        given.update(schema.from_words(executor.schema_of(args.item_id, project), words))
+        given.update(schema.from_words(_schema(args.type, args.item_id, project), words))
     return given
+
+
+def _schema(item_type: str, item_id: str, project: str) -> dict[str, Any]:
+    from rye import executor, served
+
+    return served.schema_of(item_id, project) if item_type == "directive" else executor.schema_of(item_id, project)
 
 
 def _json_parameters(source: str) -> dict[str, Any]:
@@ -97,18 +124,26 @@ def _json_parameters(source: str) -> dict[str, Any]:
     return found
 
 
-def _print(response: dict[str, Any], answer: TextIO) -> None:
+def _print(response: dict[str, Any], answer: TextIO, was_shown: bool) -> None:
     for warning in response.get("warnings", ()):
         print(f"rye: warning: {warning}", file=sys.stderr)
-    if response["status"] == "error":
-        print(f"rye: {response['error']}", file=sys.stderr)
-    elif response["status"] == "validation_passed":
+    if response["status"] == "validation_passed":
         print(f"{response['item_id']}: verified, parameters valid, not run.", file=answer)
-    else:
-        text = str(response["data"].get("output", ""))
-        # Terminators in a tool's text are its own: what the encoding cannot hold is escaped, nothing is translated.
-        print(text, end="" if text.endswith("\n") or not text else "\n", file=answer)
+    elif not was_shown:
+        data = response["data"] or {}
+        # A command that failed has printed something all the same.
+        _print_text(data.get("output", ""), answer)
+        _print_text(data.get("stderr", ""), sys.stderr)
+    if response["status"] == "error":
+        answer.flush()
+        print(f"rye: {response['error']}", file=sys.stderr)
 
 
-_SUMMARY = "Run a tool: verified, its parameters validated, its paths confined to the project."
+def _print_text(text: object, stream: TextIO) -> None:
+    # Terminators in a tool's text are its own: what the encoding cannot hold is escaped, nothing is translated.
+    shown = str(text)
+    print(shown, end="" if shown.endswith("\n") or not shown else "\n", file=stream)
+
+
+_SUMMARY = "Run a tool (verified, its parameters validated, its paths confined), read knowledge, or fill in a directive."
 VERBS = {"execute": Verb(_SUMMARY, _build, _run)}

@@ -208,15 +208,17 @@ def _admitted(key: TrustedKey, root: Root) -> list[dict[str, str]]:
 
 
 def _effects(verified: Verified, item_type: str, item_id: str, suffix: str) -> str:
-    """Return the docstring's sentence on side effects, printable and short; it is the signer's claim."""
+    """Return what the sandbox will let the tool do, and its docstring's sentence on side effects, the signer's claim."""
     from rye import items
 
     items.check_place(verified, item_type, item_id, suffix)
     if item_type != "tool":
         return item_type
-    lines = items.read_tool(verified, item_id, suffix).docstring.splitlines()
+    tool = items.read_tool(verified, item_id, suffix)
+    lines = tool.docstring.splitlines()
     line = next((x.strip() for x in lines if x.strip().lower().startswith("side effects:")), "side effects not stated")
-    return "".join(c if c.isprintable() else "?" for c in line)[:160]
+    claim = "".join(c if c.isprintable() else "?" for c in line)[:160]
+    return f"may: {', '.join(tool.permissions) or 'nothing'}; {claim}"
 
 
 def _signer_of(item_id: str, root: Root) -> str:

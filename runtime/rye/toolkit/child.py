@@ -10,8 +10,11 @@ import select
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
+
+from rye.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,14 +47,16 @@ def name_of_fd(fd: int) -> str:
 def scratch_file() -> IO[bytes]:
     """Return a file without a name, gone when it is closed."""
     if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("rye"), "w+b")
+        # A confined process may not have it.
+        with suppress(OSError):
+            return os.fdopen(os.memfd_create("rye"), "w+b")
     # Takes a while to load, for its names at random.
     import tempfile
 
     return tempfile.TemporaryFile()
 
 
-def _directory(fd: int) -> str | bytes:
+def directory_path(fd: int) -> str | bytes:
     """Return a path that is the very directory held, for the child to start in."""
     if os.path.isdir(_LINUX_FDS):
         return f"{_LINUX_FDS}/{fd}"
@@ -60,6 +65,14 @@ def _directory(fd: int) -> str | bytes:
     # macOS, where no path leads through a directory's descriptor: its present path.
     found: bytes = fcntl.fcntl(fd, getattr(fcntl, "F_GETPATH", 50), bytes(1024))
     return found.rstrip(b"\0")
+
+
+def _popen(command: Command, cwd_fd: int, said: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - an absolute path, no shell
+        command.argv, cwd=directory_path(cwd_fd), pass_fds=command.fds, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said,
+        env={name: os.environ[name] for name in _KEPT if name in os.environ},
+    )  # fmt: skip
 
 
 class Child:
@@ -77,15 +90,21 @@ class Child:
             cwd_fd: directory descriptor (O_PATH is enough).
             seconds: how long it may take.
             max_memory: bytes of address space, where the system can limit them.
+
+        Raises:
+            WorkspaceError: `programs_not_allowed`, in a sandbox that lets no program be started.
         """
         self._end = time.monotonic() + seconds
         self.timed_out = False
         self._said = scratch_file()
-        self._process = subprocess.Popen(  # noqa: S603 - an absolute path, no shell
-            command.argv, cwd=_directory(cwd_fd), pass_fds=command.fds, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
-            env={name: os.environ[name] for name in _KEPT if name in os.environ},
-        )  # fmt: skip
+        try:
+            self._process = _popen(command, cwd_fd, self._said)
+        except PermissionError:
+            self._said.close()
+            raise WorkspaceError(
+                "programs_not_allowed", f"A search starts {os.fsdecode(command.argv[0])}, and no program may be started here.",
+                'A signed tool that searches declares `__permissions__ = ["read", "run"]`.',
+            ) from None  # fmt: skip
         if max_memory is not None:
             _limit_memory(self._process.pid, max_memory)
 

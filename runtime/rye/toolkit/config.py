@@ -1,26 +1,47 @@
-"""Settings: the user's `${USER_SPACE:-~}/.ai/config/rye.yaml` over the defaults, each key with who may set it."""
+"""Settings: the user's `${USER_SPACE:-~}/.ai/config/rye.yaml` over the defaults, each key with who may set it.
+
+A project's `.ai/config/rye.yaml` can tighten some of them (`tightened`), and is not asked for any other.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from typing import TYPE_CHECKING, Any
 
 from rye import state
 from rye.errors import UsageError
+from rye.toolkit import beneath
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-# key: default. None of these may be set by a project: they concern the user's own disk and keys.
-_DEFAULTS: dict[str, int | str | bool] = {
+Value = int | str | bool | list[str]
+
+# key: default. None of these may be set by a project: they concern the user's own disk and keys, and what may leave them.
+_DEFAULTS: dict[str, Value] = {
     "journal.max_bytes": 64 * 1024 * 1024,
     "journal.max_age_days": 30,
+    "outputs.max_bytes": 512 * 1024 * 1024,
+    "outputs.max_age_days": 7,
+    "jobs.max_ended": 50,
+    "jobs.max_age_days": 7,
     "signing.agents": "deny",
     "log.events": False,
     # Empty: as the environment or the project says, see `rye.toolkit.swe`.
     "swe.profile": "",
+    "sandbox.mode": "auto",
+    "sandbox.network": "on",
+    "sandbox.pass_env": [],
 }
+
+# The values of a key from the loosest to the tightest: a project may ask for a tighter one.
+_LEVELS: dict[str, tuple[str, ...]] = {"sandbox.mode": ("off", "auto", "require"), "sandbox.network": ("on", "off")}
+# Lists of which a project may only take away.
+_GRANTS = frozenset({"sandbox.pass_env"})
+_PROJECT_FILE = (b".ai", b"config", b"rye.yaml")
 
 _MAX_BYTES = 256 * 1024
 
@@ -41,9 +62,34 @@ def _user_file() -> dict[str, Any]:
     return known[1]
 
 
+def _project_file(root: str) -> tuple[dict[str, Any], str]:
+    """Return a project's settings, and where they stand; the file is opened beneath the root and read at every call."""
+    shown = f"{root}/.ai/config/rye.yaml"
+    try:
+        root_fd = os.open(root, beneath.DIRECTORY)
+        try:
+            fd, _ = beneath.open_beneath(root_fd, _PROJECT_FILE, _READ)
+        finally:
+            os.close(root_fd)
+    except OSError as err:
+        if err.errno in (errno.ENOENT, errno.ENOTDIR):
+            return {}, shown
+        raise _bad(shown, f"cannot be read ({err.strerror})") from None
+    return mapping(_content(fd, shown), shown), shown
+
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
 def _read(path: Path) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        return _content(os.open(path, _READ), path)
+    except OSError as err:
+        raise _bad(path, f"cannot be read ({err.strerror})") from None
+
+
+def _content(fd: int, path: Path | str) -> bytes:
+    try:
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise _bad(path, "is not a regular file")
@@ -75,27 +121,60 @@ def _bad(path: Path | str, why: str) -> UsageError:
     return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.")
 
 
-def setting(key: str) -> int | str | bool:
+def setting(key: str) -> Value:
     """Return a setting by its dotted key.
 
     Raises:
         UsageError: `bad_config`, when the user's file is not valid or holds another type there.
     """
-    default = _DEFAULTS[key]
-    value: Any = _user_file()
+    found = _value(_user_file(), key, str(state.user_ai() / "config" / "rye.yaml"))
+    return _DEFAULTS[key] if found is None else found
+
+
+def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
+    """Return what a file says about a key, checked; None where it says nothing."""
+    value: Any = content
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     if value is None:
-        return default
-    if type(value) is not type(default):
-        raise UsageError(
-            "bad_config", f"The setting {key} must be {type(default).__name__}, not {value!r}.",
-            f"Mend {state.user_ai() / 'config' / 'rye.yaml'}.",
-        )  # fmt: skip
-    found: int | str | bool = value
+        return None
+    if key in _LEVELS and isinstance(value, bool):
+        # YAML reads the bare words on and off as true and false.
+        value = "on" if value else "off"
+    right = type(value) is type(_DEFAULTS[key]) and (key not in _LEVELS or value in _LEVELS[key])
+    if not right or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
+        wanted = f"one of {', '.join(_LEVELS[key])}" if key in _LEVELS else _TYPES[type(_DEFAULTS[key])]
+        raise UsageError("bad_config", f"The setting {key} must be {wanted}, not {value!r}.", f"Mend {path}.")
+    found: Value = value
     return found
+
+
+_TYPES = {int: "int", str: "str", bool: "bool", list: "a list of texts"}
+
+
+def tightened(key: str, root: str, wish: str | None = None) -> Value:
+    """Return the tightest of what the user's file, the project's file and a call say about a key.
+
+    Args:
+        key: one that a project may tighten.
+        root: the project root.
+        wish: what the call asks for, where the key has levels.
+
+    Raises:
+        UsageError: `bad_config`, when a file is not valid: an unreadable project file is not taken for silence.
+    """
+    users = setting(key)
+    content, path = _project_file(root)
+    projects = _value(content, key, path)
+    if key in _LEVELS:
+        levels = _LEVELS[key]
+        return max((one for one in (users, projects, wish) if isinstance(one, str)), key=levels.index)
+    if key in _GRANTS and isinstance(users, list) and isinstance(projects, list):
+        return [one for one in users if one in projects]
+    return users
 
 
 def number(key: str) -> int:
     """Return an integer setting."""
-    return int(setting(key))
+    found = setting(key)
+    return found if isinstance(found, int) else 0

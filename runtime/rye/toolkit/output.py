@@ -94,6 +94,11 @@ def output_room() -> int:
     return min(MAX_OUTPUT_BYTES, _door.get().max_output_bytes)
 
 
+def is_reported() -> bool:
+    """Tell whether the caller takes output before the answer."""
+    return _door.get().on_output is not None
+
+
 def report(text: str) -> None:
     """Give the caller a piece of output before the answer, where the door takes it."""
     sink = _door.get().on_output

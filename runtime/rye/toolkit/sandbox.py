@@ -1,66 +1,135 @@
-"""What a child process may reach: a policy turned into the command that enforces it, and a true account of what holds."""
+"""What a child process may reach: a policy turned into the command that enforces it, and a true account of what holds.
+
+Three layers, the first that works: bubblewrap, Landlock with a system call filter, none. The properties in a report:
+
+    processes_end           all that the command started ends with it
+    writes_outside          files outside the project and its own temporary folder cannot be made, changed or removed
+    metadata_outside        nor their modes, owners and times
+    protected_names         `.ai`, git's hooks and configuration, … (`rye.toolkit.protected`) cannot be changed or made
+    project_read_only       the project cannot be changed            (where the policy says so)
+    project_hidden          the project cannot be read               (where the policy says so)
+    home_hidden             homes, the user's space, keys and credentials cannot be read
+    environment_clean       no variable but the allowed ones, of this process or any parent of the command
+    other_processes_hidden  no other process can be seen, signalled or looked into
+    private_tmp             the temporary folder is the command's own
+    no_new_privileges       no program gains rights (setuid, capabilities, user namespaces)
+    network_off             no socket reaches anything              (where the policy says so)
+    unix_sockets_off        nor does a unix socket                  (where the policy says so)
+    no_programs             no other program can be started         (where the policy says so)
+
+Limits that no layer removes: what is readable and not hidden can be read; a host with the network on can be told anything;
+a disk can be filled, and as root the number of processes is not limited.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, cast
 
-Mode = Literal["auto", "require", "off"]
+from rye.errors import RyeError
+from rye.toolkit import bubblewrap, clean_env, config, landlocked
+from rye.toolkit.policy import Confined, Mode, Policy
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What a child may do.
+__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "effective", "layers"]
 
-    Attributes:
-        root: the project root (real path).
-        cwd: where the child starts (absolute, below the root).
-        read_project: the project's files can be read.
-        write_project: the project's files can be changed, save the protected names.
-        network: `on` or `off`; off means no socket to anything, unix sockets of the system included.
-        run: other programs can be started.
-        env: variables to add to the allowed ones.
-        pass_env: names that are let through from this process.
-        extra_read: absolute paths that must stay readable (an interpreter, a package folder).
-        wanted: names of properties that "require" insists on.
-    """
-
-    root: str
-    cwd: str
-    read_project: bool = True
-    write_project: bool = True
-    network: Literal["on", "off"] = "on"
-    run: bool = True
-    env: dict[str, str] = field(default_factory=dict)
-    pass_env: tuple[str, ...] = ()
-    extra_read: tuple[str, ...] = ()
-    wanted: tuple[str, ...] = ()
+ALWAYS: Final = (
+    "processes_end", "writes_outside", "metadata_outside", "protected_names", "home_hidden", "environment_clean",
+    "other_processes_hidden", "private_tmp", "no_new_privileges",
+)  # fmt: skip
+"""The properties that every policy asks for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Confined:
-    """A command that enforces a policy.
+class Settings:
+    """What applies to a call: the tightest of its own wish, the user's settings and the project's."""
 
-    Attributes:
-        argv: what to start (absolute program, then arguments).
-        env: the whole environment to start it with: what starts the sandbox is as clean as what runs in it.
-        fds: descriptors it must inherit under their numbers; `close` releases them once it was started.
-        report: `{"kind": "bubblewrap" | "landlock" | "none", "holds": [property, …], "missing": {property: why}}`, JSON.
+    mode: Mode
+    network: Literal["on", "off"]
+    pass_env: tuple[str, ...]
+
+
+def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"] | None = None) -> Settings:
+    """Return the settings that apply in a project to a call that wishes `mode` and `network` (None: no wish).
+
+    The user's are `sandbox.mode`, `sandbox.network` and `sandbox.pass_env` (names of variables). A project and a call can
+    ask for a tighter mode and network; a project can take names away from `pass_env` by listing those that may stay.
+
+    Raises:
+        UsageError: `bad_config`, when a file of settings is not valid.
     """
+    return Settings(
+        cast("Mode", config.tightened("sandbox.mode", root, mode)),
+        cast('Literal["on", "off"]', config.tightened("sandbox.network", root, network)),
+        tuple(cast("list[str]", config.tightened("sandbox.pass_env", root))),
+    )
 
-    argv: list[str]
-    env: dict[str, str]
-    fds: tuple[int, ...]
-    report: dict[str, Any]
 
-    def close(self) -> None:
-        """Close this process's copies of `fds`."""
+def asked(policy: Policy) -> tuple[str, ...]:
+    """Return the properties that a policy asks for."""
+    off = policy.network == "off"
+    extra = {
+        "project_read_only": not (policy.write_project and policy.read_project),
+        "project_hidden": not policy.read_project,
+        "network_off": off,
+        "unix_sockets_off": off,
+        "no_programs": not policy.run,
+    }
+    return (*ALWAYS, *(name for name, wished in extra.items() if wished))
+
+
+def layers() -> Mapping[str, str]:
+    """Return why each layer cannot be used here; empty where it can."""
+    return {"bubblewrap": bubblewrap.ability().why_not, "landlock": landlocked.why_not()}
 
 
 def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
     """Return the command that runs `argv` under `policy` with the best sandbox this machine has.
 
+    Call `close()` on it once it was started and `finish()` once it has ended. A sandbox ends with the *thread* that started it,
+    for the kernel tells of a parent's death by thread.
+
     Raises:
-        RyeError: `sandbox_unavailable`, when `mode` is "require" and a wanted property does not hold here; it names which and why.
+        RyeError: `sandbox_unavailable`, when `mode` is "require" and a wanted property does not hold; it names which and why.
     """
-    raise NotImplementedError
+    if mode == "off":
+        return _unconfined(argv, policy, dict.fromkeys(asked(policy), "the sandbox is off"))
+    why_not = layers()
+    if not why_not["bubblewrap"]:
+        confined = bubblewrap.confine(argv, policy)
+    elif not why_not["landlock"]:
+        confined = landlocked.confine(argv, policy)
+        confined.report["instead_of"] = {"bubblewrap": why_not["bubblewrap"]}
+    else:
+        reason = "; ".join(why_not.values())
+        confined = _unconfined(argv, policy, dict.fromkeys(asked(policy), reason))
+    if mode == "require":
+        _insist(confined, policy)
+    return confined
+
+
+def _unconfined(argv: list[str], policy: Policy, missing: dict[str, str]) -> Confined:
+    missing["environment_clean"] += "; variables that look like secrets were left out"
+    env = {**clean_env.without_secrets(os.environ, policy.pass_env), **policy.env}
+    return Confined(argv, env, (), {"kind": "none", "holds": [], "missing": missing})
+
+
+def _insist(confined: Confined, policy: Policy) -> None:
+    """Refuse a sandbox that lacks what was wanted, and give back what it holds."""
+    holds = confined.report["holds"]
+    lacking = {name: confined.report["missing"].get(name, "not part of this policy") for name in policy.wanted or asked(policy)
+               if name not in holds}  # fmt: skip
+    if not lacking:
+        return
+    confined.close()
+    confined.finish()
+    told = "; ".join(f"{name} ({why})" for name, why in lacking.items())
+    raise RyeError(
+        "sandbox_unavailable",
+        f"The sandbox here ({confined.report['kind']}) does not give what is required: {told}.",
+        "Install bubblewrap and allow unprivileged user namespaces, or let the user set sandbox.mode to auto.",
+        sandbox=confined.report,
+    )

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T05:19:37Z:d7456f6f60cded1a829d571314aed582707c1b5d10c64710c51308742a180a35:8im07sSYpD75n2GcobfuY0UJ3mcaJ_IG8sU4a5Uz6tvPXTj9TkbzBvdYnJQzOhR-3Ju8BeCGJ67rVzqEgZozCQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T07:47:52Z:49c0cbcea5f438770df942197898c5287b0fe98cb28752be02f73cd1ae1f0435:mDhV0nkK6grTx_XUsMASylt1lA3pPiOMXsOfCr61yrb6YDKy2c_hn7wrb0oGwnb6A8rJUAcsM5aBbB_2ovhpDQ==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -23,6 +23,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Edit lines of a file by their persistent IDs"
 __item_id__ = "rye/file-system/edit_lines"
 __requires_rye__ = ">=0.1"
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

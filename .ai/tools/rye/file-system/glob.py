@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T06:04:00Z:9820ee7ad374a1ff927da1e024c500c363ca6eb2db46f9682ba436119df723ef:7x1NRbyYarnfkvfELmRooYFg7LG-mZ7ti4PePacdlFmm46OSwYEr0uXG3Ic-9ukz5ra1WwJnlMe8s7GN9yBIDg==:b63173adc9f5699f
+# rye:signed:2026-11-21T07:47:52Z:b1ece4b6a77b8a5c3a810cfeefa8157724585d6a44ee6dbfc34ef361f2efd8da:iM7F1rxdxayAszQep4WU72FTp9VHBTZTXy5DBIwqHkz0hLkXhhgBFdGZKSAsc9uNj3r5qPqvy5QX6f-ecxtABg==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -22,6 +22,7 @@ __tool_description__ = "Find files by glob pattern, sorted by name or time"
 __item_id__ = "rye/file-system/glob"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

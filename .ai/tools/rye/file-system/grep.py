@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T06:04:00Z:f37fdaab55fe5d6fc62cd3ad29968b4a42692b3c7385fe8cf92dd0ed13d98549:nZrnPUQ7Uw4zu2En84MDoTXFk0hRx7I4KR16hUmOcssLW_Ran7vgkO_s3ArTdv4gFzthHWPIAqiB6zQKMvHpBg==:b63173adc9f5699f
+# rye:signed:2026-11-21T07:47:52Z:e4c305d09d8587aa91add6a6e640aba2f96567de65083d797aff651118083bb3:r_CbMeUAnqOGkAa0RCJ3jREDftK_Nio3VVBWkbp91c4qA5KJ7MaPFpzi7JhYUPjj40bkRlQvVQ1nWwTdWQQ-AQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -23,6 +23,7 @@ __tool_description__ = "Search file contents by regex; matches carry line IDs, r
 __item_id__ = "rye/file-system/grep"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

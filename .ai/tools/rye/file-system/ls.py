@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T06:04:00Z:90b3ecd3e03d3a6d4964eac6dd421f2054e60d265864f3f5c24c2f65ace3f0f1:BYZMqY4RJ65QPxFRDwHZIh4zdjT-dC-EZPUY1-e31cUQn-ygtHYbVe0u4rrhH6l9-f6MOC442baP7IF7TGFDCg==:b63173adc9f5699f
+# rye:signed:2026-11-21T07:47:52Z:7de4ce0ede7d6f1d10fc6fe2a2f3282df8be895d3173dedf6e0be8abbd7f022d:LltEH2fGC1OnrffctMk3jU5-4ksP4bl9kUdF6xvxnK1hFxxoae3d568wUw72i4WouR8YFqjlxHr3YmEHg5FqAg==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -23,6 +23,7 @@ __tool_description__ = "List a directory, or a tree of directories down to a dep
 __item_id__ = "rye/file-system/ls"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

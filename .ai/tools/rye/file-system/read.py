@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T04:43:42Z:db59715fc531e37a2ff4f530fc86268a82fe6b83835bfd0a31269542503c1aa7:LDdZZf-O2gnFC5z2LJSMDLayP5UzlKBv1y28HW6jXA9sIcsMIv8T-8CtUnNQ51tSQ4CyhL-hlktNzcCRWmCSCA==:b63173adc9f5699f
+# rye:signed:2026-11-21T07:47:52Z:a48250097e2c1a1974556f3aa71916bceb06c2071ddd14436ab77ab6fd9e3689:T8v8lMrK7zSuG1gZzPqDf0IkHh5k_SSevgpo9hs_GQ9_-5BwZhI8kwjmlqrnVPZ7sjt4VeuGRygTRTrw_pyeAA==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
@@ -22,6 +22,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Read a text file with persistent line IDs, a window at a time"
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T04:43:42Z:9208c79765b7fa10b3501f73a432893f90bd70ab7d09d39d61153e2a0e40a20a:9M9fe6SiGT1TCV6u7Hu5axN8ROc5_Kh37UMgGXpe56M4t-gSAxjJHtJBN3NKV2tG4ZkAAv-_yf6fbrRCvBwHDw==:b63173adc9f5699f
+# rye:signed:2026-11-21T07:47:52Z:c2e3875a0aca8a50ada169409cedb611369d1351cf978d6aa1574ff86cdb43c4:hNzadtKdLeiZ2cxCkB5heKVwv5Zu97V-TEl6DuYiOjvAwwNt0CVeyA6D1R_k5hvmBwpqrJdxBHqrAn5AU-FRDQ==:b63173adc9f5699f
 """Take back a change that a file tool made (edit_lines, write, undo itself), or list such changes.
 
 Requires: nothing to revert the last change that still stands; entry_id (from a result, or from list) to revert that one.
@@ -21,6 +21,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Undo, redo or list the changes made by the file tools"
 __item_id__ = "rye/file-system/undo"
 __requires_rye__ = ">=0.1"
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

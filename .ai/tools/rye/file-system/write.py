@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T04:43:42Z:06ecf5a6a928911d00ad142e9ec427f181c1296eb7bf3bc2b987013bec518af2:PO03nCdwO5J8YlrPPbZ2ExYZNffjtiTl_zTPDzQkpa0j6uHlMMTDJHTW10yYafK_WAS7fLgtFYKCFofQhHWQBA==:b63173adc9f5699f
+# rye:signed:2026-11-21T07:47:52Z:bbefb943e5054cdaa31918f89362bd420ef07bf7a5f8a3d1d932daa5f099c784:qV2hU7nNizrlWEvJQFsPyrKk8UWVvg60Q7KdJ2E3Zdfk1MWXkoKMEnxMLjBQs1iJLqkVFSAj338oEXn_k8hZCw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
@@ -21,6 +21,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Create or overwrite a file"
 __item_id__ = "rye/file-system/write"
 __requires_rye__ = ">=0.1"
+__effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

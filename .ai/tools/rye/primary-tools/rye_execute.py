@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:05:24Z:c439523187a10cf221c6cccfe3cb3050a2d63846a1ece3546d9ea19367e6a4b9:HUP6vwOxmJCSvHp3fe5DFo3RlxecO1mcEWHSDmywWR5ICWtJvR1FTn2m53xUOK7HJVgHdCECY_xqb6HSzwz-Bg==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:31Z:71fe13c29d9acf5976c669d1c009f54060f9c20144469e6cd26bb5e3d5a7ae06:Ukm8kig8d9gKkVTxTAqLTj-8r-x-lMJJonLHz8nOoNXmp3tUkKnaVBfBoCROevaXcTq2yXjeI3JdtbdzUpNqCg==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool
@@ -21,6 +21,7 @@ __tool_description__ = "Execute a tool, knowledge entry or directive by its id"
 __item_id__ = "rye/primary-tools/rye_execute"
 __requires_rye__ = ">=0.1"
 __needs__ = ["execute"]
+__effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 __timeout__ = 3600
 
 CONFIG_SCHEMA = {

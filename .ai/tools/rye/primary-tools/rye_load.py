@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:05:24Z:f46536f946d0a80b215e33c4a9ec810fda272af2e2bd3d41d9dea8bc720007a1:1ZqszTZa-6ousoj-o0pi2en5z1dMRBmvAR89nGNagQdELLVXM9WeToB2M2fXCAx0bO9vTyFKGUvxpHD63a_oCw==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:31Z:111fe5ec5761df27ba1d3d3ecf8f8b61bfe4da226dade58f379bfb2e555ce707:8vHu7p27LKQKnVL6DM1_-vGWo4AE7RSP6F0nP7JqxH10grI6PbOMGTWIYDEz5VUaXb4w-Iy-aWyf7TKFuH3ECg==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
@@ -22,6 +22,7 @@ __tool_description__ = "Show an item's text, or copy it to the project or user s
 __item_id__ = "rye/primary-tools/rye_load"
 __requires_rye__ = ">=0.1"
 __needs__ = ["load"]
+__effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 __timeout__ = 60
 
 CONFIG_SCHEMA = {

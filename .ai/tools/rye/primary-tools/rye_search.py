@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:05:24Z:6296a5347e6e10a119ea56240827edc7b01678e43cb0e1283e5914cb7709f731:t9PM_JLX2r0BJXg5PBPto19HRHxTRh8dTiYR_wqgVzPAPY3YciOgMMoF0FNpi9qF_hADEqyiiWZ-1YtQgitgDg==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:31Z:a30e2f69a75f4bdc2369abd5bd9d0c8b21fc9005daafd88dd8d7f334f20cd5cb:BDyuvdXcWcwBsktAXeeSkMkT19bAtOvxFWZgzabToOEhKaaPS2e1V93Pg6nyOf4GQGn-ZIn3cjRB91A_ZPiZCg==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -23,6 +23,7 @@ __tool_description__ = "Find tools, documentation and directives by words"
 __item_id__ = "rye/primary-tools/rye_search"
 __requires_rye__ = ">=0.1"
 __needs__ = ["search"]
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 60
 
 CONFIG_SCHEMA = {

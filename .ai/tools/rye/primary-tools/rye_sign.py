@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:05:24Z:dbbea84ea4751aaac06934b1491ba94714698f917b4b88c8ef9dc7640e1bd1ff:Uo4SsAxpwYSLAz3skmvyxZJC2aeFrVlXXai3ioXhpS3L1QVmo8dbQMicxZHZ5mVe-VJuv5J49hmlpjdD2uGVBw==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:19:32Z:5253568fe0c0aebd11b761ecd4ecb06372c9246b01e38890c76848413109c92d:TCJj8LCs4T5FWjDxqZ8Nk4tuW_T7uGND_japXCb30-7-puz_2H8rrPYQNJBDIQdSnylr_GEvxAagkA635IQoDA==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
@@ -21,6 +21,7 @@ __tool_description__ = "Sign items with the user's key, if the user allows agent
 __item_id__ = "rye/primary-tools/rye_sign"
 __requires_rye__ = ">=0.1"
 __needs__ = ["sign"]
+__effects__ = {"read_only": False, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 120
 
 CONFIG_SCHEMA = {

@@ -1,0 +1,257 @@
+"""Commands that will not end, leave others behind, flood, or attack who guards them: no call hangs, and what survives is counted.
+
+Every kind runs under the best sandbox of this machine and without one. The caller's memory is measured, and servers are killed
+in the middle of their commands. The naive way (a process group, `communicate`) is the control.
+
+Full size: `python tests/attacks/test_runaway_commands.py --n 1000 --kills 50 --flood 10000` (flood in MB).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from harness import arguments, environment, own_space
+
+import rye
+
+# {0} is a word by which this run's processes are known, {1} the MB of a flood.
+KINDS = {
+    "times out": "sleep {0}",
+    "daemonizes": "(setsid bash -c 'setsid sleep {0} & exec sleep {0}' >/dev/null 2>&1 &) ; echo done",
+    "daemonizes and times out": "(setsid bash -c '(setsid sleep {0} &); exec sleep {0}' &) ; sleep {0}",
+    "floods": "head -c {1}000000 /dev/zero | tr '\\0' 'y'; sleep {0}",
+    "floods both and ends": "(head -c {1}000000 /dev/zero >&2 &) ; head -c {1}000000 /dev/zero; setsid sleep {0} &",
+    "closes its output": "exec <&- >&- 2>&-; sleep {0}",
+    "kills its parent": "setsid sleep {0} & kill -9 $PPID; sleep {0}",
+    "kills its parent, as somebody else": "env -i setsid sleep {0} & sleep 0.05; kill -9 $PPID; sleep {0}",
+    "stops its parent": "setsid sleep {0} & kill -STOP $PPID; sleep {0}",
+    "kills its session": "setsid sleep {0} & kill -9 0; sleep {0}",
+    "holds the pipe": "sleep {0} & echo hi",
+    "holds the pipe, from a session of its own": "setsid sleep {0} & echo hi",
+    "floods from behind": "setsid bash -c 'while :; do echo {0}; done' & echo hi",
+    "prints invalid UTF-8": "head -c 300000 /dev/urandom; sleep {0}",
+    "is deaf": "trap '' TERM INT HUP QUIT; while :; do sleep {0}; done",
+    "stops itself": "kill -STOP $$",
+    "forks without end": "for i in $(seq 200); do (setsid sleep {0} &); done; sleep {0}",
+    "asks": "read -r x </dev/tty; cat; sleep {0}",
+}
+TIMEOUT = 0.7
+WORKERS = 4
+MOST_SECONDS = 12.0
+"""A call that takes longer than this counts as hung (timeout and patience, on a machine with other work)."""
+
+
+def set_mode(mode):
+    path = Path(os.environ["USER_SPACE"], ".ai/config/rye.yaml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"sandbox: {{mode: '{mode}'}}\n")
+
+
+def survivors(word, seconds=1.0):
+    """Processes that carry the word in their arguments, after a moment's patience."""
+    end = time.monotonic() + seconds
+    while found := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if carries(pid, word)]:
+        if time.monotonic() > end:
+            break
+        time.sleep(0.02)
+    return found
+
+
+def carries(pid, word):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file, open(f"/proc/{pid}/stat", "rb") as stat:
+            return pid != os.getpid() and word.encode() in file.read() and b") Z" not in stat.read()
+    except OSError:
+        return False
+
+
+def memory():
+    """This process's resident memory at its highest (KiB)."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+def fresh_word():
+    return str(random.SystemRandom().randrange(10**9, 10**10))
+
+
+def by_bash(project, command):
+    """Return the kind of sandbox and the result."""
+    data = rye.execute("rye/bash/bash", {"command": command, "timeout": TIMEOUT}, project_path=project)["data"]
+    return data["sandbox"]["kind"], data
+
+
+def attack(project, times, flood, mode):
+    """Run `times` commands, all kinds in turn, four at a time; count what hung and what survived."""
+    set_mode(mode)
+    by_bash(project, "true")
+    before = memory()
+    hung, left, kinds = Counter(), Counter(), set()
+
+    def one(number):
+        name = list(KINDS)[number % len(KINDS)]
+        word = fresh_word()
+        began = time.monotonic()
+        kind, data = by_bash(project, KINDS[name].format(word, flood))
+        kinds.add(kind)
+        if time.monotonic() - began > MOST_SECONDS:
+            hung[name] += 1
+        assert "exit_code" in data, data
+        for pid in survivors(word):
+            left[name] += 1
+            os.kill(pid, signal.SIGKILL)
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(one, range(times)))
+    return hung, left, memory() - before, kinds
+
+
+SERVER = """
+import os, sys, threading, rye
+project, background, *commands = sys.argv[1:]
+threads = [threading.Thread(target=rye.execute, args=("rye/bash/bash", {"command": one, **({"background": True} if background else {})}),
+                            kwargs={"project_path": project}) for one in commands]
+[thread.start() for thread in threads]
+print("started", flush=True)
+[thread.join() for thread in threads]
+print("joined", flush=True)
+"""
+LONG = ("(setsid sleep {0} &) ; sleep {0}", "bash -c 'sleep {0} & wait'", "exec >&-; sleep {0}")
+
+
+def kill_a_server(project, pause):
+    """Start a server with three commands, kill it; return how many of its processes live on."""
+    word = fresh_word()
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, project, "", *(one.format(word) for one in LONG)],
+        stdout=subprocess.PIPE,
+        env=environment(),
+    ) as server:
+        server.stdout.readline()
+        time.sleep(pause)
+        server.kill()
+    left = survivors(word)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return len(left)
+
+
+def kill_servers(project, times, mode, seed):
+    """Kill servers at moments from before their commands run to well within; return how many processes lived on."""
+    set_mode(mode)
+    dice = random.Random(seed)
+    return sum(kill_a_server(project, dice.uniform(0, 0.4)) for _ in range(times))
+
+
+def full_flood(project, megabytes):
+    """Read a flood to its end; return (seconds, bytes, growth of memory in KiB)."""
+    before, began = memory(), time.monotonic()
+    data = rye.execute(
+        "rye/bash/bash", {"command": f"head -c {megabytes}000000 /dev/zero", "timeout": 600}, project_path=project
+    )["data"]
+    return time.monotonic() - began, data["total_bytes"], memory() - before
+
+
+def naive(command, word):
+    """The control: a process group of its own, `communicate`, killed by its group; return (seconds, survivors)."""
+    began = time.monotonic()
+    child = subprocess.Popen(
+        ["/bin/bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        child.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        with_pipe = survivors(word, 0.2)
+        for pid in with_pipe:
+            os.kill(pid, signal.SIGKILL)
+        child.communicate()
+        return time.monotonic() - began, len(with_pipe)
+    left = survivors(word, 0.2)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return time.monotonic() - began, len(left)
+
+
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_no_call_hangs_and_what_survives_is_known(project, mode):
+    hung, left, grown, kinds = attack(project, len(KINDS), 50, mode)
+    print(f"{mode} ({', '.join(kinds)}): hung {dict(hung)}, survived {dict(left)}, memory +{grown // 1024} MB")
+    assert not hung
+    # Who has left the tree and killed the guard is out of reach without a sandbox: that is the honest number.
+    assert set(left) <= (set() if kinds == {"bubblewrap"} else {"kills its parent, as somebody else"})
+    assert grown < 40 * 1024
+
+
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_a_killed_server_leaves_no_command(project, mode):
+    seed = random.randrange(10**6)
+    print("seed", seed)
+    assert kill_servers(project, 3, mode, seed) == 0
+
+
+def test_control_the_naive_way_leaves_processes():
+    word = fresh_word()
+    assert naive(KINDS["daemonizes and times out"].format(word, 1), word)[1] > 0
+    assert naive(KINDS["holds the pipe, from a session of its own"].format(word, 1), word)[1] > 0
+
+
+def test_control_a_background_job_outlives_its_server(project):
+    word = fresh_word()
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, project, "yes", LONG[0].format(word)], stdout=subprocess.PIPE, env=environment()
+    ) as server:
+        assert server.stdout.readline() == b"started\n"
+        assert server.stdout.readline() == b"joined\n"
+        server.kill()
+    assert survivors(word, 0.3), "a job is meant to go on"
+    (job,) = rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]
+    assert rye.execute("rye/bash/job", {"action": "end", "job_id": job["job_id"]}, project_path=project)["status"] == "success"
+    assert survivors(word) == []
+
+
+def main() -> int:
+    numbers = arguments(n=1_000, kills=50, flood=10_000)
+    good = True
+    seed = random.randrange(10**6)
+    print("seed", seed)
+    with own_space() as folder:
+        project = folder / "project"
+        project.mkdir()
+        for mode in ("auto", "off"):
+            hung, left, grown, kinds = attack(project, numbers.n, numbers.flood, mode)
+            print(
+                f"{numbers.n:>6,} commands, {mode} ({', '.join(sorted(kinds))}): {sum(hung.values())} hung {dict(hung)}, "
+                f"{sum(left.values())} survivors {dict(left)}, memory +{grown / 1024:.1f} MB", flush=True,
+            )  # fmt: skip
+            orphans = kill_servers(project, numbers.kills, mode, seed)
+            print(f"{numbers.kills:>6,} kill -9 of a server with 3 commands, {mode}: {orphans} orphans", flush=True)
+            took, total, grew = full_flood(project, numbers.flood)
+            print(
+                f"one flood of {total / 1e9:.1f} GB read to its end, {mode}: {took:.1f} s, memory +{grew / 1024:.1f} MB",
+                flush=True,
+            )
+            good = good and total == numbers.flood * 1_000_000
+            good = good and not hung and not orphans and grown < 40 * 1024 and not (left and "bubblewrap" in kinds)
+        control = Counter()
+        for name, command in KINDS.items():
+            if name not in ("stops its parent", "kills its parent", "kills its parent, as somebody else"):
+                word = fresh_word()
+                control[name] = naive(command.format(word, 50), word)[1]
+        print(f"control, killpg and communicate: {sum(control.values())} survivors of {len(control)} commands {dict(+control)}")
+        good = good and sum(control.values()) > 0
+    print("ok" if good else "FAILED")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Calls of bash and job, as a model makes them."""
+
+from __future__ import annotations
+
+import os
+
+import rye
+
+
+def call(tool, project, /, **parameters):
+    """The tool's result, success or failure; a refusal before the tool ran looks the same."""
+    answer = rye.execute(f"rye/bash/{tool}", parameters, project_path=project)
+    data = answer["data"] or {"success": False, "error": answer["error"], "code": answer["code"]}
+    assert data.get("code") != "tool_crashed", answer
+    return data
+
+
+def bash(project, command, /, **parameters):
+    return call("bash", project, command=command, **parameters)
+
+
+def job(project, action, job_id=None, /, **parameters):
+    return call("job", project, action=action, **({"job_id": job_id} if job_id else {}), **parameters)
+
+
+def started(project, command, /, **parameters):
+    """The ID of a background job."""
+    data = bash(project, command, background=True, **parameters)
+    assert data["success"], data
+    return data["job_id"]
+
+
+def set_sandbox(user_space, mode):
+    """Write the user's configuration."""
+    path = user_space / ".ai/config/rye.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"sandbox: {{mode: '{mode}'}}\n")
+
+
+def record(user_space, job_id):
+    """A job's record as it stands in the state folder."""
+    import json
+
+    (path,) = user_space.glob(f".ai/state/*/jobs/{job_id}/job.json")
+    return json.loads(path.read_bytes())
+
+
+def sleepers(number):
+    """Processes that sleep a number of seconds."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    if file.read().split(b"\0")[:2] == [b"sleep", str(number).encode()]:
+                        found.append(int(name))
+            except OSError:
+                continue
+    return found

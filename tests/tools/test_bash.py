@@ -1,0 +1,224 @@
+"""bash as a model calls it, under the best sandbox of this machine and without one."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import threading
+import time
+
+import pytest
+from shell_calls import bash, call, job, set_sandbox, sleepers
+
+import rye
+from rye.toolkit.output import Cancellation, Door
+
+
+@pytest.fixture(params=["auto", "off"])
+def mode(request, user_space):
+    set_sandbox(user_space, request.param)
+    return request.param
+
+
+@pytest.fixture
+def number():
+    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
+
+
+def test_the_fields_of_a_result(project, mode):
+    data = bash(project, "echo out; echo err >&2; pwd")
+    assert data["success"] is True
+    assert data["output"] == f"out\n{project}\n"
+    assert (data["stderr"], data["exit_code"], data["truncated"], data["timed_out"]) == ("err\n", 0, False, False)
+    assert 0 < data["duration_ms"] < 20_000
+    assert (data["total_bytes"], data["total_stderr_bytes"]) == (len(data["output"]), 4)
+    assert data["sandbox"]["kind"] in (("none",) if mode == "off" else ("bubblewrap", "landlock", "none"))
+    assert set(data["sandbox"]) >= {"kind", "holds", "missing"}
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        ("echo 'a\nb\nmissing semicolon' >&2; exit 2", 2, ["exit code 2", "missing semicolon"]),
+        ("no_such_program", 127, ["127", "command -v", "no_such_program"]),
+        ("touch x; ./x", 126, ["126", "executable"]),
+        ("false", 1, ["It printed nothing"]),
+        ("kill -SEGV $$; sleep 1", None, ["SIGSEGV"]),
+    ],
+)
+def test_a_failure_says_what_happened(project, mode, command, code, words):
+    data = bash(project, command)
+    assert (data["success"], data["code"]) == (False, "command_failed")
+    assert data["exit_code"] == code or (code is None and data["exit_code"] == 139)
+    for word in words:
+        assert word in data["error"]
+
+
+def test_out_of_time_it_ends_whole_and_what_it_said_is_kept(project, mode, number):
+    data = bash(project, f"echo before; (setsid sleep {number} &); sleep {number}", timeout=0.6)
+    assert (data["code"], data["timed_out"], data["exit_code"]) == ("timed_out", True, None)
+    assert data["output"].startswith("before\n[timed out after 0.")
+    assert "timeout of 0.6 s" in data["error"]
+    assert "background=true" in data["error"]
+    assert sleepers(number) == []
+
+
+def test_cancelled_it_ends_whole_and_what_it_said_is_the_answer(project, mode, number):
+    cancellation = Cancellation()
+    threading.Timer(0.8, cancellation.cancel).start()
+    response = rye.execute(
+        "rye/bash/bash", {"command": f"echo before; (setsid sleep {number} &); sleep {number}"}, project_path=project,
+        door=Door(cancellation=cancellation),
+    )  # fmt: skip
+    assert (response["code"], response["data"]["code"]) == ("cancelled", "cancelled")
+    assert response["data"]["output"].startswith("before\n[cancelled after")
+    assert sleepers(number) == []
+
+
+def test_its_own_limit_is_above_that_of_its_parameter():
+    import ast
+
+    from test_architecture import BUNDLE
+
+    tree = ast.parse((BUNDLE / "tools/rye/bash/bash.py").read_text())
+    names = {node.targets[0].id: ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)}
+    assert names["CONFIG_SCHEMA"]["properties"]["timeout"]["maximum"] < names["__timeout__"] <= 630
+
+
+def test_working_dir(project, mode):
+    (project / "sub dir").mkdir()
+    (project / "in").symlink_to("sub dir")
+    (project / "out").symlink_to("/")
+    (project / "file").touch()
+    for path in ("sub dir", "in", str(project / "sub dir")):
+        data = bash(project, "pwd; echo $PWD; touch here", working_dir=path)
+        assert data["output"] == f"{project}/sub dir\n" * 2
+    assert (project / "sub dir/here").exists()
+    assert bash(project, "pwd", working_dir="out")["code"] == "path_outside"
+    assert bash(project, "pwd", working_dir="..")["code"] == "path_outside"
+    assert bash(project, "pwd", working_dir="/etc")["code"] == "path_outside"
+    assert bash(project, "pwd", working_dir="file")["code"] == "not_a_directory"
+    missing = bash(project, "pwd", working_dir="sub dirr")
+    assert (missing["code"], "sub dir" in missing["error"]) == ("file_not_found", True)
+
+
+def test_env_is_added_and_nothing_in_text_is_expanded_before_the_shell(project, mode, monkeypatch):
+    monkeypatch.setenv("A_PLAIN_WORD", "of the server")
+    data = bash(
+        project, "printf '%s|' \"$A\" '${A}' '{project_path}' \"$TERM\" \"$GIT_TERMINAL_PROMPT\"", env={"A": "$HOME ä\n"}
+    )
+    assert data["output"] == "$HOME ä\n|${A}|{project_path}|dumb|0|"
+    for name in ("", "A=B", "1A", "A B", "A-B", "Ä"):
+        assert bash(project, "true", env={name: "x"})["code"] == "bad_env"
+    assert bash(project, "true", env={"A": "a\0b"})["code"] == "bad_env"
+    assert bash(project, "true", env={"A": "x" * 140_000})["code"] == "bad_env"
+
+
+def test_variables_of_the_call_reach_the_command_and_not_what_guards_it(project, mode):
+    broken = {"LD_PRELOAD": "/no/such.so", "PYTHONHOME": "/no/such", "PYTHONPATH": "/no/such", "BASH_ENV": "/no/such"}
+    data = bash(project, "echo $LD_PRELOAD", env=broken)
+    assert data["output"] == "/no/such.so\n"
+
+
+def test_stdin(project, mode):
+    assert bash(project, "cat", stdin="ä\nb")["output"] == "ä\nb"
+    assert bash(project, 'read x; echo "$? $x"')["output"] == "1 \n"
+    assert bash(project, "wc -c", stdin="x" * 3_000_000)["output"].strip() == "3000000"
+
+
+@pytest.mark.parametrize("parameters", [{"command": "echo \0"}, {"command": "é" * 70_000}, {"command": "\ud800"},
+                                        {"command": "true", "stdin": "\ud800"}])  # fmt: skip
+def test_what_no_command_line_holds_is_refused(project, parameters):
+    data = call("bash", project, **parameters)
+    assert data["code"] in ("bad_command", "invalid_parameters")
+    assert data["error"]
+
+
+def test_nothing_asks(project, mode):
+    began = time.monotonic()
+    subprocess.run(["git", "init", "-q", project], check=True)
+    for command in ("read -p '? ' x </dev/tty", "git commit --allow-empty -e", "sudo -k true </dev/tty || su nobody </dev/tty"):
+        data = bash(project, command, timeout=15)
+        assert not data["timed_out"], command
+    assert time.monotonic() - began < 12
+
+
+def test_long_output_shows_both_ends_and_the_rest_is_read_by_the_call_it_names(project, mode):
+    everything = "".join(f"{line}\n" for line in range(30_000))
+    data = bash(project, "seq 0 29999; echo to stderr >&2")
+    assert data["success"]
+    assert data["truncated"]
+    assert len(data["output"].encode()) <= 51_200
+    assert data["stderr"] == "to stderr\n"
+    head, _, rest = data["output"].partition("[tool_result: ")
+    notice, _, tail = rest.partition("]\n")
+    assert everything.startswith(head)
+    assert everything.endswith(tail)
+    shown, total = len(head) + len(tail), len(everything)
+    assert notice.startswith(f"{shown} of {total} bytes; {total - shown} more omitted. Call job(")
+    wanted = f'job(action="read", job_id="{data["output_id"]}", offset={len(head)})'
+    assert wanted in notice
+    at, seen = len(head), head
+    while at < total:
+        page = job(project, "read", data["output_id"], offset=at)
+        text = page["output"].partition("[tool_result: ")[0]
+        assert text
+        seen, at = seen + text, page["next_offset"]
+    assert seen == everything
+
+
+def test_both_streams_long_and_a_door_that_wants_less(project):
+    response = rye.execute(
+        "rye/bash/bash", {"command": "seq 30000; seq 30000 >&2"}, project_path=project, door=Door(max_output_bytes=4_000)
+    )
+    data = response["data"]
+    assert len(data["output"].encode()) + len(data["stderr"].encode()) <= 4_000
+    assert 'stream=\\"stderr\\"' in json.dumps(data["stderr"])
+    page = job(project, "read", data["output_id"], stream="stderr", offset=-6)
+    assert page["output"] == "30000\n"
+
+
+def test_output_that_is_no_text(project, mode):
+    data = bash(project, r"printf 'a\377\000\033[31mred\033[0m\n10%%\r90%%\ndone\007'")
+    assert data["output"] == "a\\xff\\x00red\n90%\ndone\\x07"
+    noise = bash(project, "head -c 200000 /dev/urandom")
+    assert noise["truncated"]
+    assert len(noise["output"].encode()) <= 51_200
+    json.dumps(noise).encode()
+
+
+def test_output_is_told_as_it_comes(project):
+    told = []
+    rye.execute(
+        "rye/bash/bash", {"command": "echo one; sleep 0.4; echo two"}, project_path=project, door=Door(on_output=told.append)
+    )
+    assert told == ["one\n", "two\n"]
+
+
+def test_what_is_left_running_ends_with_the_call(project, mode, number):
+    began = time.monotonic()
+    data = bash(project, f"sleep {number} & echo hi")
+    assert (data["exit_code"], data["output"]) == (0, "hi\n")
+    assert time.monotonic() - began < 5
+    assert sleepers(number) == []
+
+
+def test_a_call_tightens_the_sandbox_and_never_loosens_it(project, user_space):
+    set_sandbox(user_space, "off")
+    assert bash(project, "true")["sandbox"]["kind"] == "none"
+    best = bash(project, "true", sandbox="auto")["sandbox"]["kind"]
+    set_sandbox(user_space, "auto")
+    assert bash(project, "true", sandbox="off")["sandbox"]["kind"] == best
+
+
+def test_a_state_folder_that_cannot_be_written_costs_only_the_long_output(project, user_space):
+    set_sandbox(user_space, "off")
+    bash(project, "seq 100000")
+    (outputs,) = user_space.glob(".ai/state/*/outputs")
+    outputs.rename(outputs.with_name("aside"))
+    outputs.write_text("in the way")
+    data = bash(project, "seq 100000")
+    assert data["success"]
+    assert "not kept" in data["output"]
+    assert "output_id" not in data

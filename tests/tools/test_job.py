@@ -1,0 +1,223 @@
+"""job as a model calls it: background jobs from start to end, by this process and by others."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from shell_calls import bash, call, job, record, set_sandbox, sleepers, started
+
+import rye
+
+
+@pytest.fixture(params=["auto", "off"])
+def mode(request, user_space):
+    set_sandbox(user_space, request.param)
+    return request.param
+
+
+@pytest.fixture
+def number():
+    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
+
+
+def settled(project, job_id, wanted, seconds=5.0):
+    """Read until the output is the wanted one."""
+    end = time.monotonic() + seconds
+    while (data := job(project, "read", job_id))["output"] != wanted and time.monotonic() < end:
+        time.sleep(0.02)
+    return data
+
+
+def test_from_start_to_end(project, mode):
+    began = time.monotonic()
+    job_id = started(project, 'echo one; read x; echo "got $x"; echo err >&2; exit 4')
+    assert time.monotonic() - began < 3
+    data = settled(project, job_id, "one\n")
+    assert (data["output"], data["status"], data["exit_code"], data["next_offset"]) == ("one\n", "running", None, 4)
+    assert job(project, "wait", job_id, timeout=0.1)["output"] == "one\n[still running after 0.1 s]"
+    assert job(project, "write", job_id, data="ä b\n")["success"]
+    data = job(project, "wait", job_id, timeout=10)
+    assert (data["output"], data["status"], data["exit_code"], data["why"]) == ("one\ngot ä b\nerr\n", "ended", 4, "exited")
+    assert job(project, "read", job_id, offset=4)["output"] == "got ä b\nerr\n"
+    assert job(project, "read", job_id, offset=-4)["output"] == "err\n"
+    assert "since then; exit code 4" in job(project, "read", job_id, offset=data["next_offset"])["output"]
+    assert job(project, "write", job_id, data="x")["code"] == "bad_job_call"
+    assert "ended" in json.dumps(job(project, "end", job_id))
+
+
+def test_input_given_at_the_start_and_closed_later(project, mode):
+    job_id = started(project, "cat; echo end", stdin="first\n")
+    settled(project, job_id, "first\n")
+    job(project, "write", job_id, data="second\n")
+    assert job(project, "close_stdin", job_id)["success"]
+    assert job(project, "wait", job_id, timeout=10)["output"] == "first\nsecond\nend\n"
+
+
+def test_end_takes_the_whole_tree(project, mode, number):
+    job_id = started(project, f"trap '' TERM; (setsid sleep {number} &); setsid sleep {number} & sleep {number}")
+    while len(sleepers(number)) < 3:
+        time.sleep(0.01)
+    data = job(project, "end", job_id)
+    assert (data["status"], data["why"]) == ("ended", "ended")
+    assert sleepers(number) == []
+
+
+def test_a_server_may_put_its_things_in_order(project, mode):
+    job_id = started(project, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+    settled(project, job_id, "up\n")
+    job(project, "end", job_id)
+    assert job(project, "read", job_id)["output"].endswith("bye\n")
+
+
+def test_a_job_with_a_timeout_ends_by_itself(project, mode, number):
+    job_id = started(project, f"echo on; setsid sleep {number} & sleep {number}", timeout=0.5)
+    data = job(project, "wait", job_id, timeout=10)
+    assert (data["status"], data["why"], data["output"]) == ("ended", "timed_out", "on\n")
+    assert sleepers(number) == []
+
+
+def test_list(project, mode):
+    assert job(project, "list")["output"] == "[no jobs]"
+    (project / "sub").mkdir()
+    first = started(project, "exit 3", working_dir="sub")
+    job(project, "wait", first, timeout=10)
+    second = started(project, "sleep 60\n# \033[31m two lines")
+    data = job(project, "list")
+    assert [row["job_id"] for row in data["jobs"]] == [second, first]
+    assert [row["status"] for row in data["jobs"]] == ["running", "ended"]
+    assert (data["jobs"][1]["exit_code"], data["jobs"][1]["working_dir"]) == (3, "sub")
+    assert data["output"].split("\n")[1] == f"{first}  exit code 3  exit 3"
+    assert "\033" not in data["output"]
+    job(project, "end", second)
+
+
+OTHER = """
+import json, sys, rye
+print(json.dumps(rye.execute("rye/bash/" + sys.argv[1], json.loads(sys.argv[3]), project_path=sys.argv[2])["data"]))
+"""
+
+
+def from_another_process(project, tool, **parameters):
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER, tool, project, json.dumps(parameters)], env=env, capture_output=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def test_any_later_process_can_use_a_job(project, mode):
+    job_id = from_another_process(project, "bash", command="read x; echo $x", background=True)["job_id"]
+    assert from_another_process(project, "job", action="list")["jobs"][0]["status"] == "running"
+    assert from_another_process(project, "job", action="write", job_id=job_id, data="hi\n")["success"]
+    assert from_another_process(project, "job", action="wait", job_id=job_id, timeout=10)["output"] == "hi\n"
+    assert job(project, "read", job_id)["exit_code"] == 0
+
+
+def test_a_killed_supervisor_is_reported_as_what_it_is(project, user_space, mode, number):
+    job_id = started(project, f"echo up; (setsid sleep {number} &); sleep {number}")
+    settled(project, job_id, "up\n")
+    while len(sleepers(number)) < 2:
+        time.sleep(0.01)
+    os.kill(record(user_space, job_id)["supervisor"]["pid"], signal.SIGKILL)
+    time.sleep(0.1)
+    data = job(project, "read", job_id)
+    assert (data["output"], data["status"]) == ("up\n", "lost")
+    assert "killed" in data["why"]
+    assert job(project, "write", job_id, data="x")["code"] == "bad_job_call"
+    assert job(project, "wait", job_id, timeout=5)["status"] == "lost"
+    assert job(project, "end", job_id)["success"]
+    end = time.monotonic() + 2
+    while sleepers(number) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert sleepers(number) == []
+
+
+def test_another_process_of_the_same_number_is_not_taken_for_the_supervisor(project, user_space):
+    set_sandbox(user_space, "off")
+    job_id = started(project, "sleep 60")
+    (path,) = user_space.glob(f".ai/state/*/jobs/{job_id}/job.json")
+    kept = json.loads(path.read_bytes())
+    # As if it had been killed, and this very process had its number.
+    path.write_text(json.dumps({**kept, "supervisor": {**kept["supervisor"], "pid": os.getpid()}}))
+    assert job(project, "read", job_id)["status"] == "lost"
+    path.write_text(json.dumps(kept))
+    assert job(project, "end", job_id)["status"] == "ended"
+
+
+def test_a_job_that_floods_is_kept_in_bounds(project, user_space):
+    set_sandbox(user_space, "off")
+    job_id = started(project, "yes | head -c 80000000; echo the end")
+    data = job(project, "wait", job_id, timeout=30)
+    assert (data["status"], data["total_bytes"]) == ("ended", 80_000_008)
+    assert data["output"].endswith("y\nthe end\n")
+    (path,) = user_space.glob(f".ai/state/*/jobs/{job_id}/output")
+    assert path.stat().st_size <= 64 * 1024 * 1024 + 32
+    middle = job(project, "read", job_id, offset=40_000_000)
+    assert "no longer kept" in middle["output"]
+    assert middle["offset"] > 40_000_000
+
+
+def test_who_may_look(project, user_space, mode):
+    job_id = started(project, "sleep 60")
+    (folder,) = user_space.glob(f".ai/state/*/jobs/{job_id}")
+    assert [oct(path.stat().st_mode & 0o777) for path in (folder, folder.parent, folder.parent.parent)] == ["0o700"] * 3
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir() if path.name != "socket")
+    job(project, "end", job_id)
+    assert not (folder / "socket").exists()
+
+
+@pytest.mark.parametrize("job_id", ["", "0" * 15, "../../../x", "0" * 16, "ABCDEF0123456789", "0" * 16 + "\n"])
+def test_ids_are_checked(project, job_id):
+    data = call("job", project, action="read", job_id=job_id)
+    assert data["code"] in ("job_not_found", "invalid_parameters")
+
+
+def test_a_call_that_lacks_something_says_what(project, user_space):
+    set_sandbox(user_space, "off")
+    assert "job_id" in job(project, "read")["error"]
+    job_id = started(project, "sleep 60")
+    assert "data" in job(project, "write", job_id)["error"]
+    assert "data" in job(project, "close_stdin", job_id, data="x")["error"]
+    assert job(project, "close_stdin", job_id)["success"]
+    assert job(project, "write", job_id, data="x")["code"] == "stdin_closed"
+    job(project, "end", job_id)
+    kept = bash(project, "seq 20000")["output_id"]
+    assert "kept output" in job(project, "end", kept)["error"]
+    assert "Nothing was kept" in job(project, "read", kept, stream="stderr")["error"]
+
+
+def test_input_that_nobody_reads_is_bounded(project, user_space):
+    set_sandbox(user_space, "off")
+    job_id = started(project, "sleep 60")
+    codes = [job(project, "write", job_id, data="x" * 900_000).get("code") for _ in range(4)]
+    assert codes[0] is None
+    assert codes[-1] == "stdin_full"
+    job(project, "end", job_id)
+
+
+def test_a_project_far_down_and_a_job_of_a_folder_with_a_long_path(tmp_path, monkeypatch):
+    deep = tmp_path.joinpath(*["a-long-name-of-a-folder"] * 8)
+    (deep / "project").mkdir(parents=True)
+    monkeypatch.setenv("USER_SPACE", str(deep))
+    job_id = started(deep / "project", "read x; echo $x")
+    assert job(deep / "project", "write", job_id, data="hi\n")["success"]
+    assert job(deep / "project", "wait", job_id, timeout=10)["output"] == "hi\n"
+
+
+def test_what_a_server_leaves_behind_is_still_its_job(project, user_space, number):
+    """Without a PID namespace a program that puts itself into the background goes on; `end` finds it."""
+    set_sandbox(user_space, "off")
+    job_id = started(project, f"setsid sleep {number} & echo started")
+    data = settled(project, job_id, "started\n")
+    time.sleep(0.4)
+    assert (job(project, "read", job_id)["status"], len(sleepers(number))) == ("running", 1), data
+    assert job(project, "end", job_id)["exit_code"] == 0
+    assert sleepers(number) == []

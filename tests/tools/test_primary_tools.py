@@ -1,0 +1,185 @@
+"""The four primary tools, as an agent calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye import api, keyring
+from rye.toolkit.house import ask
+from signed_tools import put, put_tool, tool_text
+from test_searching import put_entry
+
+PRIMARY = "rye/primary-tools/rye_"
+
+
+def call(name, project, **parameters):
+    answer = rye.execute(f"{PRIMARY}{name}", parameters, project_path=project)
+    assert answer.get("code") != "tool_crashed", answer
+    return answer
+
+
+def data(name, project, **parameters):
+    answer = call(name, project, **parameters)
+    assert answer["status"] == "success", answer
+    return answer["data"]
+
+
+# --- rye_execute ---
+
+
+def test_execute_runs_another_tool_and_gives_its_text_once(project):
+    (project / "a.txt").write_bytes(b"one\n")
+    found = data("execute", project, item_id="rye/file-system/read", parameters={"file_path": "a.txt"})
+    assert found["output"].endswith("one")
+    assert "output" not in found["data"]
+    assert (found["status"], found["item_id"], found["data"]["total_lines"]) == ("success", "rye/file-system/read", 1)
+    assert len(found["chain"]) == 2
+    again = data("execute", project, item_id="rye/file-system/read", parameters=json.dumps({"file_path": "a.txt"}))
+    assert again["output"] == found["output"]
+
+
+def test_a_failure_has_the_same_shape(project):
+    answer = call("execute", project, item_id="rye/file-system/read", parameters={"file_path": "none"})
+    assert (answer["status"], answer["code"], answer["data"]["status"]) == ("error", "file_not_found", "error")
+    answer = call("execute", project, item_id="rye/file-system/read", parameters={"fil": 1})
+    assert answer["code"] == "invalid_parameters"
+    assert call("execute", project, item_id="rye/file-system/reed")["code"] == "item_not_found"
+    put(project, "tools/my/bare.py", tool_text("my/bare"))
+    assert call("execute", project, item_id="my/bare")["code"] == "unsigned"
+    assert call("execute", project, item_id="my/bare", dry_run=True)["code"] == "unsigned"
+    assert call("execute", project, item_id="x", parameters="[1]")["code"] == "bad_parameters"
+    assert call("execute", project, item_id="x", parameters="{")["code"] == "bad_parameters"
+
+
+def test_execute_reads_knowledge_and_dry_runs(project):
+    put_entry(project, "k/apples", "Apples", "Plant.")
+    assert data("execute", project, item_id="k/apples", item_type="knowledge")["output"] == "Plant."
+    dry = data("execute", project, item_id="rye/file-system/ls", dry_run=True)
+    assert dry["status"] == "validation_passed"
+
+
+def test_nesting_is_bounded(project):
+    inner = {"item_id": "rye/file-system/ls", "parameters": {}}
+    for _ in range(3):
+        inner = {"item_id": f"{PRIMARY}execute", "parameters": inner}
+    assert call("execute", project, **inner)["status"] == "success"
+    inner = {"item_id": f"{PRIMARY}execute", "parameters": inner}
+    assert call("execute", project, **inner)["code"] == "nested_too_deep"
+
+
+def test_what_an_inner_tool_prints_stays_apart(project):
+    put_tool(project, "my/talker", 'print("chatter")\nreturn {"success": True, "output": "done"}')
+    assert data("execute", project, item_id="my/talker")["output"] == "done"
+
+
+# --- the house ---
+
+
+def test_only_system_tools_that_declare_a_need_are_lent_the_house(project):
+    body = 'from rye.toolkit import house\nreturn house.ask("sign").sign(project_path, "tool", "x", "project")'
+    put_tool(project, "my/sneaky", body, more='__needs__ = ["execute", "search", "load", "sign"]')
+    answer = rye.execute("my/sneaky", project_path=project)
+    assert answer["status"] == "error"
+    nested = call("execute", project, item_id="my/sneaky")
+    assert nested["status"] == "error"
+    with pytest.raises(rye.RyeError):
+        ask("sign")
+
+
+def test_a_server_may_bound_what_is_reached(project):
+    def reach(item_type, item_id):
+        return item_type == "tool" and item_id.startswith(("rye/file-system/", "rye/primary-tools/"))
+
+    def bounded(name, **parameters):
+        return api.execute(f"{PRIMARY}{name}", parameters, project_path=project, reach=reach)
+
+    put_tool(project, "my/tool")
+    assert bounded("execute", item_id="my/tool")["code"] == "out_of_reach"
+    assert bounded("load", item_type="tool", item_id="my/tool")["code"] == "out_of_reach"
+    through = bounded("execute", item_id=f"{PRIMARY}execute", parameters={"item_id": "my/tool"})
+    assert through["code"] == "out_of_reach"
+    assert bounded("execute", item_id="rye/file-system/ls")["status"] == "success"
+    ids = [row["id"] for row in bounded("search", query="*", limit=100)["data"]["results"]]
+    assert ids
+    assert all(reach("tool", one) for one in ids)
+
+
+# --- rye_search, rye_load ---
+
+
+def test_search_lists_and_pages(project):
+    first = data("search", project, query="*", scope="tool.rye.file-system.*", limit=3, sort_by="name")
+    assert [row["name"] for row in first["results"]] == ["edit_lines", "glob", "grep"]
+    assert first["next_offset"] == 3
+    assert 'rye_search(query="*", scope="tool.rye.file-system.*", limit=3, sort_by="name", offset=3)' in first["output"]
+    rest = data("search", project, query="*", scope="tool.rye.file-system.*", sort_by="name", offset=3)
+    assert not rest["truncated"]
+    assert len(rest["results"]) + 3 == rest["total"]
+    assert call("search", project, query="a)b")["code"] == "bad_query"
+    assert "Nothing fits" in data("search", project, query="xyzzyx")["output"]
+
+
+def test_load_shows_a_window_and_copies(project, user_space):
+    found = data("load", project, item_type="tool", item_id="rye/file-system/ls", limit=2)
+    assert found["next_offset"] == 3
+    assert "content" not in found
+    whole = data("load", project, item_type="tool", item_id="rye/file-system/ls")
+    assert "CONFIG_SCHEMA" in whole["output"]
+    put_tool(project, "my/tool")
+    copied = data("load", project, item_type="tool", item_id="my/tool", destination="user")
+    assert Path(copied["destination_path"]).exists()
+    assert call("load", project, item_type="tool", item_id="rye/file-system/ls", offset=10_000)["code"] == "bad_offset"
+
+
+# --- rye_sign ---
+
+
+def allow(user_space):
+    path = user_space / ".ai/config/rye.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("signing: {agents: allow}\n")
+
+
+def test_an_agent_signs_only_with_the_users_permission(project, user_space):
+    keyring.generate("me")
+    path = put(project, "tools/my/tool.py", tool_text("my/tool"))
+    before = path.read_bytes()
+    for source in ("project", "user"):
+        assert call("sign", project, item_type="tool", item_id="my/tool", source=source)["code"] == "needs_person"
+    assert (
+        call("execute", project, item_id=f"{PRIMARY}sign", parameters={"item_type": "tool", "item_id": "*"})["code"]
+        == "needs_person"
+    )
+    # A project's own configuration decides nothing.
+    put(project, "config/rye.yaml", b"signing: {agents: allow}\n")
+    assert call("sign", project, item_type="tool", item_id="my/tool")["code"] == "needs_person"
+    assert path.read_bytes() == before
+    allow(user_space)
+    found = data("sign", project, item_type="tool", item_id="my/tool")
+    assert (found["status"], found["location"], found["item_id"]) == ("signed", "project", "my/tool")
+    assert set(found["signature"]) == {"timestamp", "hash", "ed25519_sig", "pubkey_fp"}
+    assert rye.execute("my/tool", project_path=project)["status"] == "success"
+
+
+def test_signing_validates_and_takes_patterns(project, user_space):
+    keyring.generate("me")
+    allow(user_space)
+    for name in ("one", "two"):
+        put(project, f"tools/my/{name}.py", tool_text(f"my/{name}"))
+    put(project, "tools/my/three.py", b"x = 1\n")
+    assert call("sign", project, item_type="tool", item_id="my/three")["status"] == "error"
+    answer = call("sign", project, item_type="tool", item_id="*")
+    assert (answer["status"], answer["code"]) == ("error", "not_all_signed")
+    assert sorted(answer["data"]["signed"]) == ["my/one", "my/two"]
+    assert [one["item"] for one in answer["data"]["failed"]] == ["my/three"]
+    os.unlink(project / ".ai/tools/my/three.py")
+    assert data("sign", project, item_type="tool", item_id="my/t*")["total"] == 1
+    missing = call("sign", project, item_type="tool", item_id="none*")
+    assert (missing["code"], missing["data"]["searched_in"]) == ("item_not_found", str(project / ".ai/tools"))
+    assert call("sign", project, item_type="tool", item_id="../x")["code"] == "bad_item_id"
+    assert call("sign", project, item_type="tool", item_id="x", source="system")["code"] == "invalid_parameters"
