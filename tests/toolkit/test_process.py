@@ -13,6 +13,7 @@ import time
 import pytest
 from commands import NONE, alive, confined, gone, held, run, text
 
+import rye
 from rye.errors import RyeError
 from rye.toolkit import output, process
 from rye.toolkit.capture import Capture
@@ -214,11 +215,9 @@ run(sys.argv[1], "/", 60)
 
 @pytest.mark.parametrize("way", ["KILL", "TERM", "INT"])
 def test_when_the_server_is_killed_its_commands_end(number, way):
-    here = os.path.dirname(__file__)
+    here, runtime = os.path.dirname(__file__), os.path.dirname(os.path.dirname(rye.__file__))
     command = f"(setsid sleep {number} &) ; sleep {number}"
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER, command, here, os.environ["PYTHONPATH"].split(":")[0]], stderr=subprocess.DEVNULL
-    ) as server:
+    with subprocess.Popen([sys.executable, "-c", SERVER, command, here, runtime], stderr=subprocess.DEVNULL) as server:
         while len(alive(number)) < 2:
             time.sleep(0.01)
         subprocess.run(["kill", f"-{way}", str(server.pid)], check=True)
