@@ -92,6 +92,9 @@ class Session:
         """Take a notification of the server's."""
         if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
             uri = normal(str(params.get("uri", "")))
+            if path_of(uri) not in self.opened:
+                # Nobody asks, and what a server says of ever more files would be kept for ever.
+                return
             times = self.published[uri].times + 1 if uri in self.published else 1
             self.published[uri] = Published(params.get("version"), list(params.get("diagnostics") or []), times)
 
