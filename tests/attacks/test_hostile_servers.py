@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import rye
 from rye.toolkit import language, lsp_session, lsp_wire, sandbox
 from rye.toolkit.lsp_servers import Server
 
@@ -127,3 +128,40 @@ def test_a_server_in_the_users_programs_does_not_open_what_lies_beside_them(tmp_
     finally:
         started.close()
     assert done.stdout == b"LIBRARY", done.stderr
+
+
+# As servers do that load a project's own compiler or plugins.
+RUNS_THE_PROJECTS_CODE = "#!/bin/sh\n. ./plugin.sh\n"
+
+
+@pytest.mark.parametrize(("mode", "code", "ran"), [("auto", "sandbox_missing", False), ("'off'", "server_died", True)])
+def test_without_a_sandbox_no_server_is_started_on_a_projects_code(
+    project, user_space, tmp_path, monkeypatch, mode, code, ran
+):  # fmt: skip
+    """The second case is the control: turned off by the user, the same server does run what the project brings."""
+    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "it is not installed", "landlock": "this kernel has none"})
+    canary, program = tmp_path / "ran", tmp_path / "server"
+    program.write_text(RUNS_THE_PROJECTS_CODE)
+    program.chmod(0o755)
+    (project / "plugin.sh").write_text(f"touch '{canary}'\n")
+    (project / "a.go").write_text("package main\n")
+    config = user_space / ".ai/config"
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "lsp.yaml").write_text(f"servers: {{gopls: {{command: ['{program}']}}}}\n")
+    (config / "rye.yaml").write_text(f"sandbox: {{mode: {mode}}}\n")
+    answer = rye.execute("rye/lsp/lsp", {"file_path": "a.go"}, project_path=project)
+    assert (answer["code"], canary.exists()) == (code, ran), answer
+    edited = rye.execute("rye/file-system/write", {"file_path": "a.go", "content": "x\n", "check": True}, project_path=project)
+    assert edited["status"] == "success", "what cannot be checked is written all the same"
+    assert edited["data"]["check"]["code"] == code
+    (config / "rye.yaml").unlink()
+    (config / "lsp.yaml").unlink()
+
+
+def test_what_was_made_for_a_server_goes_with_it(project):
+    ended = []
+    code = "import sys; sys.stdin.buffer.readline()"
+    started = lsp_session.Started([sys.executable, "-c", code], {}, (), lambda: None, lambda: ended.append(True), {})
+    with pytest.raises(lsp_wire.LanguageServerError):
+        lsp_session.session(str(project), _server(), lambda: started)
+    assert ended == [True]

@@ -112,12 +112,25 @@ def _text_at(project: Project, absolute: str) -> str | None:
 
 
 def confined(argv: tuple[str, ...], root: str) -> Started:
-    """Start servers where they can read the project and change nothing: what they read is somebody else's code."""
+    """Start servers where they can read the project and change nothing: what they read is somebody else's code.
+
+    Some run it too (plugins, build scripts, a project's own compiler), so without any sandbox none is started unless the user
+    turned the sandbox off.
+
+    Raises:
+        LanguageServerError: `sandbox_missing`. RyeError: `sandbox_unavailable`.
+    """
     settings = sandbox.effective(root)
     needed = (*hidden.programs(os.path.dirname(argv[0])), *_package(os.path.realpath(argv[0])), sys.prefix, sys.base_prefix)
     policy = Policy(root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env)
     confined = sandbox.confine(list(argv), policy, settings.mode)
-    return Started(confined.argv, confined.env, confined.fds, confined.close, confined.report)
+    if confined.report["kind"] == "none" and settings.mode != "off":
+        why = "; ".join(sorted(set(sandbox.layers().values())))
+        raise LanguageServerError(
+            "sandbox_missing", f"A language server may run what the project's files say, and nothing here confines it: {why}.",
+            "Install bubblewrap. For projects they trust, your user can set sandbox: {mode: off} in ~/.ai/config/rye.yaml.",
+        )  # fmt: skip
+    return Started(confined.argv, confined.env, confined.fds, confined.close, confined.finish, confined.report)
 
 
 def _package(program: str) -> tuple[str, ...]:

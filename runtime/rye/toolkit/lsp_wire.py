@@ -39,6 +39,7 @@ class Wire:
 
     Attributes:
         pid: of the process that was started.
+        when_closed: called by `close`, when the process has ended.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Wire:
         self._next = 0
         self._ended = False
         self._sending = threading.Lock()
+        self.when_closed: Callable[[], None] = lambda: None
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # A sandbox that dies with its parent dies with the very thread that started it: so the one that listens does.
         begun = threading.Event()
@@ -175,6 +177,7 @@ class Wire:
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
+        self.when_closed()
 
     def _died(self, what: str) -> LanguageServerError:
         code = self._process.poll()
