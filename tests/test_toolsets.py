@@ -78,6 +78,22 @@ def test_only_what_was_listed_can_be_called(app):
         rye.toolset(app, only=["raed"])
 
 
+def test_the_primary_tools_reach_no_tool_that_was_not_listed(app):
+    put_tool(app, "my/tool")
+    asked = {"item_id": "rye/file-system/write", "parameters": {"file_path": "new.py", "content": "x\n"}}
+    few = rye.toolset(app, only=["rye_execute", "rye_load", "rye_search", "my/tool"])
+    assert few.respond("rye_execute", asked)["code"] == "out_of_reach"
+    assert few.respond("rye_load", {"item_type": "tool", "item_id": "rye/bash/bash"})["code"] == "out_of_reach"
+    assert not (app / "new.py").exists()
+    assert few.call("rye_execute", {"item_id": "my/tool"}) == "done"
+    found = few.respond("rye_search", {"query": "*", "scope": "tool", "limit": 100})["data"]["results"]
+    assert {row["id"] for row in found} == set(few.names.values())
+    assert few.respond("rye_load", {"item_type": "knowledge", "item_id": "rye/core/agent-runtimes"})["status"] == "success"
+    # The control: with the tool among the listed ones the same call writes.
+    assert rye.toolset(app, only=["rye_execute", "write"]).respond("rye_execute", asked)["status"] == "success"
+    assert (app / "new.py").read_text() == "x\n"
+
+
 def test_a_call_is_verified_anew(app):
     path = put_tool(app, "my/tool")
     tools = rye.toolset(app, ["my"])

@@ -90,7 +90,11 @@ class Toolset:
         except RyeError as err:
             return {"status": "error", "type": "tool", "item_id": None, "data": None, "error": str(err), "code": err.code}
         wanted = as_wanted(offer.parameters, given)
-        return api.execute(offer.item_id, wanted, project_path=self._root, door=door)
+        return api.execute(offer.item_id, wanted, project_path=self._root, door=door, reach=self._reaches)
+
+    def _reaches(self, item_type: str, item_id: str) -> bool:
+        """Tell whether the primary tools reach an item on behalf of a call: the listed tools, and texts, which do nothing."""
+        return item_type != "tool" or any(offer.item_id == item_id for offer in self.offers)
 
     def _offer(self, name: object) -> Offer:
         if isinstance(name, str) and name in self._by_name:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
+import yaml
 
 from rye.errors import UsageError
-from rye.toolkit import config
+from rye.toolkit import config, layered
 
 
 @pytest.fixture
@@ -89,3 +91,36 @@ def test_what_is_no_regular_file_is_named_and_does_not_block(file):
     file.unlink()
     file.mkdir()
     assert str(file) in refusal()
+
+
+def _bomb(levels, join):
+    lines = ["a0: &a0 {k: v}"]
+    lines += [f"a{n}: &a{n} {join.format(f'*a{n - 1}')}" for n in range(1, levels)]
+    return lines
+
+
+@pytest.mark.parametrize("join", ["[{0}, {0}]", "{{<<: [{0}, {0}]}}"])
+def test_a_projects_file_of_aliases_is_refused_at_once(tmp_path, join):
+    file = tmp_path / ".ai/config/rye.yaml"
+    file.parent.mkdir(parents=True)
+    # The control: what the same few lines mean grows with 2 to the power of the levels.
+    twelve = yaml.safe_load("\n".join([*_bomb(12, "[{0}, {0}]"), "sandbox: {mode: *a11}"]))
+    assert len(repr(twelve["sandbox"])) > 2**11
+    file.write_text("\n".join([*_bomb(40, join), "sandbox: {mode: *a39}"]))
+    started = time.monotonic()
+    with pytest.raises(UsageError) as caught:
+        config.tightened("sandbox.mode", str(tmp_path))
+    assert caught.value.code == "bad_config"
+    assert "alias" in str(caught.value)
+    assert time.monotonic() - started < 5
+    with pytest.raises(UsageError, match="alias"):
+        layered.load(str(tmp_path), "rye.yaml")
+
+
+def test_a_value_of_the_wrong_kind_is_told_in_short(tmp_path):
+    file = tmp_path / ".ai/config/rye.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"sandbox: {{mode: [{'x, ' * 50_000}]}}")
+    with pytest.raises(UsageError) as caught:
+        config.tightened("sandbox.mode", str(tmp_path))
+    assert len(str(caught.value)) < 1_000

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
 from rye.errors import RyeError
@@ -92,3 +95,40 @@ def test_what_lies_outside_is_not_looked_at(project, tmp_path):
     (project / "way").symlink_to("../secret")
     assert refused(project, "way/file").code == "file_not_found"
     assert "secret" not in str(refused(project, "way/fiel"))
+
+
+def test_links_beside_folders_of_their_name_cost_no_more_than_the_folders(project):
+    levels, folder = 18, project
+    for _ in range(levels):
+        (folder / "deep").mkdir()
+        (folder / "DEEP").symlink_to("deep")
+        folder = folder / "deep"
+    (folder / "f").write_bytes(b"")
+    listed = []
+
+    def count(path):
+        listed.append(path)
+        return names_in(path)
+
+    names_in, os.listdir = os.listdir, count
+    try:
+        assert resolve(project, "deep/" * levels + "f") == "deep/" * levels + "f"
+        assert refused(project, "deep/" * levels + "g").code == "file_not_found"
+    finally:
+        os.listdir = names_in
+    # Way by way there would be more than 2**18.
+    assert levels < len(listed) < 4 * levels
+
+
+def test_a_tree_deeper_than_the_recursion_limit(project):
+    levels = 1_200
+    fd = os.open(project, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(os.open("f", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=fd))
+    os.close(fd)
+    assert resolve(project, "d/" * levels + "f") == "d/" * levels + "f"
+    subprocess.run(["rm", "-rf", project / "d"], check=True)

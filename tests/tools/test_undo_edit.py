@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from calling import done, refused
 
 UNDO = "rye/swe/undo_edit"
@@ -34,3 +36,15 @@ def test_a_dry_run_and_safe_read_only_write_nothing(project, monkeypatch):
     assert data["output"].startswith("Not applied: the profile safe-read-only")
     assert (data["applied"], (project / "f").read_bytes()) == (False, b"x\n")
     assert done(UNDO, project, list=True)["count"] == 1
+
+
+def test_a_batch_of_several_files_is_taken_back_as_one(project):
+    lines = [{"operation": "replace", "startLine": 1, "endLine": 1, "expectedOriginalLines": ["a"], "newLines": ["b"]}]
+    digest = hashlib.sha256(b"a\n").hexdigest()
+    for name in "fg":
+        (project / name).write_bytes(b"a\n")
+    files = [{"docPath": name, "originalSha256": digest, "changes": lines} for name in "fg"]
+    done("rye/workspace/workspace_write_patch", project, files=files)
+    assert (project / "f").read_bytes() + (project / "g").read_bytes() == b"b\nb\n"
+    assert done(UNDO, project)["output"].startswith("✓ Undone g, f\n")
+    assert (project / "f").read_bytes() + (project / "g").read_bytes() == b"a\na\n"

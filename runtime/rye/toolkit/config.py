@@ -109,14 +109,25 @@ def mapping(data: bytes, path: Path | str) -> dict[str, Any]:
     Raises:
         UsageError: `bad_config`, naming `path`.
     """
+    content = parsed(data, path)
+    return content if isinstance(content, dict) else {}
+
+
+def parsed(data: bytes, path: Path | str) -> Any:  # noqa: ANN401 - whatever stands there
+    """Return what a settings file's bytes say in YAML. Aliases are refused: a few lines of them stand for gigabytes.
+
+    Raises:
+        UsageError: `bad_config`, naming `path`.
+    """
     import yaml
 
     try:
+        if b"*" in data and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(data, yaml.SafeLoader)):
+            raise _bad(path, "holds an alias (*name); write the value out")
         # Not the C loader, whose recursion ends the process on a bottomless file.
-        content = yaml.load(data, yaml.SafeLoader)
+        return yaml.load(data, yaml.SafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as err:
         raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
-    return content if isinstance(content, dict) else {}
 
 
 def _bad(path: Path | str, why: str) -> UsageError:
@@ -146,7 +157,7 @@ def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
     right = type(value) is type(_DEFAULTS[key]) and (key not in _LEVELS or value in _LEVELS[key])
     if not right or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
         wanted = f"one of {', '.join(_LEVELS[key])}" if key in _LEVELS else _TYPES[type(_DEFAULTS[key])]
-        raise UsageError("bad_config", f"The setting {key} must be {wanted}, not {value!r}.", f"Mend {path}.")
+        raise UsageError("bad_config", f"The setting {key} must be {wanted}, not {repr(value)[:200]}.", f"Mend {path}.")
     found: Value = value
     return found
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rye.errors import UsageError, WorkspaceError
 from rye.toolkit import beneath, names
+from rye.toolkit.output import deadline
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class DocPaths:
             WorkspaceError: `file_not_found`, with the nearest docPaths.
         """
         parts = self._parts(doc_path)
-        found = {self._physical(one): one for readable in self._readings(parts) for one in self._matches((), readable)}
+        found = {self._physical(one): one for readable in self._readings(parts) for one in self._matches(readable)}
         if len(found) > 1:
             listed = sorted(names.show(b"/".join(one)) for one in found.values())
             raise UsageError(
@@ -64,11 +65,10 @@ class DocPaths:
         """Return the paths below the root that it may stand for: with its first name, and without the project's."""
         return [parts, parts[1:]] if len(parts) > 1 and parts[0] == self._root() else [parts]
 
-    def _matches(self, folder: beneath.Parts, parts: list[str]) -> list[beneath.Parts]:
-        here = [(*folder, name) for name in self._listing(folder).get(parts[0], [])]
-        if len(parts) == 1:
-            return [one for one in here if self._is_file(one)]
-        return [match for one in here for match in self._matches(one, parts[1:])]
+    def _matches(self, parts: list[str]) -> list[beneath.Parts]:
+        folders = self._folders(parts[:-1])
+        here = [(*folder, name) for folder in folders for name in self._listing(folder).get(parts[-1], [])]
+        return [one for one in here if self._is_file(one)]
 
     def _listing(self, folder: beneath.Parts) -> dict[str, list[bytes]]:
         """Return a directory's names by their docPath form; nothing where it is no directory inside the project."""
@@ -89,12 +89,16 @@ class DocPaths:
 
     def _is_file(self, parts: beneath.Parts) -> bool:
         """Tell whether something other than a directory stands there; what exactly, and where, the open decides."""
+        return self._directory(parts) is None
+
+    def _directory(self, parts: beneath.Parts) -> beneath.Parts | None:
+        """Return where a directory physically lies; None where there is none inside the project."""
         try:
-            fd, _ = beneath.open_beneath(self._ws.fd, parts, beneath.DIRECTORY)
+            fd, physical = beneath.open_beneath(self._ws.fd, parts, beneath.DIRECTORY)
         except OSError:
-            return True
+            return None
         os.close(fd)
-        return False
+        return physical
 
     def _physical(self, parts: beneath.Parts) -> beneath.Parts:
         """Return where links lead, so that two ways to one file are no two files."""
@@ -109,7 +113,7 @@ class DocPaths:
         close: list[str] = []
         for reading in self._readings(parts):
             folder = "/".join(reading[:-1])
-            for parent in self._folders((), reading[:-1]):
+            for parent in self._folders(reading[:-1]):
                 close += [f"{folder}/{one}".lstrip("/") for one in nearest(reading[-1], self._listing(parent))]
         near = f"Did you mean {' or '.join(close[:3])}? " if close else ""
         return WorkspaceError(
@@ -117,9 +121,15 @@ class DocPaths:
             f"{near}A docPath is the project-relative path in lower case; use ls or glob to see the files.", nearest=close[:3],
         )  # fmt: skip
 
-    def _folders(self, folder: beneath.Parts, parts: list[str]) -> list[beneath.Parts]:
-        if not parts:
-            return [folder]
-        return [
-            below for name in self._listing(folder).get(parts[0], []) for below in self._folders((*folder, name), parts[1:])
-        ]
+    def _folders(self, parts: list[str]) -> list[beneath.Parts]:
+        """Return the directories that fit, each once: a link beside a folder of its name would double the ways at every level.
+
+        Raises:
+            DeadlineError: the call's time is up.
+        """
+        folders: list[beneath.Parts] = [()]
+        for part in parts:
+            deadline().check()
+            named = [(*folder, name) for folder in folders for name in self._listing(folder).get(part, [])]
+            folders = list(dict.fromkeys(place for one in named if (place := self._directory(one)) is not None))
+        return folders

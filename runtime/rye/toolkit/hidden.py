@@ -143,7 +143,7 @@ def _needed(extra_read: Iterable[str]) -> Iterator[str]:
         yield from _real(path)
     for folder in os.environ.get("PATH", os.defpath).split(":"):
         if os.path.isabs(folder):
-            yield from _real(*_programs(folder))
+            yield from _real(*programs(folder))
     for home in homes():
         for name in _TOOLCHAINS:
             yield from _real(f"{home}/{name}")
@@ -178,7 +178,7 @@ def _line(path: str) -> str:
         return file.read(4096).strip()
 
 
-def _programs(folder: str) -> Iterator[str]:
+def programs(folder: str) -> Iterator[str]:
     """Yield what programs of a folder of `PATH` need: its whole installation where that is one, else the folder."""
     yield folder
     prefix = os.path.dirname(folder.rstrip("/"))

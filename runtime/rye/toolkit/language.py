@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError, WorkspaceError
 from rye.toolkit import document as documents
-from rye.toolkit import lsp_servers, sandbox, walk
+from rye.toolkit import hidden, lsp_servers, sandbox, walk
 from rye.toolkit.encoding import detect
 from rye.toolkit.lsp_session import ANSWER_SECONDS, Started, path_of, session, uri_of
 from rye.toolkit.lsp_wire import LanguageServerError
@@ -33,6 +33,8 @@ _NOTICES = 1_000
 _MAX_FILES = 50_000
 _MAX_MENTIONS = 500
 _MESSAGE = 2_000
+# Sources of dependencies beside the folder of programs, which servers of these languages read.
+_LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
 
 
 @dataclass(slots=True)
@@ -110,18 +112,39 @@ def _text_at(project: Project, absolute: str) -> str | None:
 
 
 def confined(argv: tuple[str, ...], root: str) -> Started:
-    """Start servers where they can read the project and change nothing: what they read is somebody else's code."""
+    """Start servers where they can read the project and change nothing: what they read is somebody else's code.
+
+    Some run it too (plugins, build scripts, a project's own compiler), so without any sandbox none is started unless the user
+    turned the sandbox off.
+
+    Raises:
+        LanguageServerError: `sandbox_missing`. RyeError: `sandbox_unavailable`.
+    """
     settings = sandbox.effective(root)
-    needed = (os.path.dirname(argv[0]), _package(os.path.realpath(argv[0])), sys.prefix, sys.base_prefix)
+    needed = (*hidden.programs(os.path.dirname(argv[0])), *_package(os.path.realpath(argv[0])), sys.prefix, sys.base_prefix)
     policy = Policy(root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env)
     confined = sandbox.confine(list(argv), policy, settings.mode)
-    return Started(confined.argv, confined.env, confined.fds, confined.close, confined.report)
+    if confined.report["kind"] == "none" and settings.mode != "off":
+        why = "; ".join(sorted(set(sandbox.layers().values())))
+        raise LanguageServerError(
+            "sandbox_missing", f"A language server may run what the project's files say, and nothing here confines it: {why}.",
+            "Install bubblewrap. For projects they trust, your user can set sandbox: {mode: off} in ~/.ai/config/rye.yaml.",
+        )  # fmt: skip
+    return Started(confined.argv, confined.env, confined.fds, confined.close, confined.finish, confined.report)
 
 
-def _package(program: str) -> str:
-    """Return the folder with all that a program consists of: its `node_modules`, or what holds its `bin`."""
+def _package(program: str) -> tuple[str, ...]:
+    """Return the folders with all that a program consists of: its `node_modules`, or its installation and its libraries.
+
+    Of a folder like `~/.local` that is the programs alone: what else lies there is the user's own.
+    """
     above, found, _ = program.rpartition(f"{os.sep}node_modules{os.sep}")
-    return f"{above}{os.sep}node_modules" if found else os.path.dirname(os.path.dirname(program))
+    if found:
+        return (f"{above}{os.sep}node_modules",)
+    folder = os.path.dirname(program)
+    prefix = os.path.dirname(folder)
+    libraries = _LIBRARIES.get(os.path.basename(prefix), ())
+    return (*hidden.programs(folder), *(os.path.join(prefix, name) for name in libraries))
 
 
 def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rye import state
 from rye.errors import UsageError, WorkspaceError
+from rye.toolkit import config
 from rye.toolkit.workspace import Workspace
 
 _MAX_BYTES = 256 * 1024
@@ -106,12 +107,7 @@ def _mapping(data: bytes, where: str) -> dict[str, Any]:
         return {}
     if len(data) > _MAX_BYTES:
         raise _bad(where, f"is larger than {_MAX_BYTES:,} bytes")
-    import yaml
-
-    try:
-        content = yaml.load(data, yaml.SafeLoader)
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        raise _bad(where, f"is not valid YAML: {str(err) or type(err).__name__}") from None
+    content = config.parsed(data, where)
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -47,12 +47,16 @@ class _Opened:
 
 
 class Started(NamedTuple):
-    """How a session's server process is started: argv, whole environment, inherited descriptors, what confines it."""
+    """How a session's server process is started: argv, whole environment, inherited descriptors, what confines it.
+
+    `close` is called once it was started, `finish` once it has ended.
+    """
 
     argv: list[str]
     env: dict[str, str]
     fds: tuple[int, ...]
     close: Callable[[], None]
+    finish: Callable[[], None]
     report: dict[str, Any]
 
 
@@ -92,6 +96,9 @@ class Session:
         """Take a notification of the server's."""
         if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
             uri = normal(str(params.get("uri", "")))
+            if path_of(uri) not in self.opened:
+                # Nobody asks, and what a server says of ever more files would be kept for ever.
+                return
             times = self.published[uri].times + 1 if uri in self.published else 1
             self.published[uri] = Published(params.get("version"), list(params.get("diagnostics") or []), times)
 
@@ -259,6 +266,10 @@ def _start(root: str, server: Server, started: Started) -> Session:
 
     try:
         wire = Wire(server.name, started.argv, started.env, root, heard, started.fds)
+        wire.when_closed = started.finish
+    except BaseException:
+        started.finish()
+        raise
     finally:
         started.close()
     fresh = Session(root, server, wire, started.report)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+UNREAD_SECONDS = 20.0
+"""A server that reads nothing of what it is sent for so long is taken for dead."""
+
 _SAID = 4_096
 _GRACE = 1.0
 
@@ -35,6 +39,7 @@ class Wire:
 
     Attributes:
         pid: of the process that was started.
+        when_closed: called by `close`, when the process has ended.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class Wire:
         self._next = 0
         self._ended = False
         self._sending = threading.Lock()
+        self.when_closed: Callable[[], None] = lambda: None
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # A sandbox that dies with its parent dies with the very thread that started it: so the one that listens does.
         begun = threading.Event()
@@ -171,6 +177,7 @@ class Wire:
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
+        self.when_closed()
 
     def _died(self, what: str) -> LanguageServerError:
         code = self._process.poll()
@@ -183,9 +190,9 @@ class Wire:
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         with self._sending:
             try:
-                self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-                self._process.stdin.flush()
+                _write(self._process.stdin.fileno(), b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
             except (OSError, ValueError):
+                # Half a message may be on its way: nothing after it would be understood.
                 self._end()
 
     def _end(self) -> None:
@@ -194,7 +201,8 @@ class Wire:
             self._changed.notify_all()
 
     def _listen(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        # What talks nonsense, or JSON without a bottom, has ended as far as its callers are concerned.
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
             while (message := self._read()) is not None:
                 self._take(message)
         self._end()
@@ -229,6 +237,20 @@ class Wire:
                 self._changed.notify_all()
         else:
             self._send({"jsonrpc": "2.0", "id": number, "result": _reply(method, message.get("params"))})
+
+
+def _write(fd: int, data: bytes) -> None:
+    """Write all of a message to a pipe; TimeoutError when its reader takes nothing for too long."""
+    os.set_blocking(fd, False)
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(fd, rest) :]
+        except BlockingIOError:
+            if not poll.poll(UNREAD_SECONDS * 1_000):
+                raise TimeoutError from None
 
 
 def _reply(method: str, params: Any) -> Any:  # noqa: ANN401 - JSON

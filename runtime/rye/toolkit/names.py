@@ -60,7 +60,7 @@ def parse(text: str) -> bytes:
 _AS_SURROGATE = {byte: 0xDC00 + byte for byte in range(0x80, 0x100)}
 
 
-def _folded(part: bytes) -> str:
+def folded(part: bytes) -> str:
     """Fold a component as case-insensitive and normalising file systems do, so that no spelling slips past a rule."""
     text = unicodedata.normalize("NFKC", part.decode("utf-8", "replace"))
     text = "".join(c for c in text if unicodedata.category(c) != "Cf" and not _IGNORED.match(c)).casefold()
@@ -72,12 +72,12 @@ def protected(parts: tuple[bytes, ...]) -> str | None:
 
     Protected wherever they stand: the trust store, keys and cache of any space, and git's internals.
     """
-    folded = [_folded(part) for part in parts]
-    for at, name in enumerate(folded):
+    spelled = [folded(part) for part in parts]
+    for at, name in enumerate(spelled):
         if name in (".git", "git~1"):
             return ".git"
         if name in (".ai", "ai~1"):
-            below = folded[at + 1] if at + 1 < len(folded) else ""
+            below = spelled[at + 1] if at + 1 < len(spelled) else ""
             if below in _PROTECTED_BELOW_AI or below.startswith("truste~"):
                 return f".ai/{below}"
     return None

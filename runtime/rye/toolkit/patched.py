@@ -16,7 +16,6 @@ from rye.toolkit.landing import prepare
 from rye.toolkit.patches import check_digest, splices_for
 from rye.toolkit.replace import digest_of
 from rye.toolkit.text import Text, parse
-from rye.toolkit.workspace import guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,7 +129,7 @@ def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *
         place = stack.enter_context(ws.place(path))
         return place.shown, place
     ws.check(patch.doc_path)
-    guard(ws.components(patch.doc_path))
+    ws.guard(ws.components(patch.doc_path))
     try:
         place = stack.enter_context(ws.place(patch.doc_path, create_parents=write))
     except WorkspaceError as err:

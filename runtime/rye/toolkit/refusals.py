@@ -52,3 +52,11 @@ _SYSTEM = {
     errno.ELOOP: ("symlink_loop", "The path runs in a circle of symbolic links; name the file itself."),
     errno.EMFILE: ("too_many_open_files", "Close files in this process, then try again."),
 }
+
+
+def protected(path: str, place: str) -> WorkspaceError:
+    """Return the refusal of a write into a place that tools may not write."""
+    return WorkspaceError(
+        "protected_path", f"{path} lies in {place}, which tools may not write.",
+        "Ask the user to change it; git and rye have their own commands for these places.",
+    )  # fmt: skip

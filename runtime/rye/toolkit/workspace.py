@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from rye import state
 from rye.errors import WorkspaceError
-from rye.toolkit import beneath, names
+from rye.toolkit import beneath, names, users_own
 from rye.toolkit.output import deadline
-from rye.toolkit.refusals import outside, system_failure, wrong_kind
+from rye.toolkit.refusals import outside, protected, system_failure, wrong_kind
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Workspace:
             self._remove_empty(made)
             raise
         try:
-            guard(physical)
+            self.guard(physical)
             yield Place(dir_fd, physical, _standing(dir_fd, physical))
         except BaseException:
             self._remove_empty(made)
@@ -269,7 +269,7 @@ class Workspace:
             return
         dir_fd, physical = beneath.open_parent(self.fd, parts)
         try:
-            guard(physical)
+            self.guard(physical)
             os.mkdir(physical[-1], dir_fd=dir_fd)
             made.append(physical)
         except FileExistsError:
@@ -290,6 +290,12 @@ class Workspace:
                 return
             finally:
                 os.close(fd)
+
+    def guard(self, parts: beneath.Parts) -> None:
+        """Raise `protected_path` when physical components lie in a place that tools may not write."""
+        place = names.protected(parts) or users_own.place_of(self.fd, parts)
+        if place is not None:
+            raise protected(names.show(b"/".join(parts)), place)
 
     def check(self, path: str) -> None:
         """Confine `path` without needing it to exist: what the executor asks before a tool runs.
@@ -372,16 +378,6 @@ def _standing(dir_fd: int, physical: beneath.Parts) -> os.stat_result | None:
     if not stat.S_ISREG(info.st_mode):
         raise wrong_kind(info.st_mode, names.show(b"/".join(physical)))
     return info
-
-
-def guard(parts: beneath.Parts) -> None:
-    """Raise `protected_path` when physical components lie in a place that tools may not write."""
-    place = names.protected(parts)
-    if place is not None:
-        raise WorkspaceError(
-            "protected_path", f"{names.show(b'/'.join(parts))} lies in {place}, which tools may not write.",
-            "Ask the user to change it; git and rye have their own commands for these places.",
-        )  # fmt: skip
 
 
 def find_root(start: str) -> str:

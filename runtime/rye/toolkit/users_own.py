@@ -1,0 +1,52 @@
+"""The user's own places, of which no tool may change anything even where they lie in the project.
+
+They do when the project is a home or holds one, or is where a part of the user's `.ai` links to. What stands in them decides
+what is trusted and what is confined, so they are told by identity (device and inode), under whatever name they are reached.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from rye import state
+from rye.toolkit import beneath, names
+
+ITEMS: Final = (b"tools", b"knowledge", b"directives")
+"""All that tools may write below the user's `.ai`: an item counts by its signature alone."""
+
+_CLOSED: Final = ("config", "trust", "state", "keys", "trusted_keys")
+
+_Identity = tuple[int, int]
+
+
+def place_of(root_fd: int, parts: beneath.Parts) -> str | None:
+    """Return which of the user's own places some physical components below a root lie in, or None."""
+    whole, home = _identity(state.user_ai()), _identity(state.user_space())
+    closed = {_identity(state.user_ai() / name): name for name in _CLOSED}
+    for at, below in enumerate(parts):
+        try:
+            fd, _ = beneath.open_beneath(root_fd, parts[:at], beneath.DIRECTORY)
+        except OSError:
+            # It does not exist yet, and what is above it was looked at.
+            return None
+        try:
+            info = os.fstat(fd)
+        finally:
+            os.close(fd)
+        here = (info.st_dev, info.st_ino)
+        if here in closed:
+            return f"the user's own .ai/{closed[here]}"
+        if here == whole and below not in ITEMS:
+            return "the user's own .ai"
+        if here == home and names.folded(below) == ".ai" and at + 1 < len(parts) and parts[at + 1] not in ITEMS:
+            return "the user's own .ai"
+    return None
+
+
+def _identity(path: os.PathLike[str]) -> _Identity | None:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino

@@ -1,0 +1,167 @@
+"""A language server that repository code has got into: it neither hangs nor fills its client, nor reads the user's own files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import rye
+from rye.toolkit import language, lsp_session, lsp_wire, sandbox
+from rye.toolkit.lsp_servers import Server
+
+READS_NOTHING = "import time; time.sleep(600)"
+BOTTOMLESS = """
+import sys, time
+body = b"[" * 500_000
+sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+sys.stdout.buffer.flush()
+time.sleep(600)
+"""
+NONSENSE = """
+import sys, time
+body = b'{"method": "textDocument/publishDiagnostics", "params": {"uri": 1, "diagnostics": 7}}'
+sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+sys.stdout.buffer.flush()
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def wires():
+    made = []
+
+    def start(code, heard=lambda method, params: None):
+        made.append(lsp_wire.Wire("hostile", [sys.executable, "-I", "-S", "-c", code], {}, "/", heard))
+        return made[-1]
+
+    yield start
+    for wire in made:
+        wire.close()
+
+
+def test_a_server_that_reads_nothing_is_given_up(wires, monkeypatch):
+    monkeypatch.setattr(lsp_wire, "UNREAD_SECONDS", 0.5)
+    wire = wires(READS_NOTHING)
+    text = "x" * (1 << 20)
+
+    def naive():
+        # The control, on a pipe that nobody reads: it stands still until the reader goes.
+        child = subprocess.Popen([sys.executable, "-I", "-S", "-c", READS_NOTHING], stdin=subprocess.PIPE, bufsize=0)
+        stuck = threading.Thread(target=_write_all, args=(child.stdin, text.encode()), daemon=True)
+        stuck.start()
+        stuck.join(1)
+        still = stuck.is_alive()
+        child.kill()
+        child.wait()
+        stuck.join(5)
+        child.stdin.close()
+        return still
+
+    assert naive()
+    started = time.monotonic()
+    wire.notify("textDocument/didOpen", {"text": text})
+    with pytest.raises(lsp_wire.LanguageServerError) as caught:
+        wire.request("textDocument/hover", {}, 5)
+    assert caught.value.code == "server_died"
+    assert time.monotonic() - started < 4
+    assert not wire.alive, "the next call starts another one"
+
+
+def _write_all(pipe, data):
+    try:
+        pipe.write(data)
+    except OSError:
+        return
+
+
+@pytest.mark.parametrize("code", [BOTTOMLESS, NONSENSE])
+def test_a_server_that_talks_nonsense_has_ended_for_its_callers(wires, code):
+    def heard(method, params):
+        lsp_session.Session("/", _server(), None, {}, opened={"/1": None}).heard(method, {**params, "uri": "file:///1"})
+
+    wire = wires(code, heard)
+    started = time.monotonic()
+    with pytest.raises(lsp_wire.LanguageServerError) as caught:
+        wire.request("initialize", {}, 20)
+    assert caught.value.code == "server_died"
+    assert time.monotonic() - started < 10
+
+
+def _server():
+    return Server("hostile", ("/bin/false",), {".py": "python"}, {}, 1, 1, ())
+
+
+def test_what_a_server_says_of_files_that_nobody_opened_is_not_kept():
+    found = lsp_session.Session("/", _server(), None, {})
+    found.opened["/a.py"] = None
+    for name in range(1_000):
+        found.heard("textDocument/publishDiagnostics", {"uri": f"file:///{name}.py", "diagnostics": [{"message": "x"}]})
+    found.heard("textDocument/publishDiagnostics", {"uri": "file:///a.py", "diagnostics": [{"message": "x"}]})
+    assert list(found.published) == ["file:///a.py"]
+
+
+@pytest.mark.skipif(not any(not why for why in sandbox.layers().values()), reason="no layer of the sandbox works here")
+def test_a_server_in_the_users_programs_does_not_open_what_lies_beside_them(tmp_path, project, monkeypatch):
+    home = tmp_path / "home"
+    secret = home / ".local/share/history/all"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("CANARY")
+    library = home / ".local/lib/package"
+    library.parent.mkdir(parents=True)
+    library.write_text("LIBRARY")
+    program = home / ".local/bin/server"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ncat {library}\ncat {secret}\n")
+    program.chmod(0o755)
+    # The control: as any program of the user it may read both.
+    assert subprocess.run([program], capture_output=True, check=False).stdout == b"LIBRARYCANARY"
+    monkeypatch.setenv("HOME", str(home))
+    started = language.confined((str(program),), str(project))
+    try:
+        done = subprocess.run(
+            started.argv, env=started.env, pass_fds=started.fds, cwd=project, capture_output=True, check=False, timeout=60
+        )
+    finally:
+        started.close()
+    assert done.stdout == b"LIBRARY", done.stderr
+
+
+# As servers do that load a project's own compiler or plugins.
+RUNS_THE_PROJECTS_CODE = "#!/bin/sh\n. ./plugin.sh\n"
+
+
+@pytest.mark.parametrize(("mode", "code", "ran"), [("auto", "sandbox_missing", False), ("'off'", "server_died", True)])
+def test_without_a_sandbox_no_server_is_started_on_a_projects_code(
+    project, user_space, tmp_path, monkeypatch, mode, code, ran
+):  # fmt: skip
+    """The second case is the control: turned off by the user, the same server does run what the project brings."""
+    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "it is not installed", "landlock": "this kernel has none"})
+    canary, program = tmp_path / "ran", tmp_path / "server"
+    program.write_text(RUNS_THE_PROJECTS_CODE)
+    program.chmod(0o755)
+    (project / "plugin.sh").write_text(f"touch '{canary}'\n")
+    (project / "a.go").write_text("package main\n")
+    config = user_space / ".ai/config"
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "lsp.yaml").write_text(f"servers: {{gopls: {{command: ['{program}']}}}}\n")
+    (config / "rye.yaml").write_text(f"sandbox: {{mode: {mode}}}\n")
+    answer = rye.execute("rye/lsp/lsp", {"file_path": "a.go"}, project_path=project)
+    assert (answer["code"], canary.exists()) == (code, ran), answer
+    edited = rye.execute("rye/file-system/write", {"file_path": "a.go", "content": "x\n", "check": True}, project_path=project)
+    assert edited["status"] == "success", "what cannot be checked is written all the same"
+    assert edited["data"]["check"]["code"] == code
+    (config / "rye.yaml").unlink()
+    (config / "lsp.yaml").unlink()
+
+
+def test_what_was_made_for_a_server_goes_with_it(project):
+    ended = []
+    code = "import sys; sys.stdin.buffer.readline()"
+    started = lsp_session.Started([sys.executable, "-c", code], {}, (), lambda: None, lambda: ended.append(True), {})
+    with pytest.raises(lsp_wire.LanguageServerError):
+        lsp_session.session(str(project), _server(), lambda: started)
+    assert ended == [True]
