@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from rye.query import Node
 
 _FUNCTION_WORDS = (
-    "a an and are as at be by can do does for from has have how i if in into is it its may me my no not of on one or own so "
-    "that the their them then there they this to use was we what when where which while who why will with without would "
-    "you your"
+    "a an and are as at be by can do does for from has have how i if in instead into is it its may me my no not of on one "
+    "or own so something that the their them then there they this to use was we what when where which while who why will "
+    "with without would you your"
 )
 _STOP = frozenset(_FUNCTION_WORDS.split())
 # Words that newcomers use for the same thing here. Each group is its own: nothing is inferred further.
 _SYNONYMS = (
     ("run", "execute", "call"), ("find", "search"), ("directory", "folder"), ("undo", "revert", "restore"),
     ("delete", "remove"), ("shell", "bash", "command"), ("sandbox", "confinement"), ("kill", "cancel"),
-    ("docs", "documentation"),
+    ("docs", "documentation"), ("web", "internet", "online"), ("show", "print", "display"),
+    ("secret", "password", "credential"), ("modify", "edit", "change"), ("terminal", "shell", "console"),
     ("configure", "setup", "configuration"), ("regex", "pattern"), ("create", "make", "new"), ("error", "failure"),
 )  # fmt: skip
 _SATURATED = 2.2

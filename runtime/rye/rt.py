@@ -5,7 +5,6 @@ rt open src/app.py:120        rt edit src/app.py 120 124 << 'EOF'
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -85,11 +84,10 @@ def _call(words: list[str]) -> int:
     """Make the calls that a command stands for, one after the other, and print each answer."""
     args = _parsed(words)
     from rye import api, rt_printing
-    from rye.cli.verbs import answer_stream
+    from rye.cli.verbs import answer_stream, project_to_work_in
     from rye.rt_verbs import VERBS
-    from rye.toolkit.workspace import find_root
 
-    args.project = os.path.abspath(args.project) if args.project else find_root(os.getcwd())
+    args.project = project_to_work_in(args.project)
     with answer_stream() as answer:
         printing = rt_printing.Printing(answer, as_json=args.json)
         verb = VERBS[words[0]]

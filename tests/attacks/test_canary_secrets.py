@@ -66,6 +66,42 @@ def server(base: Path, layer: str) -> dict:
     return found
 
 
+def through_the_tools(base: Path, mode: str) -> list[str]:
+    """Call bash and job as an agent would, events and every log switched on; return the canaries that can be seen anywhere."""
+    home, project = base / "home", base / "project"
+    os.environ.update(HOME=str(home), USER_SPACE=str(home))
+    (home / ".ai/config").mkdir(parents=True)
+    (home / ".ai/config/rye.yaml").write_text(f"log: {{events: true}}\nsandbox: {{mode: {mode}}}\n")
+    project.mkdir(parents=True)
+    for name, canary in zip(FILES, CANARIES[6:], strict=True):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(canary)
+    import io
+    import logging
+
+    log = io.StringIO()
+    logging.basicConfig(level=logging.DEBUG, stream=log)
+    import rye
+
+    def call(tool: str, **parameters: object) -> dict:
+        return rye.execute(f"rye/bash/{tool}", parameters, project_path=project)
+
+    look = {"command": LOOK, "env": {"REAL": str(home), "SERVER": str(os.getpid())}}
+    answers = [call("bash", **look), call("bash", **{**look, "command": LOOK + "sleep 60"}, timeout=2)]
+    assert answers[1]["data"]["timed_out"]
+    answers.append(call("bash", **look, working_dir="nowhere"))
+    answers.append(call("bash", **look, background=True))
+    job_id = answers[-1]["data"]["job_id"]
+    answers += [call("job", action="wait", job_id=job_id, timeout=30), call("job", action="read", job_id=job_id)]
+    answers.append(call("job", action="list"))
+    state = [path for path in (home / ".ai/state").rglob("*") if path.is_file()]
+    events = [path for path in state if path.name == "events.jsonl"]
+    assert "rye/bash/bash" in events[0].read_text()
+    kept = [path for path in (*state, *project.rglob("*")) if path.is_file()]
+    said = json.dumps(answers) + log.getvalue() + "".join(f"{path}{path.read_bytes()!r}" for path in kept)
+    return [canary for canary in CANARIES if canary in said]
+
+
 def seen(user: int, layer: str) -> dict:
     from test_sandbox_escapes import arena, as_user, python_for
 
@@ -95,5 +131,18 @@ def test_no_secret_of_the_server_is_seen():
                 assert layer == "landlock", "no layer works on this machine"
 
 
+def test_nor_through_the_tools_their_logs_and_what_they_keep(tmp_path):
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    env |= {name: value.format(canary) for (name, value), canary in zip(VARIABLES.items(), CANARIES[:6], strict=True)}
+    for mode, wanted in (("off", CANARIES), ("auto", [])):
+        argv = [sys.executable, __file__, tmp_path / mode, mode]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        print(f"through the tools, {mode}: {len(found)} of 12 seen")
+        assert found == wanted
+
+
 if __name__ == "__main__":
-    print(json.dumps(server(Path(sys.argv[1]), sys.argv[2])))
+    work = server if sys.argv[2] in ("bubblewrap", "landlock") else through_the_tools
+    print(json.dumps(work(Path(sys.argv[1]), sys.argv[2])))

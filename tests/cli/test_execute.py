@@ -264,6 +264,29 @@ def test_the_users_space_is_no_project(user_space):
     assert rye(*READ, "file_path=a.txt", cwd=user_space / "job/inner").returncode == 0
 
 
+@pytest.mark.parametrize(
+    "words", [["-m", "rye", *READ, "file_path=a.txt"], ["-m", "rye.rt", "open", "a.txt"], ["-m", "rye", "mcp"]], ids=str
+)
+def test_a_whole_home_or_disk_is_taken_for_a_project_only_when_told(words, tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"x\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for cwd, home in ((tmp_path, str(tmp_path)), ("/", env["HOME"])):
+        done = subprocess.run(
+            [sys.executable, *words], cwd=cwd, env={**env, "HOME": home}, capture_output=True, text=True, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "no project" in done.stderr
+        assert "--project" in done.stderr
+    # Control: told, it is one; and another folder needs no telling.
+    for cwd, home, more in ((tmp_path, str(tmp_path), ["--project", "."]), (tmp_path, env["HOME"], [])):
+        done = subprocess.run(
+            [sys.executable, *words, *more], cwd=cwd, env={**env, "HOME": home}, capture_output=True, text=True, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+
 # --- terminals and file names ---
 
 

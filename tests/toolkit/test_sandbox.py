@@ -514,6 +514,39 @@ def test_a_project_can_only_take_away_what_passes(project, user_space):
     assert sandbox.effective(str(project)).pass_env == ("A", "B")
 
 
+def test_the_user_names_what_require_insists_on(project, user_space):
+    settings(project, "sandbox: {require: [writes_outside]}\n")
+    assert sandbox.effective(str(project)).wanted == (), "a project cannot loosen it"
+    settings(user_space, "sandbox: {mode: require, require: [writes_outside, home_hidden]}\n")
+    assert sandbox.effective(str(project)).wanted == ("writes_outside", "home_hidden")
+    assert "network_off" in sandbox.effective(str(project), network="off").wanted
+    from rye.toolkit import running
+
+    assert running.bash(str(project), "true")["success"], "Landlock holds these two as well"
+    settings(user_space, "sandbox: {require: [everything]}\n")
+    with pytest.raises(UsageError, match="there is no property 'everything'"):
+        sandbox.effective(str(project))
+
+
+def test_landlock_alone_is_enough_for_who_says_so(project, user_space, monkeypatch):
+    monkeypatch.setattr(bubblewrap, "_PLACES", ())
+    bubblewrap.ability.cache_clear()
+    from rye.toolkit import running
+
+    try:
+        settings(user_space, "sandbox: {mode: require}\n")
+        with pytest.raises(RyeError, match="processes_end"):
+            running.bash(str(project), "true")
+        settings(user_space, "sandbox: {mode: require, require: [writes_outside, home_hidden]}\n")
+        if "landlock" in USABLE:
+            assert running.bash(str(project), "true")["sandbox"]["kind"] == "landlock"
+        else:
+            with pytest.raises(RyeError, match="writes_outside"):
+                running.bash(str(project), "true")
+    finally:
+        bubblewrap.ability.cache_clear()
+
+
 @pytest.mark.parametrize(
     "text",
     ["sandbox: {mode: never}", "sandbox: {mode: 5}", "sandbox: {pass_env: A}", "sandbox: {pass_env: [1]}", "a: [", "\xff"],

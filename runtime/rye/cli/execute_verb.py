@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rye.cli.verbs import Verb, answer_stream, exit_code, print_json
+from rye.cli.verbs import Verb, answer_stream, exit_code, print_json, project_to_work_in
 from rye.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,9 +42,8 @@ def _build(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from rye import api, executor
     from rye.toolkit.output import Door
-    from rye.toolkit.workspace import find_root
 
-    project = args.project or find_root(os.getcwd())
+    project = project_to_work_in(args.project)
     if args.allow_unsigned:
         _require_person()
     parameters = _parameters(args, project)

@@ -36,6 +36,23 @@ class Verb(NamedTuple):
     run: Callable[[argparse.Namespace], int]
 
 
+def project_to_work_in(given: str | None) -> str:
+    """Return the root of the project whose files a call may change: the given folder, else the nearest one.
+
+    Never by itself the whole disk or a whole home: some clients start their servers there, and people their terminals.
+
+    Raises:
+        UsageError: `no_project`.
+    """
+    from rye.errors import UsageError
+    from rye.toolkit.workspace import find_root
+
+    project = os.path.abspath(given) if given else find_root(os.getcwd())
+    if not given and os.path.realpath(project) in (os.sep, os.path.realpath(os.path.expanduser("~"))):
+        raise UsageError("no_project", f"{project} is no project's folder.", "Go into one, or say which: --project DIR.")
+    return project
+
+
 def print_json(obj: object, stream: TextIO | None = None) -> None:
     """Print JSON, indented, on `stream` (standard output); characters that its encoding lacks are escaped."""
     import json

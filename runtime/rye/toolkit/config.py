@@ -33,6 +33,8 @@ _DEFAULTS: dict[str, Value] = {
     "sandbox.mode": "auto",
     "sandbox.network": "on",
     "sandbox.pass_env": [],
+    # Empty: all that are asked for, see `rye.toolkit.sandbox`.
+    "sandbox.require": [],
     "web.allow_hosts": [],
     "web.proxy": "",
     # Empty: as the environment or the project says, see `rye.toolkit.swe`.

@@ -1,7 +1,9 @@
 r"""The parent of a command: a small process that ends the whole tree when it is told to, or when its own parent is gone.
 
-Run as a script by `process` (`python -I -S guard.py CONTROL STATUS`), with the command's own standard streams; its functions
-serve `supervisor` too. On Linux it is a subreaper: whoever leaves the tree by a double fork or a new session comes back to it.
+Run by `process` (`python -I -S -c … CONTROL STATUS`), with the command's own standard streams; its functions serve
+`supervisor` too. On Linux it is a subreaper: whoever leaves the tree by a double fork or a new session comes back to it.
+Every command waits for it to start. So it imports little, `_signal` in place of `signal`, whose enumerations take as long
+to make as everything else here; and it is imported itself, so that it is not compiled each time.
 
 CONTROL, read: `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES\n` (two counts), then so many strings, each
 ended by NUL, variables as `NAME=value`. After the order any byte, or the end of the stream, means: end everything.
@@ -11,15 +13,14 @@ ended).
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # see below; it has no stubs
 import ctypes
 import errno
 import os
 import resource
 import select
-import signal
 import sys
 import time
-from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -114,6 +115,13 @@ def _signal(pids: list[int], number: int) -> None:
             continue
 
 
+def _signal_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except OSError:
+        return
+
+
 def reap(leader: int) -> int | None:
     """Bury dead children; return the leader's wait status if it is among them."""
     status = None
@@ -139,8 +147,7 @@ def end_tree(leader: int | None) -> tuple[int | None, int]:
     """
     if leader is not None and not _LINUX:
         # Not reaped yet, so the group's number is still its own.
-        with suppress(OSError):
-            os.killpg(leader, signal.SIGKILL)
+        _signal_group(leader)
     status = None
     end = time.monotonic() + _PATIENCE
     while True:
@@ -249,5 +256,7 @@ def main(control: int, status: int) -> None:
             return
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Be the guard that the command line names; end without tidying an interpreter that is gone at once."""
     main(int(sys.argv[1]), int(sys.argv[2]))
+    os._exit(0)

@@ -35,7 +35,9 @@ MARK = "RYE_RUN"
 DRAIN = 0.2
 """After the command itself has ended, its output is waited for so long (seconds)."""
 
-_GUARD = str(Path(__file__).with_name("guard.py"))
+# Behind the standard library on the path, so that no module beside it stands in for one of its own.
+_GUARD = "import sys; sys.path.append(sys.argv.pop(1)); import guard; guard.run()"
+_GUARD_PLACE = str(Path(__file__).parent)
 _BLOCK = 1 << 16
 # The guard itself gives up after a second; a call that was given up is waited for two.
 _PATIENCE = 1.3
@@ -91,8 +93,8 @@ class Tree:
         self.status, writing = os.pipe()
         os.set_blocking(self.status, False)
         try:
-            self._guard = subprocess.Popen(  # noqa: S603 - our own interpreter, our own script
-                [sys.executable, "-I", "-S", _GUARD, str(reading), str(writing)],
+            self._guard = subprocess.Popen(  # noqa: S603 - our own interpreter, our own code
+                [sys.executable, "-I", "-S", "-c", _GUARD, _GUARD_PLACE, str(reading), str(writing)],
                 cwd=directory_path(cwd_fd), env=guard_environment(), pass_fds=(reading, writing, *confined.fds),
                 stdin=streams[0], stdout=streams[1], stderr=streams[2], start_new_session=True,
             )  # fmt: skip

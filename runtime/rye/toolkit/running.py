@@ -53,7 +53,9 @@ def bash(
         root = os.path.realpath(ws.root)
         cwd = os.path.join(root, shown) if shown else root
         chosen = sandbox.effective(root, mode, network)
-        policy = sandbox.Policy(root, cwd, network=chosen.network, env={**variables, "PWD": cwd}, pass_env=chosen.pass_env)
+        policy = sandbox.Policy(
+            root, cwd, network=chosen.network, env={**variables, "PWD": cwd}, pass_env=chosen.pass_env, wanted=chosen.wanted
+        )
         confined = sandbox.confine([_shell(), "-c", command], policy, chosen.mode)
         goes_on = False
         try:

@@ -43,6 +43,8 @@ ALWAYS: Final = (
 )  # fmt: skip
 """The properties that every policy asks for."""
 
+_WITHOUT_NETWORK: Final = ("network_off", "unix_sockets_off")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -51,22 +53,36 @@ class Settings:
     mode: Mode
     network: Literal["on", "off"]
     pass_env: tuple[str, ...]
+    wanted: tuple[str, ...] = ()
 
 
 def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"] | None = None) -> Settings:
     """Return the settings that apply in a project to a call that wishes `mode` and `network` (None: no wish).
 
-    The user's are `sandbox.mode`, `sandbox.network` and `sandbox.pass_env` (names of variables). A project and a call can
-    ask for a tighter mode and network; a project can take names away from `pass_env` by listing those that may stay.
+    The user's are `sandbox.mode`, `sandbox.network`, `sandbox.pass_env` (names of variables) and `sandbox.require` (names of
+    the properties that "require" insists on, for a machine that cannot hold all). A project and a call can ask for a tighter
+    mode and network; a project can take names away from `pass_env` by listing those that may stay.
 
     Raises:
         UsageError: `bad_config`, when a file of settings is not valid.
     """
+    net = cast('Literal["on", "off"]', config.tightened("sandbox.network", root, network))
     return Settings(
         cast("Mode", config.tightened("sandbox.mode", root, mode)),
-        cast('Literal["on", "off"]', config.tightened("sandbox.network", root, network)),
+        net,
         tuple(cast("list[str]", config.tightened("sandbox.pass_env", root))),
+        _insisted_on(net),
     )
+
+
+def _insisted_on(network: Literal["on", "off"]) -> tuple[str, ...]:
+    """Return the properties that the user's "require" means, with those of a network that is off; nothing for all."""
+    named = config.texts("sandbox.require")
+    known = (*ALWAYS, *_WITHOUT_NETWORK)
+    for name in named:
+        if name not in known:
+            raise UsageError("bad_config", f"sandbox.require: there is no property {name!r}.", f"Use {', '.join(known)}.")
+    return tuple(dict.fromkeys((*named, *(_WITHOUT_NETWORK if network == "off" else ())))) if named else ()
 
 
 def asked(policy: Policy) -> tuple[str, ...]:

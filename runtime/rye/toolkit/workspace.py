@@ -383,11 +383,11 @@ def _standing(dir_fd: int, physical: beneath.Parts) -> os.stat_result | None:
 def find_root(start: str) -> str:
     """Return the project root for a folder: the nearest ancestor with `.ai` or `.git`, else the folder itself.
 
-    The user's space has an `.ai` of its own, and may be under git, and never counts.
+    The user's space has an `.ai` of its own, and may be under git, and never counts; nor does the whole disk.
     """
     here = Path(start).absolute()
     home = state.user_space()
-    for folder in (here, *here.parents):
+    for folder in (here, *here.parents)[:-1]:
         marked = (folder / ".git").exists() or (folder / ".ai").is_dir()
         if marked and not (home.exists() and folder.samefile(home)):
             return str(folder)

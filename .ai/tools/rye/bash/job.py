@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:23:59Z:a8ecb639cdd5e986213f0bca2b241098e35eb3116b14878f13e5f29844c5f9fa:LXJ5dKSWQEMZNU4nZmxx3FmQ86UnaVHVSm4kDkywvqFHHx7QaORAEXCvrWcJx2VDc6pwdcPLZNZFuyyq9XjSBA==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:07:05Z:a63d9cd591a58119bac5cdd5e7ffefe25ec3ca0b3a86cac8e517c2d03e96ed6d:saL6strfbD_K6MayoLXiQjKme2cP7Ho3NIGkizlO6LgSJKjR0S0Nj9z-NLz-duRkqaqByn7g0LN1kF1et9B6CA==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -19,7 +19,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/bash"
-__tool_description__ = "List, read, wait for, write to and end background jobs; read on in long output"
+__tool_description__ = "Background jobs, running processes: list, read output, wait, send input, end; read on in long output"
 __item_id__ = "rye/bash/job"
 __requires_rye__ = ">=0.1"
 __timeout__ = 615

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:37:17Z:2be04497275a44a62e111c6e5466c0c52c7d23d6cb930d393e89bf4dfdeac43e:ias7W1KXI-AsgHpJqUfsU4Saec150hCwwsuPzP2-pRanPruZOtDT-X8F8btXc9H3knFfSGnw6kWe3U_7V48UAg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:07:38Z:065d84e56353ae1a2c659fe719f6f0938be6e33cd77b90f359dae513724fe438:IbP4QhcyktGclT3LpBKuv7Z3lJ65fYaRLo-gQBhjfzWJn_-wgMBCVEI7aP_2ZyqkhhLM1EhkoZCbvWAjuF4UAQ==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -21,7 +21,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
-__tool_description__ = "Edit lines of a file by their persistent IDs"
+__tool_description__ = "Edit lines of a file by their persistent IDs: replace, insert, delete"
 __item_id__ = "rye/file-system/edit_lines"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:17:43Z:a67a6e0967c71e504b00a85f1094eb3c35f9b0f632fa3257d68bf2586140cbc7:wsTEIuDtF7jYYP_-WX4cEb6Jj_8XCto7bDGkCCdtqG1hOksJwJrga-k6evH3p4KLC-h9wAS29MfUxcnRconeCg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:09:15Z:60398459f8561d0004cbc4e8cdbe4bebceec50f8fcffd925227b2ad584ae45b2:HGcyx1lt0sk9AkhMV3C0VFzIzK7RcSSyM11HULgG-hhk40Ux1wBHZSaPrLR579fmTj5Qrf-R7KXIy0nBy8AmCg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -19,7 +19,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/lsp"
-__tool_description__ = "Compiler errors, definitions, references, rename and format through a language server"
+__tool_description__ = "Compiler errors; where a symbol is defined, used or called; rename and format, by a language server"
 __item_id__ = "rye/lsp/lsp"
 __requires_rye__ = ">=0.1"
 __timeout__ = 200

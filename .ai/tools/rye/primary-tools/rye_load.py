@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:19:31Z:111fe5ec5761df27ba1d3d3ecf8f8b61bfe4da226dade58f379bfb2e555ce707:8vHu7p27LKQKnVL6DM1_-vGWo4AE7RSP6F0nP7JqxH10grI6PbOMGTWIYDEz5VUaXb4w-Iy-aWyf7TKFuH3ECg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:07:05Z:8e309b4aefeff1f3732114d92976f97b4228356a0f8974cdc7bc825456fba342:cXxdtbIGp-tB22BDgb-PB3DSbspKOUwD78NxCcEtvq5ph260-vOwDLWZousGVmtBwEG3Hj-F9FGZTLHM-zb7Dg==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
@@ -18,7 +18,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/primary-tools"
-__tool_description__ = "Show an item's text, or copy it to the project or user space"
+__tool_description__ = "Print an item's text or documentation, or copy it to the project or user space"
 __item_id__ = "rye/primary-tools/rye_load"
 __requires_rye__ = ">=0.1"
 __needs__ = ["load"]

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:58:12Z:770a4da430380adaeac3dc09bf094db4aa83a79a89f1481e5ec86ea0e6286dc9:kChAFJRqr7DSxYvGSaiBBj-NgHShSRZKPQpKHusH_uqDQNohUCHgjU3akhiRrimS5mwvbBJMnjb7MkaWDtmYDw==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:07:38Z:a3993ac0f031c4c0062a36fa40550aa56c7a616aaa67838f50cfca31d0fe9739:Omvwg0U4QjI4cPhR31oNbgUOLVmlXMJVk0eUj8K9cjAzfsnxbaOIX8aK2xN61gQq4YQO7AzujjgWkoL7uD3EBA==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -18,7 +18,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
-__tool_description__ = "Replace the first place where an exact snippet stands in a file"
+__tool_description__ = "Replace exact text (a snippet, a string) where it first stands in a file, without its line"
 __item_id__ = "rye/swe/edit_file"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60

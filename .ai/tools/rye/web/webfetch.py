@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:51:14Z:60b2004e3388357fa28ad5bd4ffdc23c3ae04bdcc8b70578219406b7bd5056c6:QwMp4Y9JUFF7MjkUtBxRPL1jxOBXAEn1YZT1khH8bZVtWdjdReWXBU2NVdTy-zkkxkQ2CN3PNaod5hyO-mQnAg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:07:38Z:272428830053e042edb6f79f8318754353a93d18f64d7d5e780c7004ff4c8743:cu0zCIKlityM7NO3YbDb4Ak-oLKFt12V_56bKXr4W6E2-Saz0olSdBfAxqcQwU9gBWfHeZ8Gg1ei5cZ_rfMGAA==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -20,7 +20,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/web"
-__tool_description__ = "Fetch a public web page as markdown, text or HTML, paged and marked as untrusted"
+__tool_description__ = "Read a public web page or website (a URL) as markdown, text or HTML, paged and marked as untrusted"
 __item_id__ = "rye/web/webfetch"
 __requires_rye__ = ">=0.1"
 __timeout__ = 150

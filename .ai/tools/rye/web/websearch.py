@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:02:19Z:8771acb4f5c6f280feda8af1eea9ee0e9d7e80d105d1a2eb320c28d752f78b3a:Miol0eZoC3sqIzCB_YjzfHskKaLbmGvzsbfDI0amF8q2TRRpn6b-6A6nccXYqBxXXD95UvDJ-2Wf1dcQ6i3YCw==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:07:05Z:0b801ffcfe9235188ffc07e4dd7d189c0b652cf56a935e604f92156428c1d46e:YdsMM7sm_GZk1HC2uv-On4fkYHatOsh7rI2RU3_7vA8aZsdBQhyoN0mu1R7akSNOIwd_ZDrXfgAI2CbTHkkpAw==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -19,7 +19,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/web"
-__tool_description__ = "Search the web through the user's provider: titles, URLs, snippets"
+__tool_description__ = "Search the web, look things up on the internet, through the user's provider: titles, URLs, snippets"
 __item_id__ = "rye/web/websearch"
 __requires_rye__ = ">=0.1"
 __timeout__ = 90
