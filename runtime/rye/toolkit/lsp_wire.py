@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import tempfile
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _SAID = 4_096
 _GRACE = 1.0
+# After so many questions without any message a server is given up; one alone may be a large project that loads.
+_MAX_SILENCES = 2
 
 
 class LanguageServerError(RyeError):
@@ -66,7 +69,8 @@ class Wire:
         self._waiting: set[int] = set()
         self._next = 0
         self._ended = False
-        self._sending = threading.Lock()
+        self._silences = 0
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # A sandbox that dies with its parent dies with the very thread that started it: so the one that listens does.
         begun = threading.Event()
@@ -90,6 +94,8 @@ class Wire:
             told = f"{name} cannot be started: {failed[0].strerror}."
             raise LanguageServerError("server_failed", told, "Check its installation.")
         self.pid = self._process.pid
+        # A server that does not read must not hold up who writes to it, least of all the thread that listens to it.
+        threading.Thread(target=self._write, name=f"lsp-{name}-out", daemon=True).start()
 
     def _popen(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - an absolute program, no shell
@@ -101,6 +107,11 @@ class Wire:
     def alive(self) -> bool:
         """Tell whether the server still talks."""
         return not self._ended and self._process.poll() is None
+
+    @property
+    def hangs(self) -> bool:
+        """Tell whether it said nothing at all to several questions in turn, each of which waited to its end."""
+        return self._silences >= _MAX_SILENCES
 
     def notify(self, method: str, params: Any) -> None:  # noqa: ANN401 - JSON
         """Send a notification; one that a dead server cannot take is dropped."""
@@ -128,7 +139,8 @@ class Wire:
                 self._waiting.discard(number)
                 answer = self._answers.pop(number, {})
         if "error" in answer:
-            told = str((answer["error"] or {}).get("message", "it gave no reason"))[:500]
+            error = answer["error"]
+            told = str(error.get("message", error) if isinstance(error, dict) else error)[:500]
             raise LanguageServerError(
                 "server_refused", f"{self._name} refused {method}: {told}.", "Check the position and the file."
             )
@@ -145,6 +157,7 @@ class Wire:
                     raise self._died(what)
                 left = min(end - time.monotonic(), limit.remaining())
                 if left <= 0:
+                    self._silences += 1
                     limit.check()
                     told = f"{self._name} did not answer {what} within {seconds:g} s."
                     raise LanguageServerError("server_timeout", told, "Try again: it may still be loading the project.")
@@ -166,6 +179,7 @@ class Wire:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         self._end()
+        self._outgoing.put(None)
         self._listener.join(_GRACE)
         for pipe in (self._process.stdin, self._process.stdout, self._said):
             with contextlib.suppress(OSError):
@@ -173,20 +187,27 @@ class Wire:
                     pipe.close()
 
     def _died(self, what: str) -> LanguageServerError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # Its pipes close a moment before it is gone.
+            self._process.wait(_GRACE / 4)
         code = self._process.poll()
         said = " ".join(os.pread(self._said.fileno(), _SAID, 0).decode("utf-8", "replace").split())[:300]
-        told = f"{self._name} ended during {what} (exit code {code}){f': {said}' if said else ''}."
+        told = f"{self._name} ended during {what} ({'still running' if code is None else f'exit code {code}'}){f': {said}' if said else ''}."
         return LanguageServerError("server_died", told, "Ask again: a new one is started.")
 
     def _send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message).encode()
-        assert self._process.stdin is not None  # noqa: S101 - asked for above
-        with self._sending:
-            try:
-                self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-                self._process.stdin.flush()
-            except (OSError, ValueError):
-                self._end()
+        self._outgoing.put(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
+
+    def _write(self) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None  # noqa: S101 - asked for above
+        try:
+            while (data := self._outgoing.get()) is not None:
+                pipe.write(data)
+                pipe.flush()
+        except (OSError, ValueError):
+            self._end()
 
     def _end(self) -> None:
         with self._changed:
@@ -194,10 +215,15 @@ class Wire:
             self._changed.notify_all()
 
     def _listen(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        try:
             while (message := self._read()) is not None:
+                self._silences = 0
                 self._take(message)
-        self._end()
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            # It does not speak the protocol: whoever waits must learn that it is of no use.
+            return
+        finally:
+            self._end()
 
     def _read(self) -> dict[str, Any] | None:
         pipe = self._process.stdout
