@@ -192,7 +192,8 @@ class Wire:
             self._process.wait(_GRACE / 4)
         code = self._process.poll()
         said = " ".join(os.pread(self._said.fileno(), _SAID, 0).decode("utf-8", "replace").split())[:300]
-        told = f"{self._name} ended during {what} ({'still running' if code is None else f'exit code {code}'}){f': {said}' if said else ''}."
+        how = "it talks no more" if code is None else f"exit code {code}"
+        told = f"{self._name} ended during {what} ({how}){f': {said}' if said else ''}."
         return LanguageServerError("server_died", told, "Ask again: a new one is started.")
 
     def _send(self, message: dict[str, Any]) -> None:
