@@ -94,11 +94,13 @@ class Site:
         url: where it is, without a final slash.
         requests: the paths asked for, with the headers.
         connections: how many connections were accepted.
+        bodies: what was posted.
     """
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.connections = 0
+        self.bodies: list[bytes] = []
         self.url = ""
         self.port = 0
 
@@ -149,6 +151,10 @@ def served(
                 self.wfile.write(body)
             except OSError:
                 self.close_connection = True
+
+        def do_POST(self) -> None:
+            site.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            self.do_GET()
 
         def log_message(self, *_: object) -> None:
             return

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import decisions, entry, schema, spaces, state
 from rye.admission import Admission
-from rye.errors import RyeError
+from rye.errors import RyeError, UsageError
 from rye.printed import Printed
 from rye.toolkit import eventlog, output
 from rye.toolkit.house import lent
@@ -92,7 +92,7 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
         response["warnings"] = [*_shadow_warnings(candidate), *_announce(candidate, ready.tool, call.project_path)]
         runtime = _chain(candidate, ready.tool, admission, response["chain"])
         admission.hold_to_lock(ready.tool, response["chain"])
-        parameters = ready.checker.check(call.parameters)
+        parameters = _checked(ready, call.parameters, response)
         for _, path in schema.workspace_paths(ready.tool.schema, parameters):
             workspace.check(path)
         if call.dry_run:
@@ -104,6 +104,18 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
             with output.opened_by(call.door), lent(call.house, _needs(ready.tool)):
                 data, printed = _invoke(ready.tool, work, _limit(ready.tool, runtime), call.door.cancellation)
             _settle(response, data, printed)
+
+
+def _checked(ready: Ready, given: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters with defaults; a tool that answers in an envelope has its refusals in that envelope, too."""
+    try:
+        return ready.checker.check(given)
+    except UsageError as err:
+        if ready.tool.metadata.get("__envelope__") == "invoke_result":
+            listed = [{"code": err.code, "message": one} for one in err.details.get("problems", [err.message])]
+            told = {"successful": False, "result": None, "errors": listed, "warnings": []}
+            response["data"] = {"success": False, "error": str(err), "code": err.code, **told}
+        raise
 
 
 def _recovered(workspace: Workspace) -> list[str]:

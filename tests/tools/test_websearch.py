@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import rye
+import web_site
 
 TOOL = "rye/web/websearch"
 KEY = "sk-canary-1234567890"
@@ -271,3 +272,14 @@ def test_an_unknown_provider_names_the_known_ones(project):
     data = search(project, provider="bing")
     assert data["code"] == "unknown_provider"
     assert "brave, ddgs, exa, searxng, tavily" in data["error"]
+
+
+def test_a_url_that_cannot_be_taken_apart_spoils_no_result(project, user_space):
+    rows = [{"title": "a", "url": f"https://{host}/", "content": "c"} for host in ("[x", "site.example", "site.example")]
+    pages = {"/search": (200, {"Content-Type": "application/json"}, json.dumps({"results": rows}).encode())}
+    with web_site.served(pages) as site:
+        own(user_space, "tavily", site.url)
+        data = search(project)
+    assert data["success"], data
+    assert [row["url"] for row in data["results"]][-1] == "https://site.example/"
+    assert data["count"] <= 2

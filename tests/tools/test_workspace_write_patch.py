@@ -401,6 +401,23 @@ def test_section_9_expected_errors_are_a_failed_envelope(project):
     assert "Nothing was written" in answer["error"]
 
 
+@pytest.mark.parametrize("tool", ["workspace_write_patch", "workspace_read_file", "workspace_apply_patch", "get_patch_change"])
+def test_section_9_a_request_that_the_schema_refuses_is_a_failed_envelope_too(project, tool):
+    answer = rye.execute(f"rye/workspace/{tool}", {"docPath": 5, "surplus": 1}, project_path=str(project))
+    data = answer["data"]
+    assert (answer["status"], answer["code"]) == ("error", "invalid_parameters")
+    assert (data["success"], data["successful"], data["result"], data["warnings"]) == (False, False, None, [])
+    assert {one["code"] for one in data["errors"]} == {"invalid_parameters"}
+    assert any("surplus" in one["message"] for one in data["errors"])
+
+
+def test_section_9_the_refusal_names_every_place(project):
+    files = [{"docPath": 5, "changes": [{"operation": "insert", "newLines": [None]}]}, {"docPath": "a", "originalSha256": []}]
+    answer = write(project, files=files)
+    said = " ".join(one["message"] for one in answer["errors"])
+    assert all(place in said for place in ("files[0].docPath", "files[0].changes[0].newLines[0]", "files[1].originalSha256"))
+
+
 def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
     files = [
         {**patch(project, "src/App.cs", insert(9, "x"), insert(0, "a\nb")), "originalSha256": "0" * 64},

@@ -115,7 +115,8 @@ def exit_code(response: dict[str, Any]) -> int:
     """Return the exit code for a response of the corridor."""
     if response["status"] != "error":
         return EXIT_OK
-    if response["data"] is not None:
+    # Parameters that the schema refuses are the caller's mistake, also where the refusal comes in the tool's envelope.
+    if response["data"] is not None and response.get("code") != "invalid_parameters":
         return EXIT_NO
     from rye.trust import VERDICTS
 

@@ -95,6 +95,18 @@ class Guard:
                     )  # fmt: skip
         return addresses
 
+    def judge_for_proxy(self, host: str, port: int) -> None:
+        """Refuse what a proxy is not to be asked for; a name that only the proxy can resolve is left to the proxy.
+
+        Raises:
+            ConnectError: `address_not_public`, `fetch_timeout`.
+        """
+        try:
+            self.judged(host, port)
+        except ConnectError as err:
+            if err.code != "host_unknown":
+                raise
+
     def _resolved(self, host: str, port: int) -> list[Address]:
         """Resolve within the time; the system's resolver knows no limit of its own."""
         found: list[Any] = []

@@ -29,8 +29,8 @@ _STEP = 65_536
 _AGENT = "rye-workspace (+https://pypi.org/project/rye-workspace/)"
 _SCHEMES = {"http": 80, "https": 443}
 _MOVED = {301, 302, 303, 307, 308}
+_GZIP = b"\x1f\x8b"
 _ENCODINGS = {"": 0, "identity": 0, "gzip": 31, "x-gzip": 31, "deflate": 47}
-_TOO_BIG_TO_INFLATE = 64 * MAX_BODY_BYTES
 
 
 class FetchError(RyeError):
@@ -86,6 +86,8 @@ class Answer:
 def fetch(request: Request) -> Answer:
     """Ask, follow at most 5 redirects, and return the answer, whatever its status.
 
+    A body is never sent along to another host: such a redirect is refused.
+
     Raises:
         UsageError: `bad_url`.
         FetchError: `address_not_public`, `host_unknown`, `fetch_timeout`, `connection_failed`, `too_many_redirects`,
@@ -96,7 +98,7 @@ def fetch(request: Request) -> Answer:
     url, method, headers, body = request.url, request.method, request.headers, request.json
     while True:
         parsed = parse(url)
-        with _transport(request, limit) as transport, limit.guarding():
+        with _transport(request, parsed, limit) as transport, limit.guarding():
             answer, location = _once(transport, _prepared(parsed, method, headers, body, limit), limit)
         if location is None:
             return Answer(str(parsed), *answer, tuple(hops))
@@ -109,6 +111,11 @@ def fetch(request: Request) -> Answer:
         if answer[0] not in (307, 308):
             method, body = "GET", None
         if _origin(parse(url)) != _origin(parsed):
+            if body is not None:
+                raise FetchError(
+                    "bad_redirect", f"{parsed} redirects to another host, {url[:200]}, with what was sent.",
+                    "It is not followed; ask that URL if you mean it.",
+                )  # fmt: skip
             headers = {}
 
 
@@ -171,11 +178,28 @@ def _next(here: httpx.URL, location: str) -> str:
     return target
 
 
-def _transport(request: Request, limit: Limit) -> httpx.BaseTransport:
+def _transport(request: Request, url: httpx.URL, limit: Limit) -> httpx.BaseTransport:
     from rye.toolkit.http_transport import GuardedTransport
 
+    guard = Guard(limit, request.allowed)
+    if request.proxy is not None:
+        # Through a proxy no connection of ours shows where the request goes, so the target is judged by itself.
+        guard.judge_for_proxy(url.raw_host.decode("ascii"), url.port or _SCHEMES[url.scheme])
+        guard = Guard(limit, Allowed(frozenset({_proxy_host(request.proxy)})))
     # No httpx.Client: it would read the Location itself, and take proxies and cookies into account.
-    return GuardedTransport(Guard(limit, request.allowed), request.proxy)
+    return GuardedTransport(guard, request.proxy)
+
+
+def _proxy_host(proxy: str) -> str:
+    """Return `name:port` of the user's proxy, which need not be at a public address."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(proxy)
+        known = {"http": 80, "https": 443}[parts.scheme]
+        return f"{(parts.hostname or '').rstrip('.')}:{parts.port or known}"
+    except (ValueError, KeyError):
+        raise UsageError("bad_config", "web.proxy is no http or https URL.", "Write http://host:port.") from None
 
 
 def _prepared(url: httpx.URL, method: str, headers: dict[str, str], body: Any, limit: Limit) -> httpx.Request:  # noqa: ANN401 - JSON
@@ -239,26 +263,32 @@ def _body(raw: Iterator[bytes], headers: dict[str, str]) -> tuple[bytes, bool]:
 
 
 def _inflated(raw: Iterator[bytes], window: int) -> Iterator[bytes]:
-    """Yield the inflated body in pieces of at most 64 KB, whatever the ratio."""
+    """Yield the inflated body in pieces of at most 64 KB, whatever the ratio; a gzip body may have several members."""
     inflater = zlib.decompressobj(window)
     begun = False
-    for block in raw:
-        try:
-            piece = inflater.decompress(block, _STEP)
-        except zlib.error:
-            if begun or window != _ENCODINGS["deflate"]:
-                raise _broken() from None
-            # Some servers send `deflate` without the zlib wrapping.
-            inflater = zlib.decompressobj(-15)
-            piece = _more(inflater, block)
-        begun = True
-        yield piece
-        while inflater.unconsumed_tail:
-            yield _more(inflater, inflater.unconsumed_tail)
-        if inflater.eof:
-            return
+    for received in raw:
+        block = received
+        while block:
+            if inflater.eof:
+                if window != _ENCODINGS["gzip"] or not block.startswith(_GZIP[: len(block)]):
+                    return
+                inflater = zlib.decompressobj(window)
+            try:
+                piece = inflater.decompress(block, _STEP)
+            except zlib.error:
+                if begun or window != _ENCODINGS["deflate"]:
+                    raise _broken() from None
+                # Some servers send `deflate` without the zlib wrapping.
+                inflater = zlib.decompressobj(-15)
+                piece = _more(inflater, block)
+            begun = True
+            yield piece
+            block = inflater.unconsumed_tail or inflater.unused_data
     if begun and not inflater.eof:
-        raise _broken()
+        # What was decided by the last byte, but had no room in the last piece.
+        yield inflater.flush()
+        if not inflater.eof:
+            raise _broken()
 
 
 def _more(inflater: Any, block: bytes) -> bytes:  # noqa: ANN401 - zlib names no type for it

@@ -94,7 +94,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         server = lsp_servers.server_for(ws.root, path)
         root = _root_of(ws, path, server.markers)
         found = session(root, server, lambda: confined(server.argv, ws.root))
-        with found.lock:
+        with found.held():
             project = Project(ws, found, {})
             found.refresh(_stamps(ws, server.languages), lambda one: _text_at(project, one))
             positions = project.positions(path)

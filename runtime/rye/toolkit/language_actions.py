@@ -36,7 +36,8 @@ def lsp(
 
     Raises:
         UsageError: `position_missing`, `unknown_line_id`, `symbol_not_found`, `new_name_missing`, `bad_config`.
-        LanguageServerError: `no_language`, `server_missing`, `server_timeout`, `server_died`, `server_refused`, `not_offered`.
+        LanguageServerError: `no_language`, `server_missing`, `server_timeout`, `server_died`, `server_refused`, `not_offered`,
+            `bad_answer`.
         WorkspaceError, EditError: as the commit of several files.
     """
     if action in ("rename", "format"):
@@ -44,7 +45,13 @@ def lsp(
             commits.recover(ws)
     with language.known(project_path, file_path) as (project, path):
         asked = _Asked(project, path, line_id, symbol, occurrence, new_name, query, timeout, dry_run)
-        return _ACTIONS[action](asked)
+        if action in ("rename", "format"):
+            return _ACTIONS[action](asked)
+        try:
+            return _ACTIONS[action](asked)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as err:
+            told = f"{project.session.server.name} gave an answer to {action} that the protocol does not know."
+            raise LanguageServerError("bad_answer", told, "Use grep and read instead.") from err
 
 
 class _Asked:

@@ -7,7 +7,9 @@ and programs inside the project are never taken for servers.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,8 @@ from rye.toolkit import layered
 from rye.toolkit.lsp_wire import LanguageServerError
 
 _FILE = "lsp.yaml"
+_VERSION_SECONDS = 15.0
+_NUMBER = re.compile(rb"(\d{1,6})\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +100,12 @@ def _order(layers: layered.Layers, language: str) -> list[str]:
     )
     if wish is None:
         return names
-    if wish not in layers.own.get("servers", {}):
+    if not isinstance(wish, str) or wish not in layers.own.get("servers", {}):
         raise UsageError(
             "bad_config", f"The project's .ai/config/{_FILE} asks for the server {str(wish)[:100]!r}, which is not known here.",
             f"Known: {', '.join(sorted(layers.own.get('servers', {})))}. Only the user may define more.",
         )  # fmt: skip
-    return [str(wish)]
+    return [wish]
 
 
 def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
@@ -109,7 +113,36 @@ def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
         raise UsageError("bad_config", f"A server in {_FILE} has no command.", 'Write command: ["program", "argument"].')
     program = _program(os.path.expanduser(command[0]), root)
-    return None if program is None else (program, *command[1:])
+    least = settings.get("least_version")
+    if program is None or (isinstance(least, int) and _major(program) < least):
+        return None
+    return (program, *command[1:])
+
+
+_majors: dict[tuple[str, int], int] = {}
+
+
+def _major(program: str) -> int:
+    """Return the first number that `--version` says, 0 where it says none; asked once a process and file."""
+    try:
+        known = (program, os.stat(program).st_mtime_ns)
+    except OSError:
+        return 0
+    if known not in _majors:
+        try:
+            done = subprocess.run(  # noqa: S603 - an absolute program outside the project, no shell
+                [program, "--version"],
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_VERSION_SECONDS,
+                check=False,
+            )
+            found = _NUMBER.search(done.stdout[:1_000])
+        except (OSError, subprocess.TimeoutExpired):
+            found = None
+        _majors[known] = int(found[1]) if found else 0
+    return _majors[known]
 
 
 def _program(name: str, root: str) -> str | None:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from rye.toolkit.lsp_wire import LanguageServerError, Wire
+from rye.toolkit.output import deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from rye.toolkit.lsp_servers import Server
 
@@ -92,6 +93,24 @@ class Session:
         self.wire.notify("initialized", {})
         self.wire.notify("workspace/didChangeConfiguration", {"settings": {}})
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the session for one question; who waits for another one's waits no longer than the call may.
+
+        Raises:
+            LanguageServerError: `server_timeout`.
+            DeadlineError: the call's own time is up.
+        """
+        limit = deadline()
+        if not self.lock.acquire(timeout=max(0.0, min(limit.remaining(), START_SECONDS + ANSWER_SECONDS))):
+            limit.check()
+            told = f"{self.server.name} is busy with another question."
+            raise LanguageServerError("server_timeout", told, "Try again: it may still be loading the project.")
+        try:
+            yield
+        finally:
+            self.lock.release()
+
     def heard(self, method: str, params: Any) -> None:  # noqa: ANN401 - JSON
         """Take a notification of the server's."""
         if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
@@ -100,7 +119,7 @@ class Session:
                 # Nobody asks, and what a server says of ever more files would be kept for ever.
                 return
             times = self.published[uri].times + 1 if uri in self.published else 1
-            self.published[uri] = Published(params.get("version"), list(params.get("diagnostics") or []), times)
+            self.published[uri] = Published(params.get("version"), sound(params.get("diagnostics")), times)
 
     def offers(self, capability: str) -> bool:
         """Tell whether the server said it can do something."""
@@ -155,7 +174,7 @@ class Session:
         uri = uri_of(path)
         if self.offers("diagnosticProvider"):
             told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
-            return list(told.get("items") or []) if isinstance(told, dict) else []
+            return sound(told.get("items")) if isinstance(told, dict) else []
         if path in self.stale:
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
@@ -177,6 +196,16 @@ class Session:
     def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON
         """Ask the server something. Errors as `Wire.request`."""
         return self.wire.request(method, params, seconds)
+
+
+def sound(given: object) -> list[dict[str, Any]]:
+    """Return those of a server's diagnostics that have a place."""
+    return [one for one in given if isinstance(one, dict) and _placed(one.get("range"))] if isinstance(given, list) else []
+
+
+def _placed(span: object) -> bool:
+    start = span.get("start") if isinstance(span, dict) else None
+    return isinstance(start, dict) and all(isinstance(start.get(name), int) for name in ("line", "character"))
 
 
 def uri_of(path: str) -> str:
@@ -235,6 +264,7 @@ def session(root: str, server: Server, start: Callable[[], Started]) -> Session:
         if (
             known is not None
             and known.wire.alive
+            and not known.wire.hangs
             and known.server == server
             and _memory(known.wire.pid) <= server.max_memory_bytes
         ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
+import queue
 import signal
 import subprocess
 import tempfile
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-UNREAD_SECONDS = 20.0
-"""A server that reads nothing of what it is sent for so long is taken for dead."""
-
 _SAID = 4_096
 _GRACE = 1.0
+# After so many questions without any message a server is given up; one alone may be a large project that loads.
+_MAX_SILENCES = 2
 
 
 class LanguageServerError(RyeError):
@@ -39,7 +38,6 @@ class Wire:
 
     Attributes:
         pid: of the process that was started.
-        when_closed: called by `close`, when the process has ended.
     """
 
     def __init__(
@@ -71,8 +69,8 @@ class Wire:
         self._waiting: set[int] = set()
         self._next = 0
         self._ended = False
-        self._sending = threading.Lock()
-        self.when_closed: Callable[[], None] = lambda: None
+        self._silences = 0
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # A sandbox that dies with its parent dies with the very thread that started it: so the one that listens does.
         begun = threading.Event()
@@ -96,6 +94,8 @@ class Wire:
             told = f"{name} cannot be started: {failed[0].strerror}."
             raise LanguageServerError("server_failed", told, "Check its installation.")
         self.pid = self._process.pid
+        # A server that does not read must not hold up who writes to it, least of all the thread that listens to it.
+        threading.Thread(target=self._write, name=f"lsp-{name}-out", daemon=True).start()
 
     def _popen(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - an absolute program, no shell
@@ -107,6 +107,11 @@ class Wire:
     def alive(self) -> bool:
         """Tell whether the server still talks."""
         return not self._ended and self._process.poll() is None
+
+    @property
+    def hangs(self) -> bool:
+        """Tell whether it said nothing at all to several questions in turn, each of which waited to its end."""
+        return self._silences >= _MAX_SILENCES
 
     def notify(self, method: str, params: Any) -> None:  # noqa: ANN401 - JSON
         """Send a notification; one that a dead server cannot take is dropped."""
@@ -134,7 +139,8 @@ class Wire:
                 self._waiting.discard(number)
                 answer = self._answers.pop(number, {})
         if "error" in answer:
-            told = str((answer["error"] or {}).get("message", "it gave no reason"))[:500]
+            error = answer["error"]
+            told = str(error.get("message", error) if isinstance(error, dict) else error)[:500]
             raise LanguageServerError(
                 "server_refused", f"{self._name} refused {method}: {told}.", "Check the position and the file."
             )
@@ -151,6 +157,7 @@ class Wire:
                     raise self._died(what)
                 left = min(end - time.monotonic(), limit.remaining())
                 if left <= 0:
+                    self._silences += 1
                     limit.check()
                     told = f"{self._name} did not answer {what} within {seconds:g} s."
                     raise LanguageServerError("server_timeout", told, "Try again: it may still be loading the project.")
@@ -172,28 +179,36 @@ class Wire:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         self._end()
+        self._outgoing.put(None)
         self._listener.join(_GRACE)
         for pipe in (self._process.stdin, self._process.stdout, self._said):
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        self.when_closed()
 
     def _died(self, what: str) -> LanguageServerError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # Its pipes close a moment before it is gone.
+            self._process.wait(_GRACE / 4)
         code = self._process.poll()
         said = " ".join(os.pread(self._said.fileno(), _SAID, 0).decode("utf-8", "replace").split())[:300]
-        told = f"{self._name} ended during {what} (exit code {code}){f': {said}' if said else ''}."
+        how = "it talks no more" if code is None else f"exit code {code}"
+        told = f"{self._name} ended during {what} ({how}){f': {said}' if said else ''}."
         return LanguageServerError("server_died", told, "Ask again: a new one is started.")
 
     def _send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message).encode()
-        assert self._process.stdin is not None  # noqa: S101 - asked for above
-        with self._sending:
-            try:
-                _write(self._process.stdin.fileno(), b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-            except (OSError, ValueError):
-                # Half a message may be on its way: nothing after it would be understood.
-                self._end()
+        self._outgoing.put(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
+
+    def _write(self) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None  # noqa: S101 - asked for above
+        try:
+            while (data := self._outgoing.get()) is not None:
+                pipe.write(data)
+                pipe.flush()
+        except (OSError, ValueError):
+            self._end()
 
     def _end(self) -> None:
         with self._changed:
@@ -201,11 +216,15 @@ class Wire:
             self._changed.notify_all()
 
     def _listen(self) -> None:
-        # What talks nonsense, or JSON without a bottom, has ended as far as its callers are concerned.
-        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        try:
             while (message := self._read()) is not None:
+                self._silences = 0
                 self._take(message)
-        self._end()
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            # It does not speak the protocol: whoever waits must learn that it is of no use.
+            return
+        finally:
+            self._end()
 
     def _read(self) -> dict[str, Any] | None:
         pipe = self._process.stdout
@@ -237,20 +256,6 @@ class Wire:
                 self._changed.notify_all()
         else:
             self._send({"jsonrpc": "2.0", "id": number, "result": _reply(method, message.get("params"))})
-
-
-def _write(fd: int, data: bytes) -> None:
-    """Write all of a message to a pipe; TimeoutError when its reader takes nothing for too long."""
-    os.set_blocking(fd, False)
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:
-            if not poll.poll(UNREAD_SECONDS * 1_000):
-                raise TimeoutError from None
 
 
 def _reply(method: str, params: Any) -> Any:  # noqa: ANN401 - JSON

@@ -21,9 +21,13 @@ _UNSEEN = (
 )
 _UNSEEN_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size\s*:\s*0(?![.\d]*[1-9])|opacity\s*:\s*0(?![.\d]*[1-9])"
-    r"|(?:left|top|text-indent)\s*:\s*-\d{3,}",
+    r"|(?:left|top|text-indent)\s*:\s*-\d{3,}|clip\s*:\s*rect\(\s*0[^1-9]*\)|(?<![\w-])color\s*:\s*transparent",
     re.IGNORECASE,
 )
+# A box of no width or height shows its content all the same, unless that is cut off.
+_NO_ROOM = re.compile(r"(?:^|[;\s-])(?:width|height)\s*:\s*0(?:px|em|rem|%)?\s*(?:;|!|$)", re.IGNORECASE)
+_CUT_OFF = re.compile(r"overflow(?:-[xy])?\s*:\s*(?:hidden|clip)", re.IGNORECASE)
+_COMMENT = re.compile(r"/\*.{0,1000}?\*/", re.DOTALL)
 _MAIN = ("main", "[role=main]")
 _LINKS = ("http://", "https://", "mailto:")
 _BLANKS = re.compile(r"\n{3,}")
@@ -63,11 +67,20 @@ def read(html: bytes, url: str, form: str, *, main_only: bool) -> dict[str, Any]
 
 
 def _drop_unseen(tree: LexborHTMLParser) -> None:
+    # A root that a script of the page would show at last is read all the same: else nothing were left.
+    for root in (tree.root, tree.body):
+        for name in ("hidden", "style"):
+            if root is not None and name in root.attributes:
+                del root.attrs[name]
     for node in tree.css(_UNSEEN):
         node.decompose()
     for node in tree.css("[style]"):
-        if _UNSEEN_STYLE.search(node.attributes.get("style") or ""):
+        if _unseen(_COMMENT.sub("", node.attributes.get("style") or "")):
             node.decompose()
+
+
+def _unseen(style: str) -> bool:
+    return bool(_UNSEEN_STYLE.search(style) or (_NO_ROOM.search(style) and _CUT_OFF.search(style)))
 
 
 def _main(tree: LexborHTMLParser) -> LexborNode | None:
@@ -84,7 +97,7 @@ def _mend_links(root: LexborNode, base: str) -> None:
     """Make links absolute; those that lead nowhere on the web become their text."""
     for link in root.css("a[href]"):
         target = _absolute(base, link.attributes.get("href") or "")
-        if target.startswith(_LINKS):
+        if target.lower().startswith(_LINKS):
             link.attrs["href"] = target
         else:
             link.unwrap()

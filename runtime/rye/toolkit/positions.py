@@ -56,11 +56,13 @@ class Positions:
         """Return the protocol's text edits in order.
 
         Raises:
-            ValueError: two of them overlap.
+            ValueError: two of them overlap, or one ends before it begins.
         """
         found = [
             Edit(self.offset(one["range"]["start"]), self.offset(one["range"]["end"]), str(one["newText"])) for one in given
         ]
+        if any(edit.stop < edit.start for edit in found):
+            raise ValueError("an edit ends before it begins")
         # Insertions at one place keep the order in which they were given.
         found.sort(key=lambda edit: (edit.start, edit.stop))
         if any(one.stop > other.start for one, other in pairwise(found)):

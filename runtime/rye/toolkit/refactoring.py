@@ -32,20 +32,28 @@ def file_edits(edit: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401 - 
     """Return the text edits of a WorkspaceEdit by URI.
 
     Raises:
-        LanguageServerError: `not_offered`, when it would create, rename or delete files.
+        LanguageServerError: `not_offered`, when it would create, rename or delete files; `bad_edits`.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     if not isinstance(edit, dict):
         return found
-    for one in edit.get("documentChanges") or []:
-        if "kind" in one:
-            told = f"The server wants to {one['kind']} files as well, which is not done here."
-            raise LanguageServerError("not_offered", told, "Make the change with edit_lines and write.")
-        found.setdefault(one["textDocument"]["uri"], []).extend(one["edits"])
-    if not found:
-        for uri, edits in (edit.get("changes") or {}).items():
-            found.setdefault(uri, []).extend(edits)
+    try:
+        for one in edit.get("documentChanges") or []:
+            _add(found, one)
+        if not found:
+            for uri, given in (edit.get("changes") or {}).items():
+                found.setdefault(uri, []).extend(given)
+    except (KeyError, TypeError, AttributeError) as err:
+        told = f"The server's answer is no list of edits ({type(err).__name__}: {err})."
+        raise LanguageServerError("bad_edits", told, "Nothing was written. Make the change with edit_lines.") from None
     return found
+
+
+def _add(found: dict[str, list[dict[str, Any]]], one: dict[str, Any]) -> None:
+    if "kind" in one:
+        told = f"The server wants to {one['kind']} files as well, which is not done here."
+        raise LanguageServerError("not_offered", told, "Make the change with edit_lines and write.")
+    found.setdefault(one["textDocument"]["uri"], []).extend(one["edits"])
 
 
 def change_files(project: Project, wanted: dict[str, list[dict[str, Any]]], tool: str, *, dry_run: bool) -> Changed:

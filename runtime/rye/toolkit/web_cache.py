@@ -40,6 +40,9 @@ class Kept:
 
     def conditions(self) -> dict[str, str]:
         """Return the headers that ask for the answer only if it changed."""
+        if self.answer.hops:
+            # A tag belongs to the page that was redirected to; another page may carry the same one.
+            return {}
         tags = {"If-None-Match": self.answer.headers.get("etag"), "If-Modified-Since": self.answer.headers.get("last-modified")}
         return {name: value for name, value in tags.items() if value}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import re
@@ -46,6 +47,8 @@ _TOO_LONG = re.compile(r"([^\n]{2000})(?=[^\n])")
 _SECONDS = 20.0
 _CHILD_MEMORY = 2 * 1024**3
 _MAX_TEXT = 32 * 1024 * 1024
+_MAX_PRETTY_BYTES = 1024 * 1024
+_MAX_PRETTY_CHARS = 8 * 1024 * 1024
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from rye.toolkit.page_text import main; sys.exit(main(sys.argv[2]))"
 _PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -86,8 +89,11 @@ def read(answer: Answer, form: Format, *, main_only: bool, seconds: float = _SEC
     decoded = answer.body.decode(charset, "replace").removeprefix("\ufeff")
     if kind in _HTML and form != "html":
         return _from_html(decoded, kind, charset, answer.url, form, main_only=main_only, seconds=seconds)
-    text = _pretty(decoded) if _JSON.match(kind) and form != "html" else decoded
-    return Page(_lines(text), "", kind, charset)
+    if _JSON.match(kind) and form != "html":
+        text = _pretty(decoded)
+        notes = () if text is not None else ("shown as it came: not valid JSON, or too large to be indented",)
+        return Page(_lines(decoded if text is None else text), "", kind, charset, False, notes)
+    return Page(_lines(decoded), "", kind, charset)
 
 
 def _kind(answer: Answer) -> str:
@@ -149,11 +155,19 @@ def _guessed(body: bytes) -> str:
     return "utf-8"
 
 
-def _pretty(text: str) -> str:
+def _pretty(text: str) -> str | None:
+    """Return JSON indented; None where it is not valid, or where its objects or its indents would fill the memory."""
+    if len(text) > _MAX_PRETTY_BYTES:
+        return None
+    out = io.StringIO()
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+        for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(json.loads(text)):
+            out.write(piece)
+            if out.tell() > _MAX_PRETTY_CHARS:
+                return None
     except (ValueError, RecursionError):
-        return text
+        return None
+    return out.getvalue() + "\n"
 
 
 def _lines(text: str) -> str:

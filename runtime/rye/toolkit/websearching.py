@@ -22,6 +22,7 @@ _WITHOUT_KEY = "Without a key: SEARXNG_URL of a SearXNG server, or `pip install 
 _SNIPPET = 300
 _TITLE = 200
 _MAX_URL = 2_000
+_MAX_FIELDS = 100
 _TAG = re.compile(r"<[^>]{0,500}>")
 _TRACKING = re.compile(r"(?:utm_\w+|gclid|fbclid|mc_[ce]id|ref_src)\Z")
 
@@ -164,8 +165,12 @@ def _same(url: str) -> str:
     """Return what two spellings of one page's URL share."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
-    parts = urlsplit(url)
-    query = urlencode(sorted((name, value) for name, value in parse_qsl(parts.query, True) if not _TRACKING.match(name)))
+    try:
+        parts = urlsplit(url)
+        given = parse_qsl(parts.query, True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        return url
+    query = urlencode(sorted((name, value) for name, value in given if not _TRACKING.match(name)))
     return f"{parts.netloc.lower().removeprefix('www.')}{parts.path.rstrip('/')}?{query}"
 
 

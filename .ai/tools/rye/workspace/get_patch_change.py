@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:09:06Z:938f9d5a79fd4bf2f4506be7606bf04128932efb962b3e93808e0f877f63ba29:292M-I9NGAGJ6DUN2FUNu7_lqxshpr4slY15F0hD5UPQpvAgajyEFSRaygnOv1hrklaslp6S2bI2DWSAH870Cg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:13:48Z:2e42592d82d58facee03b8c970c33de513b0c496419eaf27f80cd728234081f0:Qw32QbtAayOqdtuXeRzW6BcFlw_5aIMPoRG-UcrmbZ7voZMXhD8Sq-omN-9qwLEqstNR4xO019tpffT1Iq3OCw==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -19,6 +19,7 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/workspace"
 __tool_description__ = "Fetch a stored patch batch, file patch or change by its ID, with its diff and fate"
 __item_id__ = "rye/workspace/get_patch_change"
+__envelope__ = "invoke_result"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:09:06Z:6c6b84fdcc539d02d9108890b1b669e9d477b9b0a89ed1e4602ecb00c6d67b9b:K0LbmSbQ7uVVRFzTcS3mqA8skxtCLmfrbVnH_Gvzo_ESBXycdhVA2HqomQ9i7mX58gcw-wEczvwcbuyQJvYHDA==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:13:48Z:d6fba419cde7205787ae1ba5ed77c6eabca89e4b8278e0f4e0bae83f408f5b1d:YC4n0G5jHKyOQXxENf6yIDb2PAm1A6ALoiOhHL8seip0QABB3ygXiHC5adAe4BetAey2TTYHlpydjkEQbS8DBw==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if the patch was planned on an editor's unsaved contents.
@@ -19,6 +19,7 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/workspace"
 __tool_description__ = "Apply a stored patch batch: verified again, all files or none"
 __item_id__ = "rye/workspace/workspace_apply_patch"
+__envelope__ = "invoke_result"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 

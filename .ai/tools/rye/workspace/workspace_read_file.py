@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:09:06Z:df0f8d8375db0ad407798a7aad6fa929823f299fa1b78735509bda903a29fa0f:EMbKGvb52Llvu6-wYeL6c52-513N5F7T7UkzKHITvQS-MWTvp9yKZc47k1bDV00aLHUqsSn734rZ-Cg4JqyQCw==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:13:48Z:395e70f26f77d8b497a18cb2ed5b48c3fa5cee5dc84cb6c57fc69869968f9d26:2fLoIZiF04nkH-4bDyyr4esXHnCgkrY7SL9O-PyWY4bJko_Nbcf2Eapu9HLn0brWdBmakyl-DFzZVav_nMdRAA==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -22,6 +22,7 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/workspace"
 __tool_description__ = "Read a file by docPath, with line numbers and the SHA-256 that a patch needs"
 __item_id__ = "rye/workspace/workspace_read_file"
+__envelope__ = "invoke_result"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:36:37Z:ab2b85b3d9cc22e4579254c05c63c63280071058548336ff8e1aef13df66978f:EKjpb8PNrVY3cFujHf-h-v7agkRZY7WcSD1LJvtSuVNN6KKt_tsLwbx3mLJnTD7GVwLGO-dE46iERkq3GMcWCA==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:13:48Z:9f4be5188b24604b1c0d70720a4e19fa1050b87dffd0a05345fafc9acfe12453:11kBj2MZ-dbNEq53t0EWjoV9WL7JO9BZ3TOYcrXM9vpBXDfB-7bzurcRmX_gHdQa3I9oDP46blRZ1rDzMzMECA==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -23,6 +23,7 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/workspace"
 __tool_description__ = "Apply line patches to several files as one: all or none, verified by SHA-256 and expected lines"
 __item_id__ = "rye/workspace/workspace_write_patch"
+__envelope__ = "invoke_result"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
