@@ -27,7 +27,9 @@ def begin(tmp_path):
     def begin(idle=600.0, **options):
         argv, log = scripted_server.command(tmp_path, options)
         server = Server("scripted", tuple(argv), {".zz": "zz"}, {}, idle, 1 << 40, ())
-        return lsp_session.session(str(tmp_path), server, lambda: Started(argv, dict(os.environ), (), lambda: None, {})), log
+        return lsp_session.session(
+            str(tmp_path), server, lambda: Started(argv, dict(os.environ), (), lambda: None, lambda: None, {})
+        ), log
 
     return begin
 

@@ -38,6 +38,7 @@ class Wire:
 
     Attributes:
         pid: of the process that was started.
+        when_closed: called by `close`, when the process has ended.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Wire:
         self._next = 0
         self._ended = False
         self._silences = 0
+        self.when_closed: Callable[[], None] = lambda: None
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # A sandbox that dies with its parent dies with the very thread that started it: so the one that listens does.
@@ -185,6 +187,7 @@ class Wire:
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
+        self.when_closed()
 
     def _died(self, what: str) -> LanguageServerError:
         with contextlib.suppress(subprocess.TimeoutExpired):
