@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:17:43Z:a67a6e0967c71e504b00a85f1094eb3c35f9b0f632fa3257d68bf2586140cbc7:wsTEIuDtF7jYYP_-WX4cEb6Jj_8XCto7bDGkCCdtqG1hOksJwJrga-k6evH3p4KLC-h9wAS29MfUxcnRconeCg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:07:55Z:68357fd1df90888d5157ee301995c7b999670153b4c49bcca3eff2ae924a0772:aBR6eCVxyEgH7iv4Z1oM_s51AxJxhjIYCJwewz_08fUnyoLVr1sUSBXiokeb9sC5yrVBH4JmvrdIjT8nAJQsAw==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -7,7 +7,7 @@ Does not: run the project's code or a server that the project brings, look outsi
 Side effects: rename and format change files, all or none, through the journal: undo(batchId=…) takes them back; dry_run=true shows
 the diff only. Other actions change nothing. A server is started and stays warm in a long-lived process.
 Returns: output, server, server_state, and diagnostics [{line, column, severity, message, code, line_id}], locations [{file, line,
-column, line_id, text}], symbols, text, or files and batch_id. Every place in the project has its line ID, ready for
+column, line_id, text}], symbols, text, or files and batchId. Every place in the project has its line ID, ready for
 edit_lines. Long lists end with a [tool_result: …] line.
 action: diagnostics (default), definition, references, hover, symbols (of the file; query searches the project), rename, format.
 Prefer it to grep for who uses a name, to retyping for renames; use edit_lines with check=true to test one edit.
