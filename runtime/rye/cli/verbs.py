@@ -36,6 +36,20 @@ class Verb(NamedTuple):
     run: Callable[[argparse.Namespace], int]
 
 
+def project_of(given: str | None) -> str:
+    """Return the project's root: the folder given, else the nearest one above that holds `.ai` or `.git`.
+
+    Raises:
+        UsageError: `project_not_found`.
+    """
+    from rye.errors import UsageError
+    from rye.toolkit.workspace import find_root
+
+    if given and not os.path.isdir(given):
+        raise UsageError("project_not_found", f"There is no folder {given}.", "Give --project an existing one.")
+    return given or find_root(os.getcwd())
+
+
 def print_json(obj: object, stream: TextIO | None = None) -> None:
     """Print JSON, indented, on `stream` (standard output); characters that its encoding lacks are escaped."""
     import json
