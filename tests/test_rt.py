@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -124,6 +125,20 @@ def test_searches_print_their_formats_and_say_when_nothing_was_found(project):
     assert len(lines) == 202
     assert lines[-2] == "[truncated: 200 of 250 matches shown; go on: rt grep line . --offset 201]"
     assert rt("grep", "line", ".", "--offset", "201", cwd=project).stdout.count(b"\n") == 50
+    lines = rt("grep", "-F", "-i", "LINE", "--include", "*.txt", "--limit", "2", cwd=project).stdout.decode().split("\n")
+    again = "rt grep LINE . -F -i --include '*.txt' --limit 2 --offset 3"
+    assert lines[-2] == f"[truncated: 2 of 250 matches shown; go on: {again}]"
+    more = rt(*shlex.split(again)[1:], cwd=project).stdout
+    assert more.startswith(b"long.txt:3: line 3\nlong.txt:4: line 4\n")
+
+
+def test_a_list_of_edits_goes_on_in_words_of_the_command(project):
+    for _ in range(2):
+        rt("insert", "src/app.py", "1", cwd=project, stdin=b"# more\n")
+    lines = rt("undo", "--list", "--limit", "1", cwd=project).stdout.decode().split("\n")
+    assert lines[-2] == "[truncated: 1 of 2 changes shown; go on: rt undo --list --limit 1 --offset 2]"
+    assert not any(line.startswith("[tool_result") for line in lines)
+    assert b"Call rt undo --list to see them" in rt("undo", "nope", cwd=project).stderr
 
 
 def test_searches_can_be_chained(project):

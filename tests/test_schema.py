@@ -154,6 +154,18 @@ def test_unknown_names_are_refused_with_the_nearest_whether_the_schema_says_so_o
     assert problems({"properties": {}}, {"x": 1}) == ["unknown parameter 'x'"]
 
 
+def test_an_unknown_name_deeper_down_is_told_with_the_known_ones():
+    change = {"type": "object", "properties": {"line": {}, "text": {}}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {"changes": {"type": "array", "items": change}}}
+    (said,) = problems(schema, {"changes": [{"lines": 1}]})
+    assert said.endswith("it has line, text")
+
+
+def test_a_value_that_alone_is_forbidden_is_named():
+    schema = {"type": "object", "properties": {"offset": {"type": "integer", "not": {"const": 0}}}}
+    assert problems(schema, {"offset": 0}) == ["offset: 0 is not allowed"]
+
+
 def test_a_schema_that_opens_itself_is_obeyed():
     for schema in (
         {"additionalProperties": {"type": "integer"}},

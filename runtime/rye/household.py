@@ -43,7 +43,7 @@ class Household:
         Raises:
             UsageError: `bad_parameters`, `nested_too_deep`. RyeError: `out_of_reach`.
         """
-        self._check(item_type, item_id)
+        self._check(project_path, item_type, item_id)
         depth = _depth.get()
         if depth >= _DEEPEST:
             raise UsageError(
@@ -87,7 +87,7 @@ class Household:
         overwrite: bool, offset: int, limit: int | None,
     ) -> dict[str, Any]:  # fmt: skip
         """Load an item; `output` is a window of its text. Errors as `rye.api.load`."""
-        self._check(item_type, item_id)
+        self._check(project_path, item_type, item_id)
         # Only who loads an item pays for what writes one.
         from rye import loading, served
 
@@ -117,9 +117,14 @@ class Household:
         rows = list(attest.sign(targets.resolve([os.fspath(path) for path in found], []), keyring.signing_key()))
         return _batch(rows, item_id) if pattern else _signed(rows[0], item_type, source, found[0])
 
-    def _check(self, item_type: str, item_id: str) -> None:
-        if self._reach is not None and not self._reach(item_type, item_id):
-            raise RyeError("out_of_reach", f"{item_type} {item_id} is not among what this server offers.", "Ask your user.")
+    def _check(self, project_path: str, item_type: str, item_id: str) -> None:
+        reach = self._reach
+        if reach is None or reach(item_type, item_id):
+            return
+        known = (one for one, _, _ in spaces.listed(item_type, spaces.spaces(project_path)) if reach(item_type, one))
+        close = spaces.alike(item_id, known)
+        hint = f"Did you mean {' or '.join(close)}?" if close else "Ask your user."
+        raise RyeError("out_of_reach", f"{item_type} {item_id} is not among what this server offers.", hint, nearest=close)
 
     def _signable(self, project_path: str, item_type: str, item_id: str, source: str) -> list[Path]:
         """Return the files that an id or a pattern names in one space; a pattern without `/` looks in every category."""

@@ -27,6 +27,18 @@ _COLOURS = (
 )
 
 
+# What an error of a tool says, and what one types here.
+_WORDS = (
+    ("insert_at (rt insert)", "rt insert"), ("insert_at with line=1 (rt insert PATH 1)", "rt insert PATH 1"),
+    ("edit_range (rt edit)", "rt edit"), ("Call undo(list=true)", "Call rt undo --list"), ("literal=true", "-F"),
+)  # fmt: skip
+_UNDO_OF = re.compile(r'undo\(entry_id="(\w+)"\)')
+_OPTIONS = (
+    ("literal", "-F"), ("ignore_case", "-i"), ("line_ids", "--ids"), ("hidden", "--hidden"), ("no_ignore", "--no-ignore"),
+    ("include", "--include"), ("limit", "--limit"),
+)  # fmt: skip
+
+
 class Printing:
     """Prints the answers of one command; `code` is its exit code."""
 
@@ -54,6 +66,8 @@ class Printing:
         text = str(data["output"])
         for notice in reversed(data.get("notices", ())):
             text = text.removesuffix(notice).removesuffix("\n")
+        if data.get("truncated") and "entries" in data:
+            text = text.rpartition("\n[tool_result: ")[0]
         lines = [*([text] if text else []), *_cut(verb, data, parameters)]
         if lines:
             self._write("\n".join(lines) + "\n")
@@ -99,9 +113,9 @@ def _to_terminal(text: str, answer: TextIO) -> None:
 
 def _in_words(error: str) -> str:
     """Name the commands where an error names the tools' calls."""
-    for tool, verb in (("insert_at (rt insert)", "rt insert"), ("edit_range (rt edit)", "rt edit")):
+    for tool, verb in _WORDS:
         error = error.replace(tool, verb)
-    return error
+    return _UNDO_OF.sub(r"rt undo \1", error)
 
 
 def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
@@ -115,10 +129,19 @@ def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[st
         if "next_offset" not in data:
             return ["[truncated: the time ran out; narrow the folder or the pattern]"]
         where = parameters.get("root", parameters.get("path", "."))
-        call = f"rt {verb} {shlex.quote(parameters['pattern'])} {shlex.quote(where)} --offset {data['next_offset']}"
+        words = [parameters["pattern"], where, *_options(parameters), "--offset", str(data["next_offset"])]
         unit = "files" if verb == "find" else "matches"
-        return [f"[truncated: {data['count']} of {data['total']} {unit} shown; go on: {call}]"]
+        return [f"[truncated: {data['count']} of {data['total']} {unit} shown; go on: rt {verb} {shlex.join(words)}]"]
+    if "entries" in data:
+        call = shlex.join(["rt", "undo", "--list", *_options(parameters), "--offset", str(data["next_offset"])])
+        return [f"[truncated: {data['count']} of {data['total']} changes shown; go on: {call}]"]
     return ["[truncated: the answer is too long to be shown whole]"]
+
+
+def _options(parameters: dict[str, Any]) -> list[str]:
+    """Return the options with which the call was made, but for where it began."""
+    given = [(option, parameters[name]) for name, option in _OPTIONS if parameters.get(name) not in (None, False)]
+    return [word for option, value in given for word in ([option] if value is True else [option, str(value)])]
 
 
 def _beside(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:

@@ -102,8 +102,17 @@ class Checker:
             if named and not error.instance_path and type(error.kind).__name__ == "AdditionalProperties":
                 continue
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
-            out.append(f"{where}: {_cut(error.message)}" if where else _cut(error.message))
+            said = _cut(_message(error)) + self._known(type(error.kind).__name__, error.schema_path)
+            out.append(f"{where}: {said}" if where else said)
         return out
+
+    def _known(self, kind: str, place: Iterable[str | int]) -> str:
+        """Return the names that an object may have where one has another; `place` is the schema's word that forbids it."""
+        if kind != "AdditionalProperties":
+            return ""
+        part = _target("#/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in [*place][:-1]), self.schema)
+        names = list(part.get("properties", {})) if isinstance(part, dict) else []
+        return _cut(f"; it has {', '.join(names)}") if names else ""
 
     def wanted(self) -> str:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`."""
@@ -119,6 +128,13 @@ class Checker:
             facts += [f"default {json.dumps(part['default'])}"] if "default" in part else []
             out.append(f"{name} ({', '.join(facts)})")
         return untrusted.content(", ".join(out)) or "no parameters"
+
+
+def _message(error: Any) -> str:  # noqa: ANN401 - the library's
+    forbidden = getattr(error.kind, "schema", None)
+    if isinstance(forbidden, dict) and list(forbidden) == ["const"]:
+        return f"{json.dumps(forbidden['const'])} is not allowed"
+    return str(error.message)
 
 
 _OPEN = ("additionalProperties", "unevaluatedProperties")

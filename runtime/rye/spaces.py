@@ -25,7 +25,7 @@ from rye.toolkit.suggest import nearest
 from rye.trust import TrustStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".toml")
 TYPES: Final = {
@@ -183,9 +183,15 @@ def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: l
             "reserved_id", f"{item_id} is reserved for the system bundle, which lacks it; {shadowed[0]} does not serve it.",
             "Move it to an id that does not begin with rye/.",
         )  # fmt: skip
-    close = nearest(item_id, (known for known, _, _ in listed(item_type, among)))
+    close = alike(item_id, (known for known, _, _ in listed(item_type, among)))
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
     return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
+
+
+def alike(item_id: str, known: Iterable[str]) -> list[str]:
+    """Return the known ids that may be meant: those whose last part it is, as clients call tools; else similar ones."""
+    ids = list(known)
+    return [one for one in ids if one.rpartition("/")[2] == item_id] or nearest(item_id, ids)
 
 
 def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:

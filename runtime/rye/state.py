@@ -13,12 +13,27 @@ from pathlib import Path
 
 def user_space() -> Path:
     """Return the folder that holds the user's `.ai` (`USER_SPACE`, else the home directory)."""
-    return _paths(os.environ.get("USER_SPACE") or os.path.expanduser("~"))[0]
+    return _paths(os.environ.get("USER_SPACE") or home())[0]
 
 
 def user_ai() -> Path:
     """Return `${USER_SPACE:-~}/.ai`."""
-    return _paths(os.environ.get("USER_SPACE") or os.path.expanduser("~"))[1]
+    return _paths(os.environ.get("USER_SPACE") or home())[1]
+
+
+def home() -> str:
+    """Return the home directory: `HOME`; the account's where that is no absolute path, which a project could hold."""
+    given = os.path.expanduser("~")
+    return given if os.path.isabs(given) and os.environ.get("HOME") != "" else _home_of_account()
+
+
+def _home_of_account() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
 
 
 @lru_cache(maxsize=8)

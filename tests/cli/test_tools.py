@@ -35,6 +35,13 @@ def test_a_category_without_tools_is_1(project):
     assert (done.returncode, json.loads(done.stdout)) == (1, [])
 
 
+def test_a_project_that_is_not_there_is_said(project):
+    for words in (["tools"], ["verify"], ["lint"], ["trust", "list"]):
+        done = rye(*words, "--project", "gone", cwd=project)
+        assert (done.returncode, done.stdout) == (2, b""), words
+        assert b"There is no folder gone." in done.stderr
+
+
 def test_a_description_cannot_steer_the_terminal(project):
     put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2J\\u202e\\nrye/fake valid system"')
     done = rye("tools", cwd=project, env={"PYTHONIOENCODING": "utf-8"})

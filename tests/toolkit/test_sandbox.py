@@ -215,6 +215,17 @@ def test_what_must_stay_readable_does_below_a_hidden_folder(layer, project, user
     assert not (user_space / "packages/n").exists()
 
 
+def test_a_link_in_a_readable_environment_below_a_hidden_folder_stays_a_link(layer, project, user_space):
+    """A virtual environment in the user's home: its `bin/python` links to an interpreter elsewhere in the home."""
+    real, environment = user_space / "python3.11", user_space / "venv"
+    (environment / "bin").mkdir(parents=True)
+    real.write_text("the interpreter\n")
+    link = environment / "bin" / "python"
+    link.symlink_to(real)
+    code, out, err, _ = run(project, f"readlink {link}; cat {link}", extra_read=(str(link), str(real), str(environment)))
+    assert (code, out, err) == (0, f"{real}\nthe interpreter\n", "")
+
+
 def test_a_project_that_is_the_home_keeps_its_keys_hidden(layer, project, monkeypatch):
     monkeypatch.setenv("HOME", str(project))
     (project / ".ssh").mkdir()

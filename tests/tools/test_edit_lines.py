@@ -59,6 +59,7 @@ FORMS = {
     "after start": (lambda n: {"after_line_id": "start", "new_content": "x"}, b"x\na\nb\nc\nd\ne\n"),
     "before end": (lambda n: {"before_line_id": "end", "new_content": "x"}, b"a\nb\nc\nd\ne\nx\n"),
     "after end": (lambda n: {"after_line_id": "end", "new_content": "x"}, b"a\nb\nc\nd\ne\nx\n"),
+    "with its mark": (lambda n: {"line_id": f"LID:{n[1]}", "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
     "as it was printed": (lambda n: {"line_id": f"[LID:{n[1]}]", "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
 }
 

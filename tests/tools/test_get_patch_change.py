@@ -62,8 +62,8 @@ def test_what_became_of_it(project, result):
     back = call("undo", project, batchId=batch)
     told = get(project, batch)["result"]
     assert told["status"] == "undone"
-    assert back["batch_id"] in told["undoneBy"]
-    call("undo", project, batchId=back["batch_id"])
+    assert back["batchId"] in told["undoneBy"]
+    call("undo", project, batchId=back["batchId"])
     assert get(project, batch)["result"]["status"] == "partly_undone"
 
 

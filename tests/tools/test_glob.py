@@ -24,6 +24,7 @@ def test_files_only_in_order_relative_to_the_project(project):
     assert done("glob", project, pattern="*/*.py")["files"] == ["src/a.py"]
     assert done("glob", project, pattern="src/")["files"] == ["src/a.py", "src/lib/c.py"]
     assert done("glob", project, pattern=f"{project}/src/*.py")["files"] == ["src/a.py"]
+    assert done("glob", project, pattern=f"{project}/*.py")["files"] == ["b.py"]
     assert done("glob", project, pattern="./src/**/c.py")["files"] == ["src/lib/c.py"]
 
 

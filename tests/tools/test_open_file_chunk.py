@@ -59,6 +59,7 @@ def test_a_short_file_shows_what_there_is(project):
     assert done(OPEN, project, path="a.txt")["output"] == "--- a.txt (lines 1-3) ---\n1: line 1\n2: line 2\n3: line 3"
     (project / "empty").write_bytes(b"")
     assert done(OPEN, project, path="empty")["output"] == "--- empty (lines 0-0) ---\n[empty file]"
+    assert "the file is empty. insert_at with line=1" in refused("out_of_range", OPEN, project, path="empty", line=1)
 
 
 def test_lines_that_are_not_there_are_refused_with_the_valid_range(project):

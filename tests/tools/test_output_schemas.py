@@ -15,7 +15,7 @@ CALLS = {
     "ls": [{}, {"long": True, "depth": 2}, {"limit": 1}],
     "write": [{"file_path": "new.txt", "content": "a\n"}, {"content": "x\n"}],
     "edit_lines": [{"changes": [{"after_line_id": "end", "new_content": "z"}]}, {"changes": [{"after_line_id": "end", "new_content": "z"}], "dry_run": True}],
-    "undo": [{}, {"list": True}],
+    "undo": [{"dry_run": True}, {}, {"list": True}, {"list": True, "limit": 1}],
 }  # fmt: skip
 
 

@@ -104,6 +104,7 @@ def test_a_server_may_bound_what_is_reached(project):
     put_tool(project, "my/tool")
     assert bounded("execute", item_id="my/tool")["code"] == "out_of_reach"
     assert bounded("load", item_type="tool", item_id="my/tool")["code"] == "out_of_reach"
+    assert "Did you mean rye/file-system/ls?" in bounded("execute", item_id="ls")["error"]
     through = bounded("execute", item_id=f"{PRIMARY}execute", parameters={"item_id": "my/tool"})
     assert through["code"] == "out_of_reach"
     assert bounded("execute", item_id="rye/file-system/ls")["status"] == "success"

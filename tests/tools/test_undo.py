@@ -205,7 +205,9 @@ def test_the_list_in_pages(project, file):
     assert (data["count"], data["total"], data["truncated"]) == (2, 5, True)
     said = "[tool_result: 2 of 5 changes; 3 more omitted. Call undo(list=true, offset=3) to see more.]"
     assert data["output"].split("\n")[-1] == said
+    assert data["next_offset"] == 3
     assert done("undo", project, list=True, limit=2, offset=5)["count"] == 1
+    assert "there are 5 changes" in refused("bad_offset", "undo", project, list=True, offset=6)
 
 
 def test_a_long_list_is_cut(project, file):
@@ -319,8 +321,8 @@ def test_a_batch_is_undone_and_redone_as_one(project, batch, named):
     data = done("undo", project, **({"batchId": batch} if named else {}))
     assert contents(project) == BEFORE
     assert (data["undone"], sorted(data["file_paths"])) == (batch, ["f.txt", "g.txt", "h.txt"])
-    assert data["batch_id"] in refused("already_undone", "undo", project, batchId=batch)
-    done("undo", project, batchId=data["batch_id"])
+    assert data["batchId"] in refused("already_undone", "undo", project, batchId=batch)
+    done("undo", project, batchId=data["batchId"])
     assert contents(project) == AFTER
     done("undo", project)
     assert contents(project) == BEFORE
@@ -339,7 +341,7 @@ def test_a_file_of_a_batch_that_changed_since_holds_all_back(project, batch):
 
 def test_one_file_of_a_batch_is_undone_by_itself_and_the_rest_after_it(project, batch):
     entry = next(row for row in done("undo", project, list=True)["entries"] if row["file_path"] == "g.txt")
-    assert entry["batch_id"] == batch
+    assert entry["batchId"] == batch
     done("undo", project, entry_id=entry["entry_id"])
     assert contents(project) == {**AFTER, "g.txt": BEFORE["g.txt"]}
     assert sorted(done("undo", project, batchId=batch)["file_paths"]) == ["f.txt", "h.txt"]

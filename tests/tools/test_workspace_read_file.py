@@ -92,3 +92,10 @@ def test_refusals_are_failed_envelopes(project, name, data):
 
 def test_text_that_is_no_unicode(project):
     assert read(project, "f", activeFiles=[{"docPath": "f", "content": "\ud800"}])["code"] == "unencodable"
+
+
+def test_a_folder_is_told_to_be_no_file(project):
+    (project / "folder").mkdir()
+    error = read(project, "folder")["error"]
+    assert error.startswith("The docPath folder is no file.")
+    assert "Did you mean folder?" not in error

@@ -31,7 +31,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
         "--type", metavar="T", choices=("tool", "knowledge", "directive"), default="tool",
         help="what the id names: tool (default), knowledge or directive",
     )  # fmt: skip
-    parser.add_argument("values", nargs="*", metavar="name=value", help="a parameter; wins over --params")
+    parser.add_argument("values", nargs="*", default=[], metavar="name=value", help="a parameter; wins over --params")
     parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
     parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
     parser.add_argument("--dry-run", action="store_true", help="verify, validate and confine, but do not run")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table, printable
+from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table, printable, project_of
 
 if TYPE_CHECKING:
     import argparse
@@ -147,9 +146,7 @@ def _keys(args: argparse.Namespace) -> int:
 
 
 def _project(args: argparse.Namespace) -> str:
-    from rye.toolkit.workspace import find_root
-
-    return args.project or find_root(os.getcwd())
+    return project_of(args.project)
 
 
 def _signer(row: Mapping[str, Any]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
-from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table
+from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table, project_of
 
 if TYPE_CHECKING:
     import argparse
@@ -37,9 +36,8 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from rye import discovery
-    from rye.toolkit.workspace import find_root
 
-    project = args.project or find_root(os.getcwd())
+    project = project_of(args.project)
     if args.format is not None:
         return _print_format(args.format, args.category, project)
     rows = discovery.tools(args.category, project_path=project)

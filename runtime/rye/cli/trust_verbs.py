@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye.cli.presence import at_terminal, confirm, require_person, require_person_or_key
-from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table, printable
+from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, print_table, printable, project_of
 from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rye.toolkit.workspace import find_root
-
-    project = args.project or find_root(os.getcwd())
+    project = project_of(args.project)
     actions = {"list": _list, "show": _show, "add": _add, "approve": _approve, "revoke": _revoke}
     return actions[args.action](args, project)
 

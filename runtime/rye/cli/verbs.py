@@ -36,18 +36,31 @@ class Verb(NamedTuple):
     run: Callable[[argparse.Namespace], int]
 
 
-def project_to_work_in(given: str | None) -> str:
-    """Return the root of the project whose files a call may change: the given folder, else the nearest one.
-
-    Never by itself the whole disk or a whole home: some clients start their servers there, and people their terminals.
+def project_of(given: str | None) -> str:
+    """Return the project's root: the folder given, else the nearest one above that holds `.ai` or `.git`.
 
     Raises:
-        UsageError: `no_project`.
+        UsageError: `project_not_found`.
     """
     from rye.errors import UsageError
     from rye.toolkit.workspace import find_root
 
-    project = os.path.abspath(given) if given else find_root(os.getcwd())
+    if given and not os.path.isdir(given):
+        raise UsageError("project_not_found", f"There is no folder {given}.", "Give --project an existing one.")
+    return os.path.abspath(given) if given else find_root(os.getcwd())
+
+
+def project_to_work_in(given: str | None) -> str:
+    """Return the root of the project whose files a call may change: as `project_of`.
+
+    Never by itself the whole disk or a whole home: some clients start their servers there, and people their terminals.
+
+    Raises:
+        UsageError: `no_project`; as `project_of`.
+    """
+    from rye.errors import UsageError
+
+    project = project_of(given)
     if not given and os.path.realpath(project) in (os.sep, os.path.realpath(os.path.expanduser("~"))):
         raise UsageError("no_project", f"{project} is no project's folder.", "Go into one, or say which: --project DIR.")
     return project

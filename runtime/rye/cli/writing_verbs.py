@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, printable
+from rye.cli.verbs import EXIT_NO, EXIT_OK, Verb, print_json, printable, project_of
 
 if TYPE_CHECKING:
     import argparse
@@ -115,9 +115,7 @@ Next, in the project's folder:
 
 
 def _project(args: argparse.Namespace) -> str:
-    from rye.toolkit.workspace import find_root
-
-    return args.project or find_root(os.getcwd())
+    return project_of(args.project)
 
 
 VERBS = {

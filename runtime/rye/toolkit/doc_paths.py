@@ -111,13 +111,17 @@ class DocPaths:
 
     def _missing(self, doc_path: str, parts: list[str]) -> WorkspaceError:
         close: list[str] = []
+        said = f"No file has the docPath {doc_path}."
         for reading in self._readings(parts):
             folder = "/".join(reading[:-1])
             for parent in self._folders(reading[:-1]):
-                close += [f"{folder}/{one}".lstrip("/") for one in nearest(reading[-1], self._listing(parent))]
+                listing = {name for name in self._listing(parent) if name != reading[-1]}
+                if len(listing) < len(self._listing(parent)):
+                    said = f"The docPath {doc_path} is no file."
+                close += [f"{folder}/{one}".lstrip("/") for one in nearest(reading[-1], listing)]
         near = f"Did you mean {' or '.join(close[:3])}? " if close else ""
         return WorkspaceError(
-            "file_not_found", f"No file has the docPath {doc_path}.",
+            "file_not_found", said,
             f"{near}A docPath is the project-relative path in lower case; use ls or glob to see the files.", nearest=close[:3],
         )  # fmt: skip
 

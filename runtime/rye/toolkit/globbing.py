@@ -40,7 +40,7 @@ def glob(
         wanted, below = _inside(ws, pattern, path)
         with walk.held(ws, below, engine) as tree:
             if tree.is_file:
-                raise WorkspaceError("not_a_directory", f"{path} is a file.", "Give path a directory, or leave it out.")
+                raise WorkspaceError("not_a_directory", f"{path} is a file.", "Name a directory, or leave it out.")
             view = View(
                 hidden or globs.names_a_dot(wanted), no_ignore, tuple(globs.plain_names(wanted) or ()),
                 () if no_ignore else walk.inherited(tree), caches=walk.caches(tree),
@@ -59,6 +59,8 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
         fixed = next((at for at, part in enumerate(parts) if set(part) & set("*?[{\\")), len(parts))
         inner = [os.fsdecode(part) for part in ws.components(names.show(os.fsencode("/".join(parts[:fixed]) or "/")))]
         text, path = "/".join([*(globs.escape(part) for part in inner if part != "."), *parts[fixed:]]), "."
+        # Of the folder that it names only: without a slash a pattern would match at any depth.
+        text = text if "/" in text else f"/{text}"
     if any(".." in one.split("/") for one in globs.expand(text)):
         raise outside(pattern, "a glob pattern cannot go up; give path the folder to start from")
     if not text.strip("/."):

@@ -96,7 +96,8 @@ def view(root: str, extra_read: Iterable[str]) -> View:
             hidden.append(real)
     tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
     needed = dict.fromkeys((*_needed(extra_read), *_repository(root)))
-    kept = [path for path in needed if _within(path, tops) and path not in tops and not below(path, root)]
+    shown = [path for path in needed if _within(path, tops) and path not in tops and not below(path, root)]
+    kept = [path for path in shown if not _shown_with(path, shown, tops)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
 
@@ -124,6 +125,15 @@ def _host_keys() -> Iterator[str]:
 
 def _within(path: str, folders: list[str]) -> bool:
     return any(below(path, folder) and path != folder for folder in folders)
+
+
+def _shown_with(path: str, shown: list[str], hidden: list[str]) -> bool:
+    """Tell whether another folder of `shown` shows `path` already, nothing hidden being between.
+
+    A link in it, such as a virtual environment's `bin/python`, cannot be mounted over: that would go where the link leads.
+    """
+    over = [one for one in shown if one != path and below(path, one)]
+    return any(not any(below(path, place) and below(place, one) for place in hidden) for one in over)
 
 
 def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ def _changed(asked: _Asked, edits: dict[str, list[dict[str, Any]]], what: str) -
     lines = [said, *undo, *done.diff]
     return language.answer(
         asked.project, lines, "read of the changed files", "lines", files=done.files, changed=len(done.files),
-        batch_id=done.batch, dry_run=asked.dry_run, warnings=done.warnings,
+        dry_run=asked.dry_run, warnings=done.warnings, **({} if done.batch is None else {"batchId": done.batch}),
     )  # fmt: skip
 
 

@@ -173,8 +173,8 @@ def _locate(
 
 
 def _bare(line_id: object) -> str:
-    """Return an ID without the brackets in which read prints it."""
-    return str(line_id).strip().removeprefix("[LID:").removesuffix("]")
+    """Return an ID without the mark and the brackets in which read prints it."""
+    return str(line_id).strip().removeprefix("[").removeprefix("LID:").removesuffix("]")
 
 
 def _around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str, int]:

@@ -39,7 +39,7 @@ def undo(
     Raises:
         EditError: `nothing_to_undo`, `unknown_entry`, `unknown_batch`, `already_undone`, `changed_since`, `not_recorded`.
         WorkspaceError: as `journal.land` and `commits.commit`.
-        UsageError: `entry_or_batch`.
+        UsageError: `entry_or_batch`; `bad_offset` past the end of the list.
     """
     if entry_id is not None and batch_id is not None:
         raise UsageError("entry_or_batch", "entry_id and batchId are both given.", "Give the one or the other.")
@@ -112,6 +112,11 @@ def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
     out: list[str] = []
     rows: list[dict[str, Any]] = []
     room = output_room()
+    if offset > max(len(known), 1):
+        raise UsageError(
+            "bad_offset", f"offset {offset} is past the end: there are {len(known)} changes.",
+            f"Use an offset from 1 to {max(len(known), 1)}.",
+        )  # fmt: skip
     for entry in known[offset - 1 : offset - 1 + limit]:
         state = f", undone by {undone[entry.id]}" if entry.id in undone else ""
         about = f", undoes {entry.undoes}" if entry.undoes else ""
@@ -124,7 +129,7 @@ def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
         out += block[:400]
         rows.append({
             "entry_id": entry.id, "time": _when(entry), "tool": entry.tool, "file_path": entry.path, "undoes": entry.undoes,
-            "undone_by": undone.get(entry.id), "batch_id": entry.batch,
+            "undone_by": undone.get(entry.id), "batchId": entry.batch,
         })  # fmt: skip
     end = offset - 1 + len(rows)
     if end < len(known):
@@ -135,6 +140,7 @@ def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
         count=len(rows),
         total=len(known),
         truncated=end < len(known),
+        **({"next_offset": end + 1} if end < len(known) else {}),
     )
 
 
@@ -175,7 +181,7 @@ def _revert_one(ws: Workspace, entry: Entry, *, dry_run: bool) -> dict[str, Any]
                     warnings += index_whole(ws, place, made.data, made.encoding, made.ids)
         shown, cut = _shown(_diff_of(piece), f'read(file_path="{entry.path}")')
     return ok(
-        shown, undone=entry.id, entry_id=None if dry_run else piece.made.entry.id, file_path=entry.path, truncated=cut,
+        shown, undone=entry.id, **({} if dry_run else {"entry_id": piece.made.entry.id}), file_path=entry.path, truncated=cut,
         dry_run=dry_run, warnings=warnings,
     )  # fmt: skip
 
@@ -187,7 +193,7 @@ def _revert_all(ws: Workspace, entries: Sequence[Entry], batch_id: str, *, dry_r
         committed = Committed([], []) if dry_run else land_all(ws, pieces, _UNDO, name)
         shown, cut = _shown([line for piece in pieces for line in _diff_of(piece)], f'get_patch_change(id="{batch_id}")')
     return ok(
-        shown, undone=batch_id, batch_id=None if dry_run else name, entry_ids=committed.entries, truncated=cut,
+        shown, undone=batch_id, **({} if dry_run else {"batchId": name}), entry_ids=committed.entries, truncated=cut,
         file_paths=[entry.path for entry in entries], dry_run=dry_run, warnings=committed.warnings,
     )  # fmt: skip
 

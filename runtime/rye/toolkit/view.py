@@ -133,6 +133,11 @@ def viewport(
 
 def out_of_range(name: str, value: int, low: int, high: int) -> UsageError:
     """Return the refusal of a line that is not there, naming those that are."""
+    if high < low:
+        return UsageError(
+            "out_of_range", f"{name} {value} out of range: the file is empty.",
+            "insert_at with line=1 (rt insert PATH 1) puts lines into it.", parameter=name, valid=[],
+        )  # fmt: skip
     return UsageError(
         "out_of_range", f"{name} {value} out of range ({low}..{high}).", f"Give {name} a value from {low} to {high}.",
         parameter=name, valid=[low, high],

@@ -7,7 +7,7 @@ Does not: run the project's code or a server that the project brings, look outsi
 Side effects: rename and format change files, all or none, through the journal: undo(batchId=…) takes them back; dry_run=true shows
 the diff only. Other actions change nothing. A server is started and stays warm in a long-lived process.
 Returns: output, server, server_state, and diagnostics [{line, column, severity, message, code, line_id}], locations [{file, line,
-column, line_id, text}], symbols, text, or files and batch_id. Every place in the project has its line ID, ready for
+column, line_id, text}], symbols, text, or files and batchId. Every place in the project has its line ID, ready for
 edit_lines. Long lists end with a [tool_result: …] line.
 action: diagnostics (default), definition, references, hover, symbols (of the file; query searches the project), rename, format.
 Prefer it to grep for who uses a name, to retyping for renames; use edit_lines with check=true to test one edit.
