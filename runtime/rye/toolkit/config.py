@@ -35,6 +35,11 @@ _DEFAULTS: dict[str, Value] = {
     "sandbox.pass_env": [],
     "web.allow_hosts": [],
     "web.proxy": "",
+    # Empty: the directory `registry` in the user's `.ai`. A directory, or oci://host[:port][/prefix].
+    "registry.default": "",
+    # What `rye registry search` and `list` look in, where none is named.
+    "registry.namespaces": [],
+    "registry.agents": "deny",
     # Empty: as the environment or the project says, see `rye.toolkit.swe`.
     "swe.profile": "",
 }
