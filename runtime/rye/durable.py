@@ -28,13 +28,14 @@ def locked(lock: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def write(path: Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = True) -> None:
+def write(path: Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = True, durably: bool = True) -> None:
     """Put a file in place in one step: whoever reads it finds the old content or the new one, also after a crash.
 
     Args:
         path: where; its folder exists.
         data: the content.
         mode: permission bits, less the umask.
+        durably: survive a crash of the machine; a cache need not.
         sync_folder: make the new name durable too; a caller that writes many does so once, with `sync`.
 
     Raises:
@@ -46,12 +47,13 @@ def write(path: Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = Tru
         with os.fdopen(fd, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())
+            if durably:
+                os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    if sync_folder:
+    if sync_folder and durably:
         sync(path.parent)
 
 

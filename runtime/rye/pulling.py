@@ -196,10 +196,10 @@ def judge(checked: Checked, known: Marks, among: Sequence[Space], wish: Wish) ->
             pinned=pinned, key_digest=key.digest,
         )  # fmt: skip
     if is_version(checked.version):
-        _refuse_rollback(checked, known, space, wish)
+        _refuse_rollback(checked, known, space, among, wish)
 
 
-def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, wish: Wish) -> None:
+def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, among: Sequence[Space], wish: Wish) -> None:
     file, version = checked.file, checked.version
     if wish.allow_downgrade:
         return
@@ -207,7 +207,7 @@ def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, wish: 
     floors = {"seen before": [seen.version] if seen else []}
     if space is not None:
         floors["locked"] = [one for one in lockfiles.versions(space, file.item_id) if file.item_type == "tool"]
-        floors["installed"] = _installed_version(checked, space)
+        floors["installed"] = _installed_version(checked, space, among)
     for how, versions in floors.items():
         for floor in versions:
             if is_version(floor) and version_key(version) < version_key(floor):
@@ -224,7 +224,7 @@ def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, wish: 
         )  # fmt: skip
 
 
-def _installed_version(checked: Checked, space: Space) -> list[str]:
+def _installed_version(checked: Checked, space: Space, among: Sequence[Space]) -> list[str]:
     """Return the version of what stands at the destination, if its author is trusted to say."""
     file = checked.file
     if file.item_type == "bundle":
@@ -233,7 +233,7 @@ def _installed_version(checked: Checked, space: Space) -> list[str]:
     with contextlib.suppress(RyeError):
         raw = spaces.read_file(space, f"{folder}/{file.item_id}{file.suffix}")
         if raw is not None:
-            verified = trust.verify(raw, form_of(file.item_type, file.suffix), spaces.trust_store([space]))
+            verified = trust.verify(raw, form_of(file.item_type, file.suffix), spaces.trust_store(among))
             return [items.check_place(verified, file.item_type, file.item_id, file.suffix)]
     return []
 
