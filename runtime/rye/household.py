@@ -117,6 +117,12 @@ class Household:
         rows = list(attest.sign(targets.resolve([os.fspath(path) for path in found], []), keyring.signing_key()))
         return _batch(rows, item_id) if pattern else _signed(rows[0], item_type, source, found[0])
 
+    def registry(self, project_path: str, action: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - see the tool
+        """Share items as an agent may. Errors as `rye.registry_answers.answer`."""
+        from rye import registry_answers
+
+        return registry_answers.answer(project_path, action, self._check, **asked)
+
     def _check(self, item_type: str, item_id: str) -> None:
         if self._reach is not None and not self._reach(item_type, item_id):
             raise RyeError("out_of_reach", f"{item_type} {item_id} is not among what this server offers.", "Ask your user.")

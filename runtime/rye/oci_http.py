@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from rye.oci_manifest import Layer
+    from rye.oci_manifest import Layer, Pushed
     from rye.oci_requests import Answer
-    from rye.oci_store import Pushed
 
 _MAX_TAGS_BYTES = 16 << 20
 _MAX_TAGS = 200_000

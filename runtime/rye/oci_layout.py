@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from rye.oci_manifest import Layer
-    from rye.oci_store import Pushed
+    from rye.oci_manifest import Layer, Pushed
 
 _REF_NAME = "org.opencontainers.image.ref.name"
 _LAYOUT: Final = b'{"imageLayoutVersion": "1.0.0"}'

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.errors import RegistryError
 
@@ -65,6 +65,14 @@ class Manifest:
     def key(self) -> Layer | None:
         """The key document's layer."""
         return next((layer for layer in self.layers if layer.media_type == KEY_TYPE), None)
+
+
+class Pushed(NamedTuple):
+    """One item to push: its tag, its manifest, and the blobs that the manifest names, by digest."""
+
+    tag: str
+    manifest: bytes
+    blobs: Mapping[str, bytes]
 
 
 def digest_of(data: bytes) -> str:

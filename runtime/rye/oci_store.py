@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rye import state
 from rye.errors import UsageError
@@ -12,17 +12,9 @@ from rye.oci_layout import Layout
 from rye.toolkit import config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from rye.oci_manifest import Layer
-
-
-class Pushed(NamedTuple):
-    """One item to push: its tag, its manifest, and the blobs that the manifest names, by digest."""
-
-    tag: str
-    manifest: bytes
-    blobs: Mapping[str, bytes]
+    from rye.oci_manifest import Layer, Pushed
 
 
 class Store(Protocol):

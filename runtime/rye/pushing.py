@@ -9,9 +9,8 @@ from rye import bundles, items, oci_manifest, spaces, trust
 from rye.admission import Admission
 from rye.artifacts import Shelf
 from rye.errors import ItemError, RegistryError, UsageError
-from rye.oci_manifest import CATEGORY, DESCRIPTION, ID, KEY, KEY_TYPE, SIGNER, SUFFIX, TITLE, TYPE, VERSION, YANKED
+from rye.oci_manifest import CATEGORY, DESCRIPTION, ID, KEY, KEY_TYPE, SIGNER, SUFFIX, TITLE, TYPE, VERSION, YANKED, Pushed
 from rye.oci_reference import check_item, is_version, repository_of, tag_of
-from rye.oci_store import Pushed
 from rye.signing import form_of
 from rye.toolkit.untrusted import plain
 
