@@ -329,8 +329,8 @@ def test_on_the_command_line(project, where, user_space):
     assert b"Only a person" in done.stderr
     assert run("registry", "pull", "my/text/none", cwd=project).returncode == 1
     assert run("registry", "yank", "my/text/report:1.2.3", "--reason", "old", cwd=project).returncode == 0
-    assert b"was yanked" in run("registry", "verify", "my/text/report", cwd=project).stderr
-    assert b"PUBLIC KEY" in run("registry", "key", "my/text/report", cwd=project).stdout
+    assert b"was yanked" in run("registry", "verify", "my/text/report:1.2.3", cwd=project).stderr
+    assert b"PUBLIC KEY" in run("registry", "key", "my/text/report:1.2.3", cwd=project).stdout
     assert run("trust", "revoke", MINE.public.digest, cwd=project).returncode in (0, 1)
 
 

@@ -109,7 +109,7 @@ def fetch(shelf: Shelf, wanted: Reference) -> Fetched:
 
 
 def _choose(shelf: Shelf, wanted: Reference) -> Reference:
-    """Fill in the version: the highest that was not yanked, else the highest."""
+    """Fill in the version: the highest that was not yanked."""
     if wanted.version is not None or wanted.digest is not None:
         return wanted
     versions = shelf.versions(wanted.item_type, wanted.item_id)
@@ -118,8 +118,13 @@ def _choose(shelf: Shelf, wanted: Reference) -> Reference:
             "not_in_registry", f"There is no {wanted.item_type} {wanted.item_id} in {shelf.store.name}.",
             f"`rye registry list {wanted.namespace}` shows what there is.",
         )  # fmt: skip
-    standing = (one for one in versions if not shelf.yanked(wanted.item_type, wanted.item_id, one))
-    return replace(wanted, version=next(standing, versions[0]))
+    standing = [one for one in versions if not shelf.yanked(wanted.item_type, wanted.item_id, one)]
+    if not standing:
+        raise RegistryError(
+            "yanked", f"Every version of {wanted.item_id} was yanked: {', '.join(versions[:5])}.",
+            f"To take one all the same, name it: {wanted.item_id}:{versions[0]}.",
+        )  # fmt: skip
+    return replace(wanted, version=standing[0])
 
 
 def _item_file(shelf: Shelf, wanted: Reference, manifest: Manifest) -> File:

@@ -123,9 +123,13 @@ class Server:
     def _held(self, data: bytes, reference: str, answer: Answer) -> bytes:
         """Hold a manifest to its digest, and to what the server says of it."""
         said = answer.headers.get("docker-content-digest", "")
-        for digest in (reference, said):
-            if digest.startswith("sha256:"):
-                check_digest(data, digest, "manifest")
+        if reference.startswith("sha256:"):
+            check_digest(data, reference, "manifest")
+        if said.startswith("sha256:") and said != digest_of(data):
+            raise RegistryError(
+                "digest_header_mismatch", f"{self._host.host} calls the manifest {said[:19]}…; it is {digest_of(data)[:19]}….",
+                "It was changed on the way or in the registry; nothing was installed.",
+            )  # fmt: skip
         return data
 
     def blob(self, repository: str, layer: Layer) -> bytes:

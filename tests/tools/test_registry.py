@@ -53,7 +53,7 @@ def test_an_agent_neither_pushes_nor_yanks_unless_its_user_says_so(filled, user_
     )
     assert call(filled, action="push", reference="my/own/tool")["status"] == "success"
     assert call(filled, action="yank", reference="my/many/t001:1.2.3", reason="old")["status"] == "success"
-    assert "was yanked" in call(filled, action="verify", reference="my/many/t001")["data"]["warnings"][0]
+    assert "was yanked" in call(filled, action="verify", reference="my/many/t001:1.2.3")["data"]["warnings"][0]
 
 
 def test_an_agent_asks_no_registry_but_the_users(filled):
