@@ -315,7 +315,8 @@ def test_malformed_references(project, text, item_type):
     assert caught.value.hint
 
 
-def test_on_the_command_line(project, where, user_space):
+def test_on_the_command_line(project, tmp_path, user_space):
+    where = str(tmp_path / "registry")
     (project / ".ai").mkdir()
     put_tool(project, "my/text/report")
     put(user_space, "config/rye.yaml", json.dumps({"registry": {"default": where, "namespaces": ["my"]}}).encode())

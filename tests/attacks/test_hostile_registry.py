@@ -321,7 +321,7 @@ def believe(where, reference, folder):
     origin = where.replace("oci://", "http://")
     tag = reference.partition("@")[2] or tag_of("bundle" if "/" not in reference else "tool", reference, "2.0.0")
     count = 0
-    with httpx.Client(follow_redirects=True, trust_env=False, verify=False) as client:
+    with httpx.Client(follow_redirects=True, trust_env=False, verify=False, timeout=2) as client:
         for layer in client.get(f"{origin}/v2/my/manifests/{tag}").json()["layers"]:
             title = layer["annotations"]["org.opencontainers.image.title"]
             got = client.get(f"{origin}/v2/my/blobs/{layer['digest']}")
