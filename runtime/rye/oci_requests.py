@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import oci_auth
 from rye.errors import RegistryError, UsageError
+from rye.toolkit import config
 from rye.toolkit.output import deadline
 from rye.toolkit.untrusted import plain
 
@@ -88,6 +89,7 @@ class Host:
         self.host = host
         self.origin = f"{'http' if plain_http or is_loopback(host) else 'https'}://{host}"
         self._deadline = deadline()
+        self._proxy = str(config.setting("web.proxy")) or None
         self._lock = threading.RLock()
         self._made: httpx.Client | None = None
         self._credentials: Credentials | None = None
@@ -221,7 +223,7 @@ class Host:
         with self._lock:
             if self._made is None:
                 self._made = httpx.Client(
-                    trust_env=False, follow_redirects=False,
+                    trust_env=False, follow_redirects=False, proxy=None if is_loopback(self.host) else self._proxy,
                     timeout=httpx.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS),
                     limits=httpx.Limits(max_connections=16, max_keepalive_connections=16),
                 )  # fmt: skip

@@ -37,7 +37,7 @@ class Wish:
     """How to pull.
 
     Attributes:
-        destination: `project` or `user`.
+        destination: `project` or `user`; `none` where nothing is to be installed.
         pin: let the first key of a namespace be the only one from now on.
         allow_downgrade: take a lower version than was seen, is installed or locked; or other bytes of the same.
         overwrite: replace a file that was edited here, or is another's.
@@ -181,7 +181,8 @@ def judge(checked: Checked, known: Marks, among: Sequence[Space], wish: Wish) ->
     """
     file, key = checked.file, checked.verified.key.public
     space = next((one for one in among if one.name == wish.destination), None)
-    if file.item_type != "bundle" and space is not None and not spaces.serves(space, file.item_id):
+    served = space is not None and spaces.serves(space, file.item_id)
+    if file.item_type != "bundle" and file.item_id.startswith(spaces.RESERVED) and not served and wish.destination != "none":
         raise ItemError(
             "reserved_id", f"{file.item_id} is reserved for the system bundle, so it is not installed here.",
             f"To let this project serve it all the same: `rye trust approve --shadow {file.item_id}`.",
@@ -213,13 +214,13 @@ def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, among:
             if is_version(floor) and version_key(version) < version_key(floor):
                 raise TrustError(
                     "downgrade", f"{file.item_id}:{version} is lower than {floor}, which was {how}.",
-                    "An old version may bring an old fault back. If it is wanted, say --allow-downgrade.",
+                    "An old version may bring an old fault back. If it is wanted: `rye registry pull … --allow-downgrade`.",
                     version=version, floor=floor,
                 )  # fmt: skip
     if seen is not None and seen.version == version and seen.digest != checked.verified.digest:
         raise TrustError(
             "version_changed", f"{file.item_id}:{version} has other content than when it was seen before.",
-            "A version is published once. Ask its author; if it is wanted, say --allow-downgrade.",
+            "A version is published once. Ask its author; if your user wants it: `rye registry pull … --allow-downgrade`.",
             expected=seen.digest, actual=checked.verified.digest,
         )  # fmt: skip
 

@@ -127,7 +127,7 @@ def yank(at: At, item_type: str, reference: str, reason: str) -> dict[str, Any]:
 
 
 def key(at: At, item_type: str, reference: str) -> dict[str, Any]:
-    """Return the key document that came with an item: `{"document", "fingerprint", "digest", "owner", "signed_it"}`.
+    """Return the key document that came with an item: `{"document", "fingerprint", "digest", "owner"}`.
 
     Raises:
         RegistryError: `no_key_document`.
@@ -142,7 +142,8 @@ def key(at: At, item_type: str, reference: str) -> dict[str, Any]:
             "Ask its author for the document.",
         )
     return {
-        "document": trust.render_key_document(found.public, found.owner, found.attestation).decode(),
+        # Without its attestation: free text from a registry is not for a terminal, nor for keeping.
+        "document": trust.render_key_document(found.public, found.owner).decode(),
         "fingerprint": found.public.fingerprint, "digest": found.public.digest, "owner": found.owner,
     }  # fmt: skip
 
