@@ -487,6 +487,19 @@ def test_waiting_children_are_few_and_end_when_idle(tmp_path, monkeypatch):
     wait(lambda: not keeper._cells, 10)
 
 
+def test_a_cell_is_let_go_once_whoever_asks(project):
+    info = project.stat()
+    cell = cells.Cell(cells.Terms(str(project), (info.st_dev, info.st_ino), (), "auto"))
+    threads = [threading.Thread(target=cell.close) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    cell.close()
+    cell.kill()
+    assert cell.tree.over
+
+
 def test_many_calls_side_by_side(project):
     put_tool(project, "my/tool", 'print(params["n"])\nreturn {"success": True, "n": params["n"]}', {
         "type": "object", "properties": {"n": {"type": "integer"}},

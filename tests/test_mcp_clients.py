@@ -120,6 +120,13 @@ def test_what_cannot_be_is_said(project):
         assert not done.stdout
 
 
+def test_neither_the_whole_disk_nor_a_home_is_served_unasked(tmp_path):
+    for folder in ("/", str(tmp_path)):
+        done = rye("mcp", cwd=folder, env={"HOME": str(tmp_path)})
+        assert done.returncode == 2
+        assert b"--project" in done.stderr
+
+
 def test_printing_a_configuration_does_not_load_the_protocol(project):
     done = rye("mcp", "install", "--client", "codex", cwd=project, python=("-X", "importtime"))
     assert not re.search(rb"\| +(mcp|mcp_types|anyio|pydantic|starlette)\n", done.stderr)
@@ -191,5 +198,5 @@ def test_the_registry_entry_is_valid_and_says_what_the_package_says():
 
 def test_the_extra_is_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["optional-dependencies"]["mcp"] == ["mcp>=2.3,<3"]
+    assert "mcp>=2.3,<3" in project["optional-dependencies"]["mcp"]
     assert sys.version_info >= (3, 11)

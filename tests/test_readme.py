@@ -47,7 +47,7 @@ def test_every_block_says_how_it_is_run():
     assert len(BLOCKS) >= 6
     for block in BLOCKS:
         kind = block.marker.partition(":")[0]
-        assert kind in ("run", "not run", "command"), f"say above the block how it is run: {block.text[:80]!r}"
+        assert kind in ("run", "not run", "command", "session"), f"say above the block how it is run: {block.text[:80]!r}"
         assert kind != "not run" or len(block.marker) > len("not run: "), "say why"
 
 

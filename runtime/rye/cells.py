@@ -107,7 +107,7 @@ class Cell:
         """Start a child on these terms. Errors as `rye.toolkit.sandbox.confine` and `rye.toolkit.process.Tree`, and OSError."""
         self.terms = terms
         self.since = time.monotonic()
-        self._lock = threading.Lock()
+        self._lock, self._closing = threading.Lock(), threading.Lock()
         self._closed = False
         (given, self.calls), (self.answers, answer) = os.pipe(), os.pipe()
         (self.printed, out), (self.said, err) = os.pipe(), os.pipe()
@@ -161,15 +161,18 @@ class Cell:
         return f"signal {process.signal_name(number)}" if number > 0 else f"exit code {code}"
 
     def close(self) -> None:
-        """Kill what still lives, and let everything go."""
-        self.kill()
-        self.wait()
-        with self._lock:
-            self._closed = True
-            self.tree.close()
-        self._confined.finish()
-        for fd in self._ours:
-            os.close(fd)
+        """Kill what still lives, and let everything go; a second call waits for the first."""
+        with self._closing:
+            if self._closed:
+                return
+            self.kill()
+            self.wait()
+            with self._lock:
+                self._closed = True
+                self.tree.close()
+            self._confined.finish()
+            for fd in self._ours:
+                os.close(fd)
 
 
 def _started(terms: Terms, streams: process.Streams, answer: int) -> tuple[sandbox.Confined, process.Tree]:

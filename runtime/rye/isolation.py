@@ -257,7 +257,7 @@ def _why_none(taken: Cell, limit: output.Deadline, exchange: _Exchange) -> RyeEr
 def _failed(why: str) -> RyeError:
     return RyeError(
         "isolation_failed", f"The tool cannot be run in a process of its own: {why}",
-        "`sandbox.mode: off` in the user's configuration runs it without a sandbox, if you trust its owner that far.",
+        "Look at the limits of the system and at what the sandbox says, then try again.",
     )  # fmt: skip
 
 

@@ -27,8 +27,9 @@ _FUNCTION_WORDS = (
 _STOP = frozenset(_FUNCTION_WORDS.split())
 # Words that newcomers use for the same thing here. Each group is its own: nothing is inferred further.
 _SYNONYMS = (
-    ("run", "execute", "call"), ("find", "search"), ("directory", "folder"), ("undo", "revert"), ("delete", "remove"),
-    ("shell", "bash", "command"), ("sandbox", "confinement"), ("kill", "cancel"), ("docs", "documentation"),
+    ("run", "execute", "call"), ("find", "search"), ("directory", "folder"), ("undo", "revert", "restore"),
+    ("delete", "remove"), ("shell", "bash", "command"), ("sandbox", "confinement"), ("kill", "cancel"),
+    ("docs", "documentation"),
     ("configure", "setup", "configuration"), ("regex", "pattern"), ("create", "make", "new"), ("error", "failure"),
 )  # fmt: skip
 _SATURATED = 2.2

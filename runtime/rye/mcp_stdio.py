@@ -115,6 +115,7 @@ def _start_reading(fd: int, arrived: MemoryObjectSendStream[Any], writer: _Write
 class _Reader:
     def __init__(self, fd: int, loop: Any, arrived: MemoryObjectSendStream[Any], writer: _Writer) -> None:  # noqa: ANN401 - asyncio is not loaded yet
         self._fd, self._loop, self._arrived, self._writer = fd, loop, arrived, writer
+        self._places = threading.BoundedSemaphore(_AHEAD)
 
     def work(self) -> None:
         import asyncio
@@ -141,5 +142,7 @@ class _Reader:
         except ValueError:
             self._writer.put(_PARSE_ERROR)
             return
-        if not self._loop.is_closed():
-            asyncio.run_coroutine_threadsafe(self._arrived.send(message), self._loop).result()
+        # Not waited for: the order stands, and this thread need not wake while the call is answered.
+        self._places.acquire()
+        sent = asyncio.run_coroutine_threadsafe(self._arrived.send(message), self._loop)
+        sent.add_done_callback(lambda _: self._places.release())

@@ -98,7 +98,7 @@ WAYS = [
     Way("its own environment", "environment_clean", "env | grep NOTES; cat /proc/self/environ /proc/1/environ"),
     # --- other processes ---
     Way("traces a process", "no_new_privileges", py("l = ctypes.CDLL(None)\nif not l.ptrace(0x4206, int(os.environ['VICTIM']), None, None): print('WAS-HERE')")),
-    Way("kills a process", "writes_outside", "kill -0 $VICTIM && echo WAS-HERE"),
+    Way("kills a process", "other_processes_hidden", "kill -0 $VICTIM && echo WAS-HERE"),
     Way("sees a process", "other_processes_hidden", "tr '\\0' ' ' < /proc/$VICTIM/cmdline | grep -q prctl && echo WAS-HERE"),
     # --- the network ---
     Way("TCP on loopback", "network_off", py("s = socket.socket(); " + _SEND.format("('127.0.0.1', port)"))),

@@ -43,7 +43,13 @@ def server(base: Path, layer: str) -> dict:
         policy = sandbox.Policy(str(project), str(project), env={"REAL": str(home), "SERVER": str(os.getpid())})
         confined = sandbox.confine(["/bin/sh", "-c", LOOK], policy, mode)
         done = subprocess.run(
-            confined.argv, env=confined.env, pass_fds=confined.fds, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            confined.argv,
+            env=confined.env,
+            pass_fds=confined.fds,
+            cwd=project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
         confined.close()
         during = json.dumps([confined.report, confined.argv, confined.env])

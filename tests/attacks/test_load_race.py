@@ -19,7 +19,7 @@ from harness import RUNTIME, arguments, can_exchange, environment, exchanging, o
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from rye import admission
+from rye import admission, executor
 from signed_tools import STRANGER, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -267,6 +267,8 @@ def test_a_naive_runner_runs_it(project, tmp_path, naive):
 def main() -> int:
     numbers = arguments(loads=20_000)
     good = True
+    # What is raced is the load: the tools stand for the system's own.
+    executor._runs_here = lambda tool: True
     with own_space() as folder:
         project = folder / "project"
         project.mkdir()

@@ -4,7 +4,7 @@
 
 Prints medians in milliseconds: both servers over stdio, asked in turn by one plain client, and where ours spends its time: the
 protocol library with a tool that does nothing, the tool itself, the corridor around it (verify, validate, confine, a thread),
-and the rest, which is the door. Without --node-server the Node.js server is installed into a temporary folder by npm.
+and the rest, which is the door; then ours once more while twenty commands sleep. Without --node-server the Node.js server is installed into a temporary folder by npm.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mcp_peer import command, environment
 
 NODE_SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
+SLEEPERS = 20
 EMPTY = """
 import sys, anyio
 from rye import mcp_stdio
@@ -83,6 +84,16 @@ class Client:
         self.process.wait(20)
 
 
+def begin(client, count):
+    """Begin commands that sleep for as long as the server lives; their answers are not waited for."""
+    for number in range(count):
+        params = {"name": "bash", "arguments": {"command": "sleep 600"}}
+        request = {"jsonrpc": "2.0", "id": f"sleeper {number}", "method": "tools/call", "params": params}
+        client.process.stdin.write(json.dumps(request).encode() + b"\n")
+    client.process.stdin.flush()
+    time.sleep(3)
+
+
 def median_of(function, calls):
     """Return the median time of a function in milliseconds."""
     times = []
@@ -123,9 +134,16 @@ def measure(folder, calls, program):
             client.call()
     assert "value_199" in str(clients["node"].call())
     assert "[LID:" in str(clients["ours"].call())
+    busy = clients["ours"]
+    alone, busy.times = busy.times, []
+    begin(busy, SLEEPERS)
+    for _ in range(calls):
+        busy.call()
+    sleeping, busy.times = busy.times, alone
     for client in clients.values():
         client.close()
     found = {name: statistics.median(client.times[calls // 10 :]) for name, client in clients.items()}
+    found["sleeping"] = statistics.median(sleeping[calls // 10 :])
     found["tool"] = median_of(lambda: reading.read(str(project), **arguments), calls)
     found["call"] = median_of(lambda: rye.execute("rye/file-system/read", arguments, project_path=project), calls)
     return found
@@ -148,6 +166,7 @@ def main():
     print(f"  the tool, with line IDs   {found['tool']:.2f}")
     print(f"  corridor                  {corridor:.2f}")
     print(f"  door                      {door:.2f}   (corridor and door: {corridor + door:.2f})")
+    print(f"with {SLEEPERS} commands asleep    {found['sleeping']:.2f} ms")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from signed_tools import STRANGER, put, put_tool, rye, signed, tool_text
+from terminal import RUNTIME, typed
 
 READ = ("execute", "rye/file-system/read")
 ECHO = 'return {"success": True, "output": str(params), "params": params}'
@@ -311,3 +317,49 @@ def test_bytes_that_are_no_text_in_any_other_word_are_an_answer(here):
         done = rye("execute", *words, cwd=here)
         assert b"Traceback" not in done.stderr
         assert done.returncode in (0, 2), words
+
+
+# --- commands ---
+
+BASH = ("execute", "rye/bash/bash")
+
+
+def test_a_commands_streams_stay_apart_also_when_it_fails(here):
+    done = rye(*BASH, "command=echo out; echo err >&2", cwd=here)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"out\n", b"err\n")
+    done = rye(*BASH, "command=echo out; echo err >&2; exit 3", cwd=here)
+    assert (done.returncode, done.stdout) == (1, b"out\n")
+    assert done.stderr.startswith(b"err\nrye: The command ended with exit code 3.")
+
+
+def test_at_a_terminal_output_is_shown_as_it_comes_and_once(here):
+    code, shown = typed(*BASH, "command=echo one; sleep 0.3; echo two >&2; exit 3", cwd=here)
+    assert code == 1
+    assert shown.startswith("one\ntwo\nrye: The command ended with exit code 3.")
+
+
+def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
+    number = str(random.SystemRandom().randrange(10_000_000, 99_999_999))
+    command = f"command=echo up; (setsid sleep {number} &); sleep {number}"
+    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
+    with subprocess.Popen([sys.executable, "-m", "rye", *BASH, command], cwd=here, env=env, stderr=subprocess.DEVNULL) as child:
+        _until(lambda: len(_sleepers(number)) == 2)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(20) != 0
+    _until(lambda: not _sleepers(number))
+    assert _sleepers(number) == []
+
+
+def _sleepers(number):
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == f"sleep\0{number}\0".encode():
+                found.append(path)
+    return found
+
+
+def _until(true, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.02)

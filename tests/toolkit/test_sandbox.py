@@ -42,6 +42,7 @@ def run(project, script, mode="auto", argv=None, **policy):
             confined.argv,
             env=confined.env,
             pass_fds=confined.fds,
+            cwd=project,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -135,7 +136,9 @@ def test_a_name_exchanged_for_a_link_before_it_is_mounted_opens_nothing(bubblewr
     confined = confine(["/bin/cat", f"{user_space}/keys/key", ".idea/key"], policy)
     (project / ".idea").rmdir()
     (project / ".idea").symlink_to(os.path.relpath(user_space / "keys", project))
-    done = subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        confined.argv, env=confined.env, pass_fds=confined.fds, cwd=project, capture_output=True, text=True, check=False
+    )
     confined.close()
     confined.finish()
     assert done.returncode != 0

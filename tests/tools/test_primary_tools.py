@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import rye
 from rye import api, keyring
+from rye.toolkit import output
 from rye.toolkit.house import ask
 from signed_tools import put, put_tool, tool_text
 from test_searching import put_entry
@@ -183,3 +186,18 @@ def test_signing_validates_and_takes_patterns(project, user_space):
     assert (missing["code"], missing["data"]["searched_in"]) == ("item_not_found", str(project / ".ai/tools"))
     assert call("sign", project, item_type="tool", item_id="../x")["code"] == "bad_item_id"
     assert call("sign", project, item_type="tool", item_id="x", source="system")["code"] == "invalid_parameters"
+
+
+def test_cancelling_the_call_ends_what_it_executes(project):
+    cancellation = output.Cancellation()
+    threading.Timer(1.0, cancellation.cancel).start()
+    started = time.monotonic()
+    answer = api.execute(
+        f"{PRIMARY}execute",
+        {"item_id": "rye/bash/bash", "parameters": {"command": "echo begun; sleep 61"}},
+        project_path=project,
+        door=output.Door(cancellation=cancellation),
+    )
+    assert time.monotonic() - started < 30
+    assert answer["status"] == "error"
+    assert "cancel" in answer["error"]

@@ -44,16 +44,24 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rye.toolkit.workspace import find_root
-
-    project = os.path.abspath(args.project) if args.project else find_root(os.getcwd())
-    if not os.path.isdir(project):
-        raise UsageError("project_not_found", f"There is no folder {project}.", "Give --project an existing one.")
+    project = _project(args.project)
     if args.action == "install":
         return _install(args, project)
     if args.client:
         raise UsageError("bad_option", "--client goes with install.", "Try: rye mcp install --client claude-code")
     return _serve(args, project)
+
+
+def _project(given: str | None) -> str:
+    """Return the project's root; never by itself the whole disk or a whole home, where some clients start their servers."""
+    from rye.toolkit.workspace import find_root
+
+    project = os.path.abspath(given) if given else find_root(os.getcwd())
+    if not os.path.isdir(project):
+        raise UsageError("project_not_found", f"There is no folder {project}.", "Give --project an existing one.")
+    if not given and project in (os.sep, os.path.expanduser("~")):
+        raise UsageError("no_project", f"{project} is no project's folder.", "Start in one, or say which: --project DIR.")
+    return project
 
 
 def _serve(args: argparse.Namespace, project: str) -> int:

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -46,7 +47,9 @@ def name_of_fd(fd: int) -> str:
 def scratch_file() -> IO[bytes]:
     """Return a file without a name, gone when it is closed."""
     if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("rye"), "w+b")
+        # A confined process may not have it.
+        with suppress(OSError):
+            return os.fdopen(os.memfd_create("rye"), "w+b")
     # Takes a while to load, for its names at random.
     import tempfile
 

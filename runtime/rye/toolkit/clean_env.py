@@ -23,7 +23,7 @@ ALLOWED: Final = frozenset({
 """Names that go through when their value holds no secret; all that begin with `LC_` do as well."""
 
 _SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS(?!IVE)|PASSWD|PWD(?!$)|CREDENTIAL|CREDS|AUTH|COOKIE|SESSION|PRIVATE|SIGN|BEARER|JWT|LICENSE|DSN"
+    r"KEY|TOKEN|SECRET|PASS(?!IVE)|PASSWD|PWD|CREDENTIAL|CREDS|AUTH|COOKIE|SESSION|PRIVATE|SIGN|BEARER|JWT|LICENSE|DSN"
     r"|CONN(?:ECTION)?_?STR|DATABASE_URL|(?:^|_)PAT(?:$|_)|WEBHOOK|SALT",
     re.IGNORECASE,
 )
@@ -37,7 +37,7 @@ _SECRET_VALUE = re.compile(
     | \bgh[pousr]_[A-Za-z0-9]{20} | \bgithub_pat_\w{20} | \bglpat-[\w-]{16}
     | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b | \bAIza[\w-]{30}
     | \bxox[abprs]-[\w-]{10} | \bnpm_[A-Za-z0-9]{30} | \bpypi-[\w-]{30} | \bhf_[A-Za-z0-9]{20}
-    | \beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.                        # JSON Web Token
+    | \beyJ[\w-]{6,}\.eyJ[\w-]{6,}\.                        # JSON Web Token
     """,
     re.VERBOSE,
 )

@@ -85,9 +85,10 @@ def view(root: str, extra_read: Iterable[str]) -> View:
             one that a caller adds: it could name a folder of keys.
     """
     hidden, open_home = [], ""
-    for place in _candidates():
-        real = os.path.realpath(place)
-        if real == "/" or not os.path.exists(real):
+    for place in dict.fromkeys(_candidates()):
+        # Most do not exist, and a real path costs much more than this question.
+        real = os.path.realpath(place) if os.path.exists(place) else "/"
+        if real == "/":
             continue
         if real == root:
             open_home = f"the project is the folder {real} itself"
@@ -151,7 +152,7 @@ def _needed(extra_read: Iterable[str]) -> Iterator[str]:
 
 
 def _real(*paths: str) -> Iterator[str]:
-    for path in paths:
+    for path in filter(os.path.exists, dict.fromkeys(paths)):
         # The name as it is spelled and the place it leads to: a link below a hidden folder is gone with the folder.
         yield from (one for one in (os.path.normpath(path), os.path.realpath(path)) if os.path.exists(one) and one != "/")
 

@@ -194,7 +194,10 @@ class Wake:
         self._lock = threading.Lock()
         self.fd, self._writing = os.pipe()
         self._open = True
-        output.deadline().when_expired(self._up)
+        limit = output.deadline()
+        # Outside a call there is nobody to give it up, and one deadline for ever.
+        if limit.seconds != float("inf"):
+            limit.when_expired(self._up)
 
     def _up(self) -> None:
         # The number of a closed descriptor may be another's by now.

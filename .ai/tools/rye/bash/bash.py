@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:23:59Z:46d5fa9612fd06ec81136756883a664033e8d1d4a0f4fc42e2808fb96935d423:dgpQiTTb6zCGO3q1q6LyvuWOy6nB9gupuqLHGb0EZfjbXxMvfGiwir5Khc6kdPJPo00v4CcZ6dc1XCqF0ObfBQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T08:47:14Z:68ab08be0118b69d87cd20ab941a856b677ccc5c1a7a2e4a8bca98c80acb11f7:1SbLpdWF9KM1SORSGeI50a6R4jN-W8cBkHJy-bvZvAchk6kpqcM22BAu4Loq9ipqV_QxTlVFd5n-15KwVbB0CQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -9,8 +9,8 @@ Side effects: those of the command. On timeout or cancellation it ends with all 
 Returns: output (stdout), stderr, exit_code, truncated, duration_ms, timed_out, sandbox (what holds and what does not). success
 means exit code 0; else error says what happened. Escape codes are removed. Over 50 KB the beginning and the end are shown, and
 a [tool_result: …] line names the job call that reads the rest.
-Prefer it to nothing else for building, testing and git; use read, grep, glob, ls and edit_lines for files: they are confined,
-paged and carry line IDs.
+Prefer it to other tools for building, testing and git only; for files use read, grep, glob, ls and edit_lines: they are
+confined, paged and carry line IDs.
 """
 
 from rye.toolkit import running
@@ -53,9 +53,13 @@ CONFIG_SCHEMA = {
         "sandbox": {
             "type": "string",
             "enum": ["auto", "require", "off"],
-            "description": "Ask for a stricter sandbox than the user set; asking for less is refused",
+            "description": "Ask for a stricter sandbox than the user set; the stricter of the two applies",
         },
-        "network": {"type": "string", "enum": ["on", "off"], "description": "off: no network, where the sandbox holds that"},
+        "network": {
+            "type": "string",
+            "enum": ["on", "off"],
+            "description": "off: no network, where the sandbox holds that; the stricter applies",
+        },
     },
     "required": ["command"],
     "additionalProperties": False,
