@@ -332,7 +332,16 @@ def test_on_the_command_line(project, tmp_path, user_space):
     assert run("registry", "yank", "my/text/report:1.2.3", "--reason", "old", cwd=project).returncode == 0
     assert b"was yanked" in run("registry", "verify", "my/text/report:1.2.3", cwd=project).stderr
     assert b"PUBLIC KEY" in run("registry", "key", "my/text/report:1.2.3", cwd=project).stdout
-    assert run("trust", "revoke", MINE.public.digest, cwd=project).returncode in (0, 1)
+    put(user_space, "config/rye.yaml", json.dumps({"registry": {"default": where}, "signing": {"agents": "allow"}}).encode())
+    assert run("registry", "pull", "my/text/report:1.2.3", "--pin", cwd=project).returncode == 0
+    assert marks.load().pins == {"my": MINE.public.digest}
+    os.remove(user_space / f".ai/trusted_keys/{MINE.public.fingerprint}.toml")
+    done = run("registry", "pull", "my/text/report:1.2.3", cwd=project)
+    assert done.returncode == 3
+    assert b"rye trust add" in done.stderr
+    done = run("registry", "verify", "my/text/report:1.2.3", "--json", cwd=project)
+    assert (done.returncode, json.loads(done.stdout)["code"]) == (3, "untrusted_key")
+    assert run("registry", "pull", cwd=project).returncode == 2
 
 
 def test_a_lost_memory_is_an_error(project, where):

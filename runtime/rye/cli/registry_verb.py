@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye.cli.verbs import EXIT_NO, EXIT_OK, EXIT_TRUST, Verb, print_json, print_table, printable
-from rye.errors import UsageError
+from rye.cli.verbs import EXIT_NO, EXIT_OK, EXIT_TRUST, EXIT_USAGE, Verb, print_json, print_table, printable
+from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -67,7 +67,13 @@ def _run(args: argparse.Namespace) -> int:
     from rye.toolkit.workspace import find_root
 
     at = At(args.project or find_root(os.getcwd()), args.registry, args.plain_http)
-    return _ACTIONS[args.action](args, at)
+    try:
+        return _ACTIONS[args.action](args, at)
+    except RyeError as err:
+        if not args.json:
+            raise
+        print_json({"status": "error", "code": err.code, "error": err.message, "hint": err.hint, **err.details})
+        return EXIT_TRUST if isinstance(err, TrustError) else EXIT_USAGE if isinstance(err, UsageError) else EXIT_NO
 
 
 def _one(args: argparse.Namespace) -> str:
