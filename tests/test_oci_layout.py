@@ -20,7 +20,7 @@ from rye import oci_manifest
 from rye.errors import RegistryError
 from rye.oci_layout import Layout
 from rye.oci_manifest import Layer, Pushed, digest_of
-from rye.oci_reference import parse, read_tag, repository_of, tag_of
+from rye.oci_reference import namespace_of, parse, read_tag, repository_of, tag_of
 
 RUNTIME = Path(oci_manifest.__file__).parents[1]
 PUSH = """
@@ -148,6 +148,7 @@ def test_different_ids_have_different_tags(one, two):
     first, second = "/".join(one), "/".join(two)
     assert (tag_of("tool", first, "1.0.0") == tag_of("tool", second, "1.0.0")) == (first == second)
     assert (repository_of(one[0]) == repository_of(two[0])) == (one[0] == two[0])
+    assert namespace_of(repository_of(one[0])) == one[0]
     assert re.fullmatch(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*", repository_of(one[0]))
 
 

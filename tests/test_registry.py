@@ -271,6 +271,10 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     there = other()
     at = At(str(there), where)
     assert len(registry.inspect(at, "bundle", "mine")["items"]) == 2
+    edited = put(there, "tools/mine/a/two.py", b"mine\n")
+    refused("edited_locally", registry.pull(at, "bundle", ["mine"], Wish())[0])
+    assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"
+    edited.unlink()
     row = registry.pull(at, "bundle", ["mine:1.0.0"], Wish())[0]
     assert row["status"] == "installed"
     assert files(there) == [".ai/bundles/mine/manifest.yaml", ".ai/tools/mine/a/one.py", ".ai/tools/mine/a/two.py"]
@@ -295,6 +299,25 @@ def test_another_client_lists_and_copies_the_items(project, where, tmp_path):
     row = registry.pull(At(str(there), str(copy)), "tool", ["my/text/report"], Wish())[0]
     assert row["status"] == "installed"
     assert (there / ".ai/tools/my/text/report.py").read_bytes() == (project / ".ai/tools/my/text/report.py").read_bytes()
+
+
+def test_an_id_too_long_for_a_tag_travels_too(project, where, other):
+    long = "my/" + "very-long-part/" * 9 + "tool.of_mine"
+    at = At(str(project), where)
+    publish(at, long)
+    there = other()
+    at = At(str(there), where)
+    assert registry.listing(at, ["my"])[0]["item_id"] == long
+    assert registry.pull(at, "tool", ["my/*"], Wish())[0]["item_id"] == long
+    assert rye.execute(long, {}, project_path=there)["status"] == "success"
+
+
+def test_a_namespace_that_no_repository_may_be_called(project, where, other):
+    at = At(str(project), where)
+    publish(at, "My_Own/a/tool")
+    at = At(str(other()), where)
+    assert registry.listing(at, ["My_Own"])[0]["item_id"] == "My_Own/a/tool"
+    assert registry.pull(at, "tool", ["My_Own/a/tool"], Wish())[0]["status"] == "installed"
 
 
 def test_one_bad_reference_among_good_ones_does_not_stop_them(project, where, other):

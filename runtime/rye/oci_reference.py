@@ -118,6 +118,15 @@ def repository_of(namespace: str) -> str:
     return f"x-{namespace.encode().hex()}"
 
 
+def namespace_of(repository: str) -> str | None:
+    """Return the namespace whose repository has a name; None for one that is no namespace's."""
+    try:
+        name = bytes.fromhex(repository[2:]).decode() if repository.startswith("x-") else repository
+    except ValueError:
+        return None
+    return name if repository_of(name) == repository else None
+
+
 def tag_of(item_type: str, item_id: str, version: str, *, yanked: bool = False) -> str:
     """Return the tag of a version, or of the mark that it was yanked."""
     before = f"{_YANKED if yanked else ''}{item_type}--"

@@ -77,9 +77,12 @@ def _wanted(text: str, item_type: str, store_of: Any) -> list[Reference]:  # noq
     namespace = pattern.partition("/")[0]
     if "*" in namespace or sample.version or sample.digest:
         raise UsageError("bad_reference", f"Not a pattern of items: {text!r}.", "Write namespace/*, without version.")
-    shelf = artifacts.Shelf.of(store_of(sample), namespace)
-    named = (read_tag(tag) for tag in shelf.tags)
-    ids = {one.item_id for one in named if one and one.item_id and one.item_type == item_type and not one.yanked}
+    store = store_of(sample)
+    named = [one for tag in artifacts.Shelf.of(store, namespace).tags if (one := read_tag(tag)) and one.item_type == item_type]
+    ids = {one.item_id for one in named if one.item_id and not one.yanked}
+    if any(one.item_id is None for one in named):
+        # Of a long id the tag has only the hash: the manifest says which it is, and is held to the tag.
+        ids |= {row["item_id"] for row in registry_look.rows([namespace], store, item_type)}
     found = sorted(item_id for item_id in ids if fnmatchcase(item_id, pattern))
     if not found:
         raise RegistryError(

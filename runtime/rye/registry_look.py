@@ -11,7 +11,7 @@ from rye import items, marks, oci_manifest, spaces
 from rye.artifacts import Shelf, fetch, signed_by, verify
 from rye.errors import RegistryError, RyeError, UsageError
 from rye.oci_manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
-from rye.oci_reference import is_version, read_tag, tag_of, version_key
+from rye.oci_reference import is_version, namespace_of, read_tag, tag_of, version_key
 from rye.pulling import Wish, judge
 from rye.pushing import yank_reason
 from rye.signing import form_of, split
@@ -35,7 +35,7 @@ def namespaces(named: Sequence[str], store: Store) -> list[str]:
         UsageError: `no_namespace`.
     """
     chosen = list(named) or config.texts("registry.namespaces")
-    chosen = chosen or [name for name in store.repositories() if not name.startswith("x-")]
+    chosen = chosen or [name for one in store.repositories() if (name := namespace_of(one))]
     if not chosen:
         raise UsageError(
             "no_namespace", f"{store.name} cannot be asked for its namespaces.",
