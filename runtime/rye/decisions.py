@@ -12,7 +12,6 @@ A file that cannot be read as this is an error, not an empty one: losing a revoc
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rye import state
+from rye import durable, state
 from rye.errors import RyeError, TrustError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -198,21 +197,14 @@ def _changing() -> Iterator[_Held]:
     """Read, let the block change, and replace the file in one durable step, one process at a time."""
     file = path()
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with durable.locked(file.with_suffix(".lock")):
+            held = _Held(load())
+            before = held.now
+            yield held
+            if held.now != before:
+                _write(file, held.now)
     except OSError as err:
         raise _unwritable(err) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        held = _Held(load())
-        before = held.now
-        yield held
-        if held.now != before:
-            _write(file, held.now)
-    except OSError as err:
-        raise _unwritable(err) from None
-    finally:
-        os.close(lock)
 
 
 def _unwritable(err: OSError) -> RyeError:
@@ -229,22 +221,7 @@ def _write(file: Path, decisions: Decisions) -> None:
         "shadows": [{"id": item_id, **_named(root), "time": when} for item_id, root, when in decisions.shadows],
         "revoked": [{"key": key, "time": when} for key, when in decisions.revoked],
     }
-    temporary = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
-    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as stream:
-            stream.write(json.dumps(record, indent=2).encode() + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    durable.write(file, json.dumps(record, indent=2).encode() + b"\n", 0o600)
 
 
 def _named(root: Root) -> dict[str, Any]:

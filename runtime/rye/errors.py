@@ -43,6 +43,10 @@ class WorkspaceError(RyeError):
     """A path or a file cannot be used: outside, missing, of the wrong kind, protected, failing."""
 
 
+class RegistryError(RyeError):
+    """A registry cannot be used, or what it answers is not what was asked for. Nothing was installed."""
+
+
 class EditError(RyeError):
     """An edit is refused. Nothing was written."""
 

@@ -117,6 +117,14 @@ class Household:
         rows = list(attest.sign(targets.resolve([os.fspath(path) for path in found], []), keyring.signing_key()))
         return _batch(rows, item_id) if pattern else _signed(rows[0], item_type, source, found[0])
 
+    def registry(self, project_path: str, action: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - see the tool
+        """Share items as an agent may. Errors as `rye.registry_answers.answer`."""
+        from functools import partial
+
+        from rye import registry_answers
+
+        return registry_answers.answer(project_path, action, partial(self._check, project_path), **asked)
+
     def _check(self, project_path: str, item_type: str, item_id: str) -> None:
         reach = self._reach
         if reach is None or reach(item_type, item_id):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from rye import items, served, spaces, state
 from rye.admission import Admission
-from rye.errors import ItemError, UsageError, WorkspaceError
-from rye.toolkit import cache, editing, journal, names
+from rye.errors import UsageError
+from rye.installing import Copy, install
+from rye.toolkit import names
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rye.spaces import Candidate, Space
-    from rye.toolkit.workspace import Place
     from rye.trust import Verified
 
 _TOOL = "rye/primary-tools/rye_load"
@@ -85,59 +85,12 @@ def _copy(
         )  # fmt: skip
     root = project_path if destination == "project" else os.fspath(state.user_space())
     folder, suffixes = spaces.type_folder(candidate.item_type)
-    path = f".ai/{folder}/{candidate.item_id}{candidate.suffix}"
-    with Workspace(root) as ws:
-        journal.recover(ws)
-        with ws.place(path, create_parents=True) as place, cache.locked(ws, place.path):
-            if place.shown != path:
-                raise WorkspaceError(
-                    "is_link", f"{path} is reached through a symbolic link, to {place.shown}.", "Remove the link."
-                )
-            _refuse_siblings(place, candidate, suffixes)
-            replaced = _land(ws, place, candidate.raw, warnings, overwrite=overwrite)
+    copy = Copy(f".ai/{folder}/{candidate.item_id}{candidate.suffix}", candidate.raw, suffixes)
+    done = install([copy], root, _TOOL, lambda _path, _old: overwrite)
+    warnings += done.warnings
     if candidate.item_id.startswith(spaces.RESERVED):
         warnings.append(
             f"Ids under {spaces.RESERVED} are served by the system bundle; this copy is not, unless a person lets it "
             "(`rye trust approve --shadow`). To change a tool, copy it to an id of your own and sign it."
         )
-    shown = names.show(os.path.join(os.fsencode(os.path.abspath(root)), os.fsencode(path)))
-    return {"copied_to": destination, "destination_path": shown, "replaced": replaced}
-
-
-def _refuse_siblings(place: Place, candidate: Candidate, suffixes: Sequence[str]) -> None:
-    """Two files of one id and type would hide one another."""
-    stem = place.shown.removesuffix(candidate.suffix)
-    for suffix in suffixes:
-        if suffix != candidate.suffix and _stands(place, f"{stem}{suffix}".rpartition("/")[2]):
-            raise ItemError(
-                "destination_exists", f"{stem}{suffix} has the same id. Nothing was copied.",
-                "Remove it first, if it is not needed.",
-            )  # fmt: skip
-
-
-def _stands(place: Place, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=place.dir_fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _land(ws: Workspace, place: Place, raw: bytes, warnings: list[str], *, overwrite: bool) -> str | None:
-    """Write the copy; return the digest of what it replaced, None if nothing or the same stood there."""
-    old = None
-    if place.stat is not None:
-        with ws.file(place.shown) as file:
-            old = file.read()
-    if old == raw:
-        warnings.append(f"{place.shown} stands there already, byte for byte.")
-        return None
-    if old is not None and not overwrite:
-        raise ItemError(
-            "destination_exists", f"Another file stands at {place.shown}. Nothing was copied.",
-            "Compare the two; give overwrite to replace it.",
-        )  # fmt: skip
-    entry = journal.whole_entry(ws, _TOOL, place, old, raw)
-    warnings += journal.land(ws, place, raw, entry)
-    warnings += editing.index_whole(ws, place, raw, "utf-8")
-    return entry.before
+    return {"copied_to": destination, "destination_path": done.paths[0], "replaced": done.replaced[0]}

@@ -132,6 +132,12 @@ def _standing(space: Space, item_id: str) -> list[str]:
         os.close(fd)
 
 
+def versions(space: Space, item_id: str) -> list[str]:
+    """Return the versions that a space's lockfiles pin an id to: one, or none."""
+    stem = item_id.rpartition("/")[2]
+    return [name.removeprefix(f"{stem}@").removesuffix(".lock.json") for name in _standing(space, item_id)]
+
+
 def _names_in(fd: int, item_id: str) -> list[str]:
     stem = item_id.rpartition("/")[2]
     return sorted(name for name in os.listdir(fd) if name.startswith(f"{stem}@") and name.endswith(".lock.json"))

@@ -33,6 +33,7 @@ _VERBS = {
     "lock": ("bundle_verbs", "pin a tool to the digests of its chain"),
     "completion": ("completion_verb", "completion of names for bash, zsh and fish"),
     "keys": ("signing_verbs", "make or show your own key"),
+    "registry": ("registry_verb", "share signed items: push, pull, search, inspect"),
 }
 _EPILOG = """\
 examples:

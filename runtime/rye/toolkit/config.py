@@ -37,6 +37,13 @@ _DEFAULTS: dict[str, Value] = {
     "sandbox.require": [],
     "web.allow_hosts": [],
     "web.proxy": "",
+    # Empty: the directory `registry` in the user's `.ai`. A directory, or oci://host[:port][/prefix].
+    "registry.default": "",
+    # What `rye registry search` and `list` look in, where none is named.
+    "registry.namespaces": [],
+    # Whether agents may push and yank, and which registries they may name beside the default one.
+    "registry.agents": "deny",
+    "registry.allowed": [],
     # Empty: as the environment or the project says, see `rye.toolkit.swe`.
     "swe.profile": "",
 }

@@ -1,4 +1,4 @@
-"""What a tool may ask of the house: to execute, search, load and sign items.
+"""What a tool may ask of the house: to execute, search, load and sign items, and to share them.
 
 `rye.api` implements it; the executor lends it for one call, to tools that the system's key signed and that declare what they
 ask for: `__needs__ = ["search"]`.
@@ -35,6 +35,9 @@ class House(Protocol):
 
     def sign(self, project_path: str, item_type: str, item_id: str, source: str) -> dict[str, Any]:
         """Answer `rye/primary-tools/rye_sign`."""
+
+    def registry(self, project_path: str, action: str, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as in search
+        """Answer `rye/registry/registry`."""
 
 
 _lent: ContextVar[tuple[House | None, tuple[str, ...]]] = ContextVar("rye_house", default=(None, ()))

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:09:15Z:60398459f8561d0004cbc4e8cdbe4bebceec50f8fcffd925227b2ad584ae45b2:HGcyx1lt0sk9AkhMV3C0VFzIzK7RcSSyM11HULgG-hhk40Ux1wBHZSaPrLR579fmTj5Qrf-R7KXIy0nBy8AmCg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:20:36Z:56a8de3c755689693b425b002fceb10b7897172a5c06bd90defeed1f47d2bc05:459IYpYHJ1VYhsHAwiFZGDEi0FALBI_Xuhw_OuZcTQYHtnvmMEXWxr5OwzSbHXklnDAPae81RTTfbFC-BrH8BQ==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
