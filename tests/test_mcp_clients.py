@@ -120,6 +120,14 @@ def test_what_cannot_be_is_said(project):
         assert not done.stdout
 
 
+def test_a_category_without_tools_is_told(project):
+    done = rye("mcp", "install", "--client", "codex", "--category", "rye/swe", "--category", "rye/swee", cwd=project)
+    assert done.returncode == 0
+    assert done.stderr.decode().splitlines() == [
+        "rye mcp: warning: no tool of 'rye/swee' can run here; `rye tools --category rye/swee` says why."
+    ]
+
+
 def test_neither_the_whole_disk_nor_a_home_is_served_unasked(tmp_path):
     for folder in ("/", str(tmp_path)):
         done = rye("mcp", cwd=folder, env={"HOME": str(tmp_path)})

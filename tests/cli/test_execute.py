@@ -48,6 +48,10 @@ def params(done):
 # --- exit codes ---
 
 
+def test_parameters_are_not_said_to_be_required(here):
+    assert b"required: item_id\n" in rye("execute", cwd=here).stderr
+
+
 def test_success_is_0_and_prints_the_tools_text(here):
     done = rye(*READ, "file_path=a.txt", cwd=here)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -67,6 +67,7 @@ def test_without_a_terminal_add_and_revoke_need_the_users_own_leave(clone, user_
         done = shell("trust", *map(str, words), cwd=clone, stdin=b"yes\n")
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"signing: {agents: allow}" in done.stderr
+        assert b"--key" not in done.stderr, "these take none"
     assert not decisions.path().exists()
     assert not (user_space / ".ai/trusted_keys").exists()
     put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")

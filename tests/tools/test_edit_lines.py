@@ -240,6 +240,9 @@ def test_what_cannot_be_edited(project, path, code):
     (project / ".git").mkdir()
     (project / ".git/config").write_text("a\n")
     name = ids(project, path)[0] if code == "protected_path" else "abc123"
+    refused(
+        code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}], dry_run=True
+    )  # fmt: skip
     refused(code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}])
 
 

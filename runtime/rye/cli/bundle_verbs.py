@@ -56,7 +56,7 @@ def _create(space: Space, args: argparse.Namespace) -> int:
     from rye import bundles, keyring, signing
     from rye.cli.presence import require_person_or_key
 
-    require_person_or_key("sign a bundle manifest", args.key)
+    require_person_or_key("sign a bundle manifest", args.key, key_option=True)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     facts = {
         "id": args.id, "version": args.version, "type": args.type, "description": args.description, "created_at": now,

@@ -11,6 +11,7 @@ from rye.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 _EPILOG = """\
 examples:
@@ -63,12 +64,23 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     from rye import mcp_http, mcp_server
     from rye.mcp_selection import Selection
 
+    _tell_of_empty(args.category, project)
     selection = Selection(tuple(args.category), args.meta, args.allow_sign)
     if wire is None:
         mcp_server.serve_http(project, selection, mcp_http.parse_address(args.http))
     else:
         mcp_server.serve_stdio(project, selection, wire)
     return EXIT_OK
+
+
+def _tell_of_empty(categories: Sequence[str], project: str) -> None:
+    """Warn of categories without a tool that can run: misspelt ones would be missed only by the model."""
+    from rye import discovery
+
+    for category in categories:
+        if not discovery.listing([category], project_path=project).offers:
+            told = f"rye mcp: warning: no tool of {category!r} can run here; `rye tools --category {category}` says why."
+            print(told, file=sys.stderr)
 
 
 def _require_library() -> None:
@@ -86,6 +98,7 @@ def _install(args: argparse.Namespace, project: str) -> int:
     if not args.client:
         names = ", ".join(mcp_clients.CLIENTS)
         raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {names}.")
+    _tell_of_empty(args.category, project)
     options = [word for category in args.category for word in ("--category", category)]
     options += [option for option, given in (("--meta", args.meta), ("--allow-sign", args.allow_sign)) if given]
     server: mcp_clients.Server

@@ -13,17 +13,20 @@ def at_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def require_person_or_key(what: str, key: str | None = None) -> None:
+def require_person_or_key(what: str, key: str | None = None, *, key_option: bool = False) -> None:
     """Refuse without a terminal, unless the user's own configuration allows agents to sign, or a key file is named.
+
+    `key_option` says that the command has `--key`.
 
     Raises:
         RyeError: `needs_person`, with what to ask the user.
     """
+    by_key = "; a release script names its key with --key" if key_option else ""
     if key is None and not at_terminal() and config.setting("signing.agents") != "allow":
         raise RyeError(
             "needs_person", f"Only a person at a terminal may {what}.",
             "Ask your user to run this command in a terminal, or to set `signing: {agents: allow}` in their own "
-            "~/.ai/config/rye.yaml; a release script names its key with --key.",
+            f"~/.ai/config/rye.yaml{by_key}.",
         )  # fmt: skip
 
 

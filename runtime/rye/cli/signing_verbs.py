@@ -112,7 +112,7 @@ def _sign(args: argparse.Namespace) -> int:
     from rye import api
     from rye.cli.presence import require_person_or_key
 
-    require_person_or_key("sign items", args.key)
+    require_person_or_key("sign items", args.key, key_option=True)
     rows = api.sign_iter(args.targets, project_path=_project(args), key=args.key, everything=args.all, space=args.space)
     done = list(_with_progress(rows, "signed"))
     if args.json:
