@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -344,3 +345,21 @@ def test_a_read_only_project_is_read_with_ids_and_edits_say_why_not(project, tmp
 def test_the_state_folder_is_private(project):
     folder = state.state_dir(str(project))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+LONG = ("/" + "q/" * 200_000, "q/" * 200_000, "\\" * 400_000, "/" + "\\" * 32_000, "/" + "q/" * 4_000)
+
+
+@pytest.mark.parametrize(
+    "path", LONG, ids=["absolute", "relative", "backslashes", "backslashes that fit", "absolute that fits"]
+)
+def test_a_path_longer_than_any_is_refused_before_it_costs_anything(ws, path):
+    # The control: to look at every prefix of such a path takes the square of its length.
+    parts = path[:20_000].split("/") if "/q" in path else []
+    assert sum(range(len(parts))) >= len(parts) ** 2 // 2 - len(parts)
+    started = time.monotonic()
+    for refused in (partial(ws.check, path), partial(ws.open_file, path)):
+        with pytest.raises(WorkspaceError) as caught:
+            refused()
+        assert len(str(caught.value)) < 40_000
+    assert time.monotonic() - started < 4

@@ -46,5 +46,5 @@ def test_a_batch_of_several_files_is_taken_back_as_one(project):
     files = [{"docPath": name, "originalSha256": digest, "changes": lines} for name in "fg"]
     done("rye/workspace/workspace_write_patch", project, files=files)
     assert (project / "f").read_bytes() + (project / "g").read_bytes() == b"b\nb\n"
-    assert done(UNDO, project)["output"].startswith("✓ Undone g, f\n")
+    assert done(UNDO, project)["output"].startswith("✓ Undone f, g\n")
     assert (project / "f").read_bytes() + (project / "g").read_bytes() == b"a\na\n"

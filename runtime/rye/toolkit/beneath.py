@@ -26,7 +26,7 @@ O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 MAX_LINKS = 40
 # As Linux counts it, with the NUL at the end.
-_PATH_MAX = 4_096
+PATH_MAX = 4_096
 
 # x86-64 and arm64 share the number; RESOLVE_* as in <linux/openat2.h>.
 _SYS_OPENAT2 = 437
@@ -94,7 +94,7 @@ def open_beneath(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int,
         OSError: EXDEV when the path leads outside, ELOOP, ENOENT, ENOTDIR … as the kernel says.
     """
     path = b"/".join(parts) or b"."
-    if len(path) >= _PATH_MAX:
+    if len(path) >= PATH_MAX:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     if kernel_resolves():
         try:

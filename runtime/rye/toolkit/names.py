@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# A run of backslashes, then what it stands before: an escape, or a plain x.
-_ESCAPED = re.compile(r"(\\+)(x[0-9a-f]{2}|x)")
+# A run of backslashes, then what it stands before: an escape, or a plain x. Tried at the run's start only: else a long run
+# without either takes the square of its length.
+_ESCAPED = re.compile(r"(?<!\\)(\\+)(x[0-9a-f]{2}|x)")
 # What a case-folding ext4 ignores in names, beside format characters (Unicode: Default_Ignorable_Code_Point).
 _IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 _PROTECTED_BELOW_AI = frozenset({"trusted_keys", "keys", "cache"})

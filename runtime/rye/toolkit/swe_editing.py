@@ -124,7 +124,7 @@ def undo_edit(
         return result
     facts = {"applied": not (dry_run or held_back), "profile": swe.READ_ONLY} if held_back else {"applied": not dry_run}
     # Of a batch there are several.
-    undone = ", ".join(result.get("file_paths") or [result["file_path"]])
+    undone = ", ".join(sorted(result.get("file_paths") or [result["file_path"]]))
     head = _not_applied() if held_back and not dry_run else f"✓ Undone {undone}" if not dry_run else ""
     return {**result, **facts, "notices": [], "output": "\n".join(line for line in (head, result["output"]) if line)}
 

@@ -36,6 +36,8 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 
 # O_NONBLOCK so that a FIFO is refused instead of waited for, O_NOCTTY so that no terminal is taken.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+# The root's path and one below it (bytes): what is longer is not taken apart.
+_LONGEST = 2 * beneath.PATH_MAX
 _KERNEL_TREES = ("/proc", "/sys", "/dev")
 
 
@@ -173,6 +175,10 @@ class Workspace:
             ) from None  # fmt: skip
         if b"\0" in raw:
             raise WorkspaceError("bad_path", "The path contains a NUL byte.", "Give a path without it.")
+        if len(raw) > _LONGEST:
+            raise WorkspaceError(
+                "bad_path", f"The path {path[:100]}… is longer than any file's.", "Give a path below the root."
+            )
         parts = tuple(raw.split(b"/"))
         return parts if parts[0] else self._below_root(parts[1:], path)
 
