@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
+import re
 import socket
 import sys
 from collections import Counter
@@ -167,6 +168,47 @@ def test_a_name_that_changes_its_address_changes_nothing(site, monkeypatch):
     assert codes["address_not_public"] == codes["connection_failed"] == 20
 
 
+def behind(spelling: str, port: int) -> str | None:
+    """Return the address that this machine's resolver sees in a spelling; None where it sees none."""
+    host = re.search(r"//(?:[^@/]*@)?(?:\[([^\]]+)\]|([^:/]+))", spelling)
+    try:
+        return socket.getaddrinfo(host[1] or host[2], port)[0][4][0].partition("%")[0] if host else None
+    except (OSError, ValueError):
+        return None
+
+
+def rebind_each(port: int, patch: pytest.MonkeyPatch) -> tuple[Counter[str], Counter[str]]:
+    """Fetch a name that has a public address and one of the spellings' too, in both orders, in one answer and in turn."""
+    targets = sorted({address for spelling in SPELLINGS if (address := behind(spelling, port))})
+    codes: Counter[str] = Counter()
+    connected: Counter[str] = Counter()
+    turn: list[list[str]] = []
+
+    def resolve(host, port, *args, **kinds):
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in (turn.pop(0) if len(turn) > 1 else turn[0])]
+
+    def note(address, *args, **kinds):
+        connected[address[0]] += 1
+        raise ConnectionRefusedError(111, "the test's network ends here")
+
+    patch.setattr(socket, "getaddrinfo", resolve)
+    patch.setattr(socket, "create_connection", note)
+    for target in targets:
+        for turn[:] in ([[PUBLIC, target]], [[target, PUBLIC]], [[PUBLIC], [target]], [[target], [PUBLIC]]):
+            try:
+                fetch.fetch(fetch.Request(f"http://rebound.example:{port}/", 5, Allowed()))
+            except RyeError as err:
+                codes[err.code] += 1
+    return codes, connected
+
+
+def test_no_name_is_rebound_to_what_a_spelling_means(site, monkeypatch):
+    codes, connected = rebind_each(site.port, monkeypatch)
+    assert set(connected) == {PUBLIC}
+    assert set(codes) == {"address_not_public", "connection_failed"}
+    assert sum(codes.values()) >= 4 * 25, codes
+
+
 def test_control_judging_the_name_and_connecting_by_name_is_caught_out(site):
     before = site.connections
     # Whichever address comes first, a name that alternates is judged by one and connected to by the other.
@@ -211,6 +253,11 @@ def main() -> None:
         print(
             f"{asked.alternations} fetches of a name that alternates: {dict(codes)}; connected to {dict(connected)}; the listener saw {site.connections}"
         )
+        with pytest.MonkeyPatch.context() as inner:
+            codes, connected = rebind_each(site.port, inner)
+            print(
+                f"{sum(codes.values())} fetches of names rebound to each spelling's address: {dict(codes)}; {dict(connected)}"
+            )
         with pytest.MonkeyPatch.context() as inner:
             print(
                 f"control, 100 fetches judged first: the listener was reached {naive(100, site.port, asked.seed + 1, inner)} times"

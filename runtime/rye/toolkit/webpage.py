@@ -86,9 +86,9 @@ def read(answer: Answer, form: Format, *, main_only: bool, seconds: float = _SEC
     """
     kind = _kind(answer)
     charset = _charset(answer)
-    decoded = answer.body.decode(charset, "replace").removeprefix("\ufeff")
     if kind in _HTML and form != "html":
-        return _from_html(decoded, kind, charset, answer.url, form, main_only=main_only, seconds=seconds)
+        return _from_html(answer, kind, charset, form, main_only=main_only, seconds=seconds)
+    decoded = _decoded(answer, charset)
     if _JSON.match(kind) and form != "html":
         text = _pretty(decoded)
         notes = () if text is not None else ("shown as it came: not valid JSON, or too large to be indented",)
@@ -183,9 +183,15 @@ def _lines(text: str) -> str:
     return text + "\n" if text else ""
 
 
-def _from_html(decoded: str, kind: str, charset: str, url: str, form: Format, *, main_only: bool, seconds: float) -> Page:
+def _decoded(answer: Answer, charset: str) -> str:
+    return answer.body.decode(charset, "replace").removeprefix("\ufeff")
+
+
+def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_only: bool, seconds: float) -> Page:
+    url = answer.url
     with tempfile.TemporaryFile() as page:
-        page.write(decoded.encode("utf-8", "replace"))
+        # No name holds the decoded page while the child works: it may have 5 MB.
+        page.write(_decoded(answer, charset).encode("utf-8", "replace"))
         page.seek(0)
         task = json.dumps({"fd": page.fileno(), "url": url, "format": form, "main_only": main_only})
         found = _asked(Command([sys.executable, "-I", "-c", _BOOT, _PACKAGE_ROOT, task], (page.fileno(),)), url, seconds)
