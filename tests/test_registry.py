@@ -132,7 +132,10 @@ def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tm
     assert MINE.public.fingerprint in row["error"]
     assert MINE.public.digest in row["error"]
     assert "tester" in row["error"]
-    assert f"rye registry key my/text/report:1.0.0 > {MINE.public.fingerprint}.toml && rye trust add" in row["hint"]
+    assert (
+        f"rye registry key my/text/report:1.0.0 --registry {where} > {MINE.public.fingerprint}.toml && rye trust add"
+        in row["hint"]
+    )
     assert files(there) == []
     shown = registry.inspect(at, "tool", "my/text/report")
     assert (shown["verdict"], "diff" in shown) == ("untrusted_key", False)

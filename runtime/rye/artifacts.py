@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rye import bundles, items, oci_manifest, spaces, trust
 from rye.errors import ItemError, RegistryError, TrustError
 from rye.oci_reference import Reference, is_version, read_tag, repository_of, tag_of, version_key
+from rye.oci_store import open_store
 from rye.signing import check, form_of, split
 from rye.toolkit.untrusted import plain
 
@@ -290,7 +291,7 @@ def _stranger(fetched: Fetched, err: TrustError) -> TrustError:
             "Ask its author for the key document, then run `rye trust add KEY.toml`.", **err.details,
         )  # fmt: skip
     digest, kind = key.public.digest, fetched.reference.item_type
-    named = f"{fetched.reference}{'' if kind == 'tool' else f' --type {kind}'}"
+    named = f"{fetched.reference}{'' if kind == 'tool' else f' --type {kind}'}{_where(fetched)}"
     name = f"{key.public.fingerprint}.toml"
     return TrustError(
         "untrusted_key",
@@ -299,3 +300,12 @@ def _stranger(fetched: Fetched, err: TrustError) -> TrustError:
         f"Compare the digest with its owner by another way. Then: `rye registry key {named} > {name} && rye trust add {name}`.",
         fingerprint=key.public.fingerprint, key_digest=digest, owner_claim=plain(key.owner, 100),
     )  # fmt: skip
+
+
+def _where(fetched: Fetched) -> str:
+    """Return the option that names the registry, where neither the reference nor the user's default does."""
+    import shlex
+
+    name = fetched.shelf.store.name
+    known = fetched.reference.registry is not None or name == open_store(None).name
+    return "" if known else f" --registry {shlex.quote(name)}"
