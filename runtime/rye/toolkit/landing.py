@@ -14,7 +14,6 @@ from rye.toolkit.edits import Splice, refine, render, unified_diff
 from rye.toolkit.journal import Recorded
 from rye.toolkit.replace import digest_of
 from rye.toolkit.text import Checkpoints, Text, mark
-from rye.toolkit.workspace import guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +122,7 @@ def land(
     """
     made = prepare(document, splices, tool, undoes=undoes, revive=revive)
     if dry_run:
-        guard(document.file.parts)
+        document.ws.guard(document.file.parts)
         return Landed(made.document, made.splices, made.diff, None, [])
     with document.ws.place(document.path) as place:
         warnings = journal.land(document.ws, place, made.document.data or b"", made.entry)
