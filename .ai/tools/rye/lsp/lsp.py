@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:09:15Z:60398459f8561d0004cbc4e8cdbe4bebceec50f8fcffd925227b2ad584ae45b2:HGcyx1lt0sk9AkhMV3C0VFzIzK7RcSSyM11HULgG-hhk40Ux1wBHZSaPrLR579fmTj5Qrf-R7KXIy0nBy8AmCg==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:23:35Z:779b0f2a15e0ef25ba781a2e455f46c0176b904086da499113515dbd707a7b62:QAD9vWb5pSfi5N6QX65j1w7fB1iQm71IQdheIevnv7jezRR64EkUb0BkIOQB3deDA_4zsRPsqhzbbikzuy5SBw==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -19,7 +19,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/lsp"
-__tool_description__ = "Compiler errors; where a symbol is defined, used or called; rename and format, by a language server"
+__tool_description__ = "Compiler errors, where a function or class is defined, used or called, rename, format (LSP)"
 __item_id__ = "rye/lsp/lsp"
 __requires_rye__ = ">=0.1"
 __timeout__ = 200
