@@ -19,7 +19,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/lsp"
-__tool_description__ = "Compiler errors; where a symbol is defined, used or called; rename and format, by a language server"
+__tool_description__ = "Compiler errors, where a function or class is defined, used or called, rename, format (LSP)"
 __item_id__ = "rye/lsp/lsp"
 __requires_rye__ = ">=0.1"
 __timeout__ = 200
