@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:20:36Z:56a8de3c755689693b425b002fceb10b7897172a5c06bd90defeed1f47d2bc05:459IYpYHJ1VYhsHAwiFZGDEi0FALBI_Xuhw_OuZcTQYHtnvmMEXWxr5OwzSbHXklnDAPae81RTTfbFC-BrH8BQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T09:25:31Z:9c5a632d10d725813c28287abf56b8e545c18383c27ead9bca4310266de80600:R8VFK_bQNwLL1ki9tZzSmcoePgaSPws0svL8WoeqQ7lGy5xLKAox6so1uHd232EaOFAYFemTf7Lb82v9FMONCg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
