@@ -82,7 +82,7 @@ def test_all_files_change_by_their_edits_alone_and_one_undo_restores_all(project
     assert data["success"], data
     assert data["files"] == sorted(FILES)
     assert stand(project) == {name: before.replace(b"name", b"other") for name, before in FILES.items()}
-    undone = rye.execute("rye/file-system/undo", {"batchId": data["batch_id"]}, project_path=str(project))["data"]
+    undone = rye.execute("rye/file-system/undo", {"batchId": data["batchId"]}, project_path=str(project))["data"]
     assert undone["success"], undone
     assert stand(project) == FILES
 
@@ -90,7 +90,7 @@ def test_all_files_change_by_their_edits_alone_and_one_undo_restores_all(project
 def test_a_dry_run_shows_the_diff_and_writes_nothing(project, world):
     data = rename(project, world, {"changes": right(project)}, dry_run=True)
     assert data["success"]
-    assert data["batch_id"] is None
+    assert data["batchId"] is None
     assert "+one other" in data["output"]
     assert stand(project) == FILES
 
