@@ -90,7 +90,7 @@ def test_all_files_change_by_their_edits_alone_and_one_undo_restores_all(project
 def test_a_dry_run_shows_the_diff_and_writes_nothing(project, world):
     data = rename(project, world, {"changes": right(project)}, dry_run=True)
     assert data["success"]
-    assert data["batchId"] is None
+    assert "batchId" not in data
     assert "+one other" in data["output"]
     assert stand(project) == FILES
 
