@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,17 @@ class Command:
 
     argv: list[str | bytes]
     fds: tuple[int, ...] = ()
+
+
+# An isolated interpreter sees neither the environment nor the folder it stands in; it is told where this package lies.
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from {} import main; sys.exit(main(sys.argv[2]))"
+_PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def own_module(module: str, task: str, fds: tuple[int, ...] = (), *, libraries: bool) -> Command:
+    """Return the command that calls `main(task)` of a module of this package; `libraries`: it imports installed ones."""
+    options = ["-I"] if libraries else ["-I", "-S"]
+    return Command([sys.executable, *options, "-c", _BOOT.format(module), _PACKAGE_ROOT, task], fds)
 
 
 def name_of_fd(fd: int) -> str:

@@ -52,7 +52,6 @@ _DEFAULTS: dict[str, Value] = {
 _LEVELS: dict[str, tuple[str, ...]] = {"sandbox.mode": ("off", "auto", "require"), "sandbox.network": ("on", "off")}
 # Lists of which a project may only take away.
 _GRANTS = frozenset({"sandbox.pass_env"})
-_PROJECT_FILE = (b".ai", b"config", b"rye.yaml")
 
 _MAX_BYTES = 256 * 1024
 
@@ -69,32 +68,45 @@ def _user_file() -> dict[str, Any]:
     stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
     known = _loaded.get(str(path))
     if known is None or known[0] != stamp:
-        known = _loaded[str(path)] = (stamp, mapping(_read(path), path))
+        known = _loaded[str(path)] = (stamp, mapping(read(path), path))
     return known[1]
 
 
 def _project_file(root: str) -> tuple[dict[str, Any], str]:
-    """Return a project's settings, and where they stand; the file is opened beneath the root and read at every call."""
-    shown = f"{root}/.ai/config/rye.yaml"
+    """Return a project's settings, and where they stand; the file is read at every call."""
+    data, shown = of_project(root, "rye.yaml")
+    return mapping(data, shown), shown
+
+
+def of_project(root: str, name: str) -> tuple[bytes, str]:
+    """Return the bytes of a project's `.ai/config/<name>`, opened beneath the root (none: b""), and where it stands.
+
+    Raises:
+        UsageError: `bad_config`, naming the file.
+    """
+    shown = f"{root}/.ai/config/{name}"
     try:
         root_fd = os.open(root, beneath.DIRECTORY)
         try:
-            fd, _ = beneath.open_beneath(root_fd, _PROJECT_FILE, _READ)
+            fd, _ = beneath.open_beneath(root_fd, [b".ai", b"config", *os.fsencode(name).split(b"/")], _READ)
         finally:
             os.close(root_fd)
     except OSError as err:
         if err.errno in (errno.ENOENT, errno.ENOTDIR):
-            return {}, shown
+            return b"", shown
         raise _bad(shown, f"cannot be read ({err.strerror})") from None
-    return mapping(_content(fd, shown), shown), shown
+    return _content(fd, shown), shown
 
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def _read(path: Path) -> bytes:
+def read(path: Path) -> bytes:
+    """Return the bytes of a settings file of the user's or the system's; b"" where there is none. Errors as `of_project`."""
     try:
         return _content(os.open(path, _READ), path)
+    except FileNotFoundError:
+        return b""
     except OSError as err:
         raise _bad(path, f"cannot be read ({err.strerror})") from None
 

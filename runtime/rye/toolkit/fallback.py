@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
 from rye.toolkit import regex_subset
-from rye.toolkit.child import Command, name_of_fd
+from rye.toolkit.child import Command, name_of_fd, own_module
 from rye.toolkit.workspace import IGNORED_DIRECTORIES
 
 if TYPE_CHECKING:
@@ -22,10 +20,6 @@ STALL_SECONDS = 2.0
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Larger files are not searched without ripgrep, and named."""
-
-# An isolated interpreter sees neither the environment nor the folder it stands in; it is told where this package lies.
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from rye.toolkit.scan import main; sys.exit(main(sys.argv[2]))"
-_PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class Fallback:
@@ -81,4 +75,4 @@ def _command(
         "stall": STALL_SECONDS, "max_bytes": MAX_FILE_BYTES,
     }  # fmt: skip
     inherited = fds if rules_fd is None else (*fds, rules_fd)
-    return Command([sys.executable, "-I", "-S", "-c", _BOOT, _PACKAGE_ROOT, json.dumps(task)], inherited)
+    return own_module("rye.toolkit.scan", json.dumps(task), inherited, libraries=False)

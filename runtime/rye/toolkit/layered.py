@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rye import state
-from rye.errors import UsageError, WorkspaceError
+from rye.errors import UsageError
 from rye.toolkit import config
-from rye.toolkit.workspace import Workspace
 
-_MAX_BYTES = 256 * 1024
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -42,7 +40,8 @@ def load(root: str, name: str) -> Layers:
     """
     system = _bundled(name)
     user = user_file(name)
-    return Layers(_mapping(_read(system), str(system)), _mapping(_read(user), str(user)), _project(root, name))
+    read = [(config.read(system), str(system)), (config.read(user), str(user)), config.of_project(root, name)]
+    return Layers(*(_mapping(data, where) for data, where in read))
 
 
 def user_file(name: str) -> Path:
@@ -80,33 +79,9 @@ def _bundled(name: str) -> Path:
     return (installed if installed.is_dir() else package.parents[1] / ".ai") / "config" / name
 
 
-def _read(path: Path) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        return b""
-    except OSError as err:
-        raise _bad(str(path), f"cannot be read ({err.strerror})") from None
-
-
-def _project(root: str, name: str) -> dict[str, Any]:
-    path = f".ai/config/{name}"
-    try:
-        with Workspace(root) as workspace, workspace.file(path) as file:
-            data = file.read(_MAX_BYTES)
-    except WorkspaceError as err:
-        if err.code == "file_not_found":
-            return {}
-        raise _bad(path, f"cannot be read: {err.message}") from None
-    return _mapping(data, path)
-
-
 def _mapping(data: bytes, where: str) -> dict[str, Any]:
     if not data.strip():
         return {}
-    if len(data) > _MAX_BYTES:
-        raise _bad(where, f"is larger than {_MAX_BYTES:,} bytes")
     content = config.parsed(data, where)
     if content is None:
         return {}

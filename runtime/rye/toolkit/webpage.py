@@ -7,16 +7,16 @@ import io
 import json
 import os
 import re
-import sys
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rye.errors import RyeError
-from rye.toolkit.child import Child, Command
+from rye.toolkit.child import Child, own_module
 from rye.toolkit.untrusted import is_hidden
 
 if TYPE_CHECKING:
+    from rye.toolkit.child import Command
     from rye.toolkit.fetch import Answer
 
 Format = Literal["markdown", "text", "html"]
@@ -49,8 +49,6 @@ _CHILD_MEMORY = 2 * 1024**3
 _MAX_TEXT = 32 * 1024 * 1024
 _MAX_PRETTY_BYTES = 1024 * 1024
 _MAX_PRETTY_CHARS = 8 * 1024 * 1024
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from rye.toolkit.page_text import main; sys.exit(main(sys.argv[2]))"
-_PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class PageError(RyeError):
@@ -194,7 +192,7 @@ def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_on
         page.write(_decoded(answer, charset).encode("utf-8", "replace"))
         page.seek(0)
         task = json.dumps({"fd": page.fileno(), "url": url, "format": form, "main_only": main_only})
-        found = _asked(Command([sys.executable, "-I", "-c", _BOOT, _PACKAGE_ROOT, task], (page.fileno(),)), url, seconds)
+        found = _asked(own_module("rye.toolkit.page_text", task, (page.fileno(),), libraries=True), url, seconds)
     notes = ("the page's structure is nested too deeply; this is its bare text",) if found["flattened"] else ()
     title = "".join(char for char in found["title"] if not is_hidden(char))
     return Page(_lines(found["text"]), title, kind, charset, found["main"], notes)
