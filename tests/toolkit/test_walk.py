@@ -167,7 +167,7 @@ def test_the_first_of_many_are_those_of_a_full_sort():
 
 def test_a_child_that_fails_is_no_search_without_matches(project, monkeypatch):
     (project / "a").write_text("x\n")
-    monkeypatch.setattr("rye.toolkit.fallback._BOOT", "import sys; sys.exit(70)")
+    monkeypatch.setattr("rye.toolkit.child._BOOT", "import sys; sys.exit(70)")
     with Workspace(str(project)) as ws, walk.held(ws, ".", Fallback()) as tree, pytest.raises(WorkspaceError) as caught:
         list(tree.counts(Pattern("x"), View()))
     assert caught.value.code == "search_failed"
