@@ -353,7 +353,7 @@ def by_text(index, digests, texts, content_hash):
 def by_number(index, digests, texts, content_hash):
     """What an index does that trusts line numbers, for control."""
     count = len(digests) // index.width
-    marks = {at: replace(mark, loose=lines.loose_digest(texts(at))) for at, mark in index.marks.items() if at < count}
+    marks = {at: mark._replace(loose=lines.loose_digest(texts(at))) for at, mark in index.marks.items() if at < count}
     ages = lines.Runs([(count, index.revision + 1)])
     return replace(index, content_hash=content_hash, digests=digests, marks=marks, ages=ages, revision=index.revision + 1)
 

@@ -32,6 +32,8 @@ PATH_MAX = 4_096
 _SYS_OPENAT2 = 437
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _AGAIN_LIMIT = 32
+# Renames that never pause, or a call that a filter refuses now: component by component it goes all the same.
+_UNABLE = (errno.EAGAIN, errno.ENOSYS, errno.EPERM)
 
 
 class _OpenHow(ctypes.Structure):
@@ -100,10 +102,31 @@ def open_beneath(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int,
         try:
             return _openat2(root_fd, path, flags), _lexical(parts)
         except OSError as err:
-            # A link on the way (ELOOP), renames that never pause (EAGAIN), or a call that a filter refuses now: walk.
-            if err.errno not in (errno.ELOOP, errno.EAGAIN, errno.ENOSYS, errno.EPERM):
+            # A link on the way: walk.
+            if err.errno not in (errno.ELOOP, *_UNABLE):
                 raise
     return _walk(root_fd, parts, flags)
+
+
+def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
+    """Open the place `parts` names below `root_fd` through no symbolic link; flags as in `open_beneath`.
+
+    Raises:
+        OSError: ELOOP or ENOTDIR where a link stands; ENOENT … as the kernel says.
+    """
+    if kernel_resolves():
+        try:
+            return _openat2(root_fd, os.fsencode("/".join(parts) or "."), flags)
+        except OSError as err:
+            if err.errno not in _UNABLE:
+                raise
+    trail = _Trail(root_fd)
+    try:
+        for part in parts[:-1]:
+            trail.down(os.fsencode(part))
+        return os.open(parts[-1] if parts else ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=trail.here)
+    finally:
+        trail.close()
 
 
 def _lexical(parts: Sequence[bytes]) -> Parts:

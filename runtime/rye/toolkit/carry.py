@@ -198,13 +198,13 @@ class _Carry:
                 mark = self.old.marks[positions[at]]
                 here = positions[at] - old_at + new_at
                 if positions[at] == old_at and not (old_at == 0 and new_at == 0):
-                    mark = replace(mark, near=self.revision)
+                    mark = mark._replace(near=self.revision)
                 marks[here] = mark
                 at += 1
         for old_at, new_at in self.found.items():
             mark = self.old.marks[old_at]
             loose = self.loose_of_new.get(new_at, mark.loose)
-            marks[new_at] = replace(mark, near=self.revision, loose=loose)
+            marks[new_at] = mark._replace(near=self.revision, loose=loose)
         return marks
 
     def _ages(self) -> Runs:

@@ -32,8 +32,7 @@ VERSIONS_KEPT = 20
 _SPACE = b" \t\r\x0b\x0c"
 
 
-@dataclass(slots=True)
-class Mark:
+class Mark(NamedTuple):
     """What is known of a line that has an ID.
 
     Attributes:
@@ -183,11 +182,9 @@ def _later_id(index: Index, text: bytes, taken: set[str]) -> str:
 
 def note_shown(index: Index, start: int, stop: int) -> bool:
     """Record that lines [start, stop) were printed as they are now; tell whether that was news."""
-    ages = index.ages.values(start, stop)
-    news = False
-    for at, age in zip(range(start, stop), ages, strict=True):
-        mark = index.marks[at]
-        if mark.shown < max(age, mark.near, 0):
-            mark.shown = index.revision
-            news = True
-    return news
+    marks, news, at = index.marks, list[int](), start
+    for length, age in index.ages.part(start, stop):
+        news += [here for here in range(at, at + length) if (mark := marks[here]).shown < age or mark.shown < mark.near]
+        at += length
+    marks.update({here: marks[here]._replace(shown=index.revision) for here in news})
+    return bool(news)
