@@ -9,13 +9,13 @@ import contextlib
 import contextvars
 import json
 import os
-import threading
 import time
 from dataclasses import dataclass
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from rye import decisions, entry, schema, spaces, state
+from rye import decisions, entry, schema, spaces, state, workers
 from rye.admission import Admission
 from rye.errors import RyeError, UsageError
 from rye.printed import Printed
@@ -246,31 +246,33 @@ def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
 def _invoke(
     tool: Tool, run: Callable[[], Any], seconds: float, cancellation: output.Cancellation | None
 ) -> tuple[dict[str, Any], str]:
-    """Run the tool in a thread of its own until it ends or must; return its result and what it printed."""
+    """Run the tool in another thread until it ends or must; return its result and what it printed."""
     limit = output.Deadline(seconds)
-    outcome: list[dict[str, Any]] = []
-    done, decided = threading.Event(), threading.Event()
+    # None: the call is to end without a result.
+    answers: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
     if cancellation is not None:
-        cancellation.when_cancelled(decided.set)
-
-    def work() -> None:
-        outcome.append(_result(tool, run))
-        done.set()
-        decided.set()
-
+        cancellation.when_cancelled(partial(answers.put, None))
     with Printed() as printed, output.within(limit):
         context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(work,), name=tool.id, daemon=True).start()
+        workers.start(lambda: answers.put(context.run(_result, tool, run)))
         try:
-            # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
-            decided.wait(seconds)
-            if not done.is_set():
+            answer = _first(answers, seconds)
+            if answer is None:
+                # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
                 limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
-                done.wait(limit.moment())
+                answer = _first(answers, limit.moment())
         except BaseException:
             limit.expire()
             raise
-        return outcome[0] if outcome else _late(limit), printed.text()
+        return _late(limit) if answer is None else answer, printed.text()
+
+
+def _first(answers: SimpleQueue[dict[str, Any] | None], seconds: float) -> dict[str, Any] | None:
+    """Return what comes first, within so many seconds; None where that is nothing."""
+    try:
+        return answers.get(timeout=seconds)
+    except Empty:
+        return None
 
 
 def _late(limit: output.Deadline) -> dict[str, Any]:
@@ -288,7 +290,7 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
         data = run()
         if not isinstance(data, dict):
             raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
-        json.dumps(data, allow_nan=False)
+        json.dumps({name: value for name, value in data.items() if not _is_plain(name, value)}, allow_nan=False)
     except RyeError as err:
         return _failure(err)
     except entry.Crashed as err:
@@ -298,6 +300,11 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
 
         return _crash(tool, type(err).__name__, "".join(traceback.format_exception(err)))
     return data
+
+
+def _is_plain(name: object, value: object) -> bool:
+    """Tell whether a member of a result needs no look to be JSON: to write a long text only to try takes long."""
+    return type(name) is str and (value is None or type(value) in (str, int, bool))
 
 
 def _failure(err: RyeError) -> dict[str, Any]:
