@@ -20,6 +20,7 @@ WORKSPACE_PATH = "workspace-path"
 _SHOWN = 120
 _LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
 _ALTERNATIVES = ("if", "then", "else")
+_COMBINING = frozenset({"$ref", "allOf", "dependentSchemas", *_LISTS_OF_ALTERNATIVES, *_ALTERNATIVES})
 
 _Part = dict[str, Any]
 
@@ -174,6 +175,8 @@ def _applying(parts: Iterable[object], root: Mapping[str, Any], *, certain: bool
             continue
         seen.add(id(part))
         yield part
+        if _COMBINING.isdisjoint(part):
+            continue
         if "$ref" in part:
             waiting.append(_target(str(part["$ref"]), root))
         waiting += part.get("allOf", ())
@@ -255,7 +258,7 @@ def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any
         for name, below in part.get("properties", {}).items():
             if name not in out:
                 for default in (one["default"] for one in _applying([below], root, certain=True) if "default" in one):
-                    out[name] = json.loads(json.dumps(default))
+                    out[name] = json.loads(json.dumps(default)) if isinstance(default, dict | list | tuple) else default
                     break
     return out
 

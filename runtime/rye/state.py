@@ -42,6 +42,12 @@ def _paths(space: str) -> tuple[Path, Path]:
     return Path(space), Path(space, ".ai")
 
 
+@lru_cache(maxsize=256)
+def path_of(text: str) -> Path:
+    """Return a path, made once: to make one takes as long as to open it."""
+    return Path(text)
+
+
 def project_digest(root: str) -> str:
     """Return the first 16 hex digits of SHA-256 over the root's real path: the project's name in the state."""
     return hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
@@ -53,7 +59,7 @@ def state_dir(root: str) -> Path:
     Raises:
         OSError: the user's space cannot be written; callers decide what that means for them.
     """
-    path = user_ai() / "state" / project_digest(root)
+    path = path_of(f"{user_ai()}/state/{project_digest(root)}")
     if not path.is_dir():
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
@@ -61,4 +67,4 @@ def state_dir(root: str) -> Path:
 
 def commits_dir(root: str) -> Path:
     """Return the folder of the commits under way in a project; it exists only while there is one, or one was cut off."""
-    return user_ai() / "state" / project_digest(root) / "journal" / "commits"
+    return path_of(f"{user_ai()}/state/{project_digest(root)}/journal/commits")

@@ -15,7 +15,8 @@ import ctypes
 import errno
 import os
 from collections import deque
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,14 +41,23 @@ class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
+_HOW_SIZE = ctypes.sizeof(_OpenHow)
+
+
+@lru_cache(maxsize=64)
+def _how(flags: int) -> Any:  # noqa: ANN401 - a pointer of ctypes
+    """Return a pointer to the request, which the kernel only reads."""
+    return ctypes.byref(_OpenHow(flags, 0, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS))
+
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _openat2(root_fd: int, path: bytes, flags: int) -> int:
     """Open `path` (no NUL) beneath `root_fd` through no symbolic link at all."""
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS)
+    how = _how(flags | os.O_CLOEXEC)
     for _ in range(_AGAIN_LIMIT):
-        fd: int = _libc.syscall(_SYS_OPENAT2, root_fd, path, ctypes.byref(how), ctypes.sizeof(how))
+        fd: int = _libc.syscall(_SYS_OPENAT2, root_fd, path, how, _HOW_SIZE)
         if fd >= 0:
             return fd
         code = ctypes.get_errno()
@@ -227,6 +237,14 @@ def inner_target(target: bytes) -> list[bytes]:
     if target.startswith(b"/"):
         raise OSError(errno.EXDEV, "the path passes through an absolute symbolic link")
     return target.split(b"/")
+
+
+def real_path(fd: int, path: str) -> str:
+    """Return the real path of a folder that is open and was named by `path`: in one step where the kernel tells it."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return os.path.realpath(path)
 
 
 def open_parent(root_fd: int, parts: Sequence[bytes]) -> tuple[int, Parts]:

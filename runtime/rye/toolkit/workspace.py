@@ -134,7 +134,7 @@ class Workspace:
         except OSError as err:
             self.close()
             raise system_failure(err, root) from None
-        if f"{os.path.realpath(self.root)}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
+        if f"{beneath.real_path(self.fd, self.root)}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
             self.close()
             raise WorkspaceError(
                 "bad_project",
