@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import durable, state
 from rye.errors import RyeError, TrustError, WorkspaceError
+from rye.standing import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,9 +110,11 @@ def load() -> Decisions:
         with open(path(), "rb") as file:
             raw = file.read()
     except FileNotFoundError:
+        note(str(path()), found=False)
         return Decisions()
     except OSError as err:
         raise _unreadable(str(err.strerror)) from None
+    note(str(path()), found=True)
     # Known by its bytes: times and inodes come back, and a revocation holds at the very next call.
     known = _known.get(raw)
     if known is None:
