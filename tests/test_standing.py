@@ -93,7 +93,7 @@ def test_what_comes_goes_or_is_shut_is_seen(tmp_path):
     settle()
     for change in (
         lambda: (folder / "b.toml").write_bytes(b"new"),
-        lambda: file.unlink(),
+        file.unlink,
         lambda: (tmp_path / "none/at/all").mkdir(parents=True),
         lambda: folder.chmod(0o500),
         lambda: (folder.chmod(0o700), folder.rename(tmp_path / "elsewhere"), folder.symlink_to(tmp_path / "elsewhere")),

@@ -166,7 +166,7 @@ def _checked(ready: Ready, given: dict[str, Any], response: dict[str, Any]) -> d
 
 def _recovered(workspace: Workspace) -> list[str]:
     """Settle commits that a crash cut off, so that no tool sees the half of one; costs one look where there is none."""
-    if not os.path.isdir(state.commits_dir(workspace.root)):
+    if not os.path.isdir(state.commits_dir(workspace.real)):
         return []
     from rye.toolkit import commits
 

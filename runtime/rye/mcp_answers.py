@@ -109,8 +109,14 @@ def _meta(response: dict[str, Any]) -> dict[str, Any]:
 
 def _encodable(data: dict[str, Any]) -> dict[str, Any]:
     """Return data that UTF-8 can carry: a lone surrogate of a foreign tool's is shown as its escape."""
+    text = data.get("output")
     try:
-        _size(data)
+        # The text by itself: written as JSON only to try, it would take the longest.
+        if type(text) is str:
+            text.encode()
+            _size({name: value for name, value in data.items() if name != "output"})
+        else:
+            _size(data)
     except ValueError:
         found: dict[str, Any] = _escaped(data)
         return found
