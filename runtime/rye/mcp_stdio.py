@@ -13,12 +13,11 @@ import stat
 import sys
 import threading
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from typing import Self
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -62,7 +61,7 @@ class _Writer:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._at_once = _unblocked(fd)
+        self._at_once = _Unblocked(fd)
         self._lock = threading.Lock()
         self._behind = 0
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -72,7 +71,7 @@ class _Writer:
     def put(self, line: bytes) -> None:
         with self._lock:
             # A client that reads slowly delays nobody else.
-            rest = line if self._behind else line[self._at_once(line) :]
+            rest = line if self._behind else line[self._at_once.write(line) :]
             if rest:
                 self._behind += 1
                 self._lines.put(rest)
@@ -81,6 +80,8 @@ class _Writer:
         """Write what is left, for so long at most."""
         self._lines.put(None)
         self._thread.join(seconds)
+        with self._lock:
+            self._at_once.close()
 
     def _work(self) -> None:
         try:
@@ -95,33 +96,42 @@ class _Writer:
             return
 
 
-def _unblocked(fd: int) -> Callable[[bytes], int]:
-    """Return what writes as much as goes without waiting, and tells how much that was.
+class _Unblocked:
+    """Writes as much as goes without waiting.
 
     Others may share the descriptor, so it stays as it is: a socket is asked anew each time, a pipe is opened once more.
     """
-    import socket
 
-    def nothing(_: bytes) -> int:
-        return 0
+    def __init__(self, fd: int) -> None:
+        import socket
 
-    write: Callable[[bytes], int] = nothing
-    with contextlib.suppress(OSError):
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISSOCK(mode):
-            connection = socket.socket(fileno=os.dup(fd))
-            write = lambda line: connection.send(line, socket.MSG_DONTWAIT)  # noqa: E731 - as short as the other
-        elif stat.S_ISFIFO(mode):
-            write = partial(os.write, os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        self._own = -1
+        self._socket: socket.socket | None = None
+        self._flags = socket.MSG_DONTWAIT
+        with contextlib.suppress(OSError):
+            mode = os.fstat(fd).st_mode
+            if stat.S_ISSOCK(mode):
+                self._socket = socket.socket(fileno=os.dup(fd))
+            elif stat.S_ISFIFO(mode):
+                self._own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
-    def at_once(line: bytes) -> int:
+    def write(self, line: bytes) -> int:
+        """Return how many bytes went."""
         try:
-            return write(line)
+            if self._socket is not None:
+                return self._socket.send(line, self._flags)
+            return os.write(self._own, line) if self._own >= 0 else 0
         except OSError:
-            # Full, or closed; the thread finds out which.
+            # Full, or closed: whoever waits for it finds out which.
             return 0
 
-    return at_once
+    def close(self) -> None:
+        """Let go of what was opened."""
+        if self._socket is not None:
+            self._socket.close()
+        elif self._own >= 0:
+            os.close(self._own)
+        self._socket, self._own = None, -1
 
 
 class _Outgoing:
