@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ _FRONT = re.compile(r"\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
 _DEEPEST = 64
 PERMISSIONS = ("read", "write", "network", "run")
 """What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
+# CPython 3.11 counts the depth of the trees that it makes for all threads together, and gives up where two of them meet.
+_PARSING = threading.Lock()
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
@@ -201,7 +204,9 @@ def _malformed(item_id: str, why: str) -> ItemError:
 
 def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
     try:
-        tree = ast.parse(_text(body))
+        text = _text(body)
+        with _PARSING:
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
         raise ItemError(
             "malformed_item", f"The tool is not valid Python: {untrusted.plain(str(err))}.", "Correct it and sign it again."
