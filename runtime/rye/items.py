@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye import directives
 from rye.errors import ItemError, TrustError
+from rye.record import Record
 from rye.toolkit import untrusted
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ PERMISSIONS = ("read", "write", "network", "run")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Record):
     """A verified tool's metadata.
 
     Attributes:
@@ -60,8 +59,7 @@ class Tool:
     permissions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Knowledge:
+class Knowledge(Record):
     """A verified knowledge entry: header fields and the text below them."""
 
     id: str
@@ -70,8 +68,7 @@ class Knowledge:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Record):
     """A verified directive: what its element says, nothing from around it."""
 
     id: str

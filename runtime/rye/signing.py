@@ -19,10 +19,10 @@ import contextlib
 import hashlib
 import os
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.record import Record, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,8 +45,7 @@ _SIGN = "Review it, then run `rye sign`."
 _AGAIN = f"Fetch it again from its author. Or: {_SIGN}"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Record):
     """How an item of one type and file suffix carries its signature.
 
     Attributes:
@@ -91,8 +90,7 @@ def form_of(item_type: str, suffix: str) -> Form:
     return forms[suffix]
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Record):
     """The fields of a signature line.
 
     Attributes:
@@ -110,8 +108,7 @@ class Signature:
     suffix: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(Record):
     """An item whose line is well formed and whose bytes have the stated digest; by whom is not settled yet.
 
     Attributes:
@@ -191,13 +188,12 @@ def check(key: PublicKey, signed: Signed) -> None:
         raise TrustError("bad_signature", message, _AGAIN, fingerprint=key.fingerprint) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(Record):
     """A key of 32 bytes, or the one PEM text of it; anything else is a TrustError `bad_key`."""
 
     _label: ClassVar[bytes]
     _der: ClassVar[bytes]  # what stands before the key in its only DER form (RFC 8410 sections 4 and 7)
-    raw: bytes = field(repr=False)
+    raw: bytes = field(shown=False)
 
     def __post_init__(self) -> None:
         if len(self.raw) != 32:
@@ -222,7 +218,6 @@ class _Key:
         return b"-----BEGIN %b-----\n%b\n-----END %b-----\n" % (self._label, encoded, self._label)
 
 
-@dataclass(frozen=True, slots=True)
 class PublicKey(_Key):
     """An Ed25519 public key (RFC 8032): `raw` is its 32 bytes, `pem` has 113."""
 
@@ -240,7 +235,6 @@ class PublicKey(_Key):
         return hashlib.sha256(self.raw).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
 class PrivateKey(_Key):
     """An Ed25519 private key (RFC 8032): `raw` is its 32 secret bytes, which no `repr` shows."""
 

@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import stat
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from rye import decisions, state
 from rye.errors import ItemError, TrustError
+from rye.record import Record
 from rye.toolkit import beneath
 from rye.toolkit.suggest import nearest
 from rye.trust import TrustStore
@@ -44,8 +44,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _MAX_KEYS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Record):
     """One place that serves items: `name` is project, user, system or `bundle:<id>`; `folder` its `.ai`.
 
     `shadows` are the reserved ids that the user lets it serve.
@@ -56,8 +55,7 @@ class Space:
     shadows: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """An item's bytes as they were read, once; nothing about them is known to be true yet."""
 
     item_type: str

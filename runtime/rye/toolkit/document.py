@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from rye.errors import WorkspaceError
+from rye.record import Record
 from rye.toolkit import cache, index_store, lines
 from rye.toolkit.encoding import UTF8, Encoding, binary_kind, detect
 from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen, streamed
@@ -34,8 +34,7 @@ class Row(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Record, frozen=False):
     """A text file and its line index, in step with each other.
 
     Attributes:

@@ -18,11 +18,11 @@ import struct
 import time
 import zlib
 from array import array
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye import state
+from rye.record import Record, changed
 from rye.toolkit import cache, names
 from rye.toolkit.encoding import restored
 from rye.toolkit.lines import ALL_IDS_MAX, EPOCHS, Fate, Index, Mark
@@ -48,8 +48,7 @@ _SETTLED_NS = 50_000_000
 Stamp = tuple[int, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Record):
     """A kept index, its digests perhaps left on disk.
 
     Attributes:
@@ -113,8 +112,8 @@ def _detached(stored: Stored) -> Stored:
     """Return a copy that may be changed without changing the original."""
     old = stored.index
     marks = {at: Mark(mark.id, mark.loose, mark.near, mark.shown) for at, mark in old.marks.items()}
-    index = replace(old, marks=marks, versions=list(old.versions), dead=dict(old.dead))
-    return replace(stored, index=index)
+    index = changed(old, marks=marks, versions=list(old.versions), dead=dict(old.dead))
+    return changed(stored, index=index)
 
 
 def _touch(fd: int, *files: str) -> None:
