@@ -38,9 +38,9 @@ _FIELDS = re.compile(_GRAMMAR)
 _ANOTHER_LINE = rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR
 # What signing replaces: our line however damaged, and two retired forms that were never verifiable.
 _STALE = rb"[ \t]*(#|//|<!--)[ \t]*(?:rye:signed:|kiwi-mcp:|[\w-]+:validated:\d{4}-)"
-_DIRECTIVE = re.compile(rb"<directive[\s>]")
+_DIRECTIVE = rb"<directive[\s>]"
 # PEP 263, without its condition that line 1 be a comment: stricter, and simpler to be sure of.
-_COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_COOKIE = rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)"
 _SIGN = "Review it, then run `rye sign`."
 _AGAIN = f"Fetch it again from its author. Or: {_SIGN}"
 
@@ -343,7 +343,7 @@ def _refuse_ambiguous_python(raw: bytes, rest: bytes) -> None:
     except UnicodeDecodeError:
         raise _malformed("A Python tool must be UTF-8.", hint) from None
     for line in (*raw.split(b"\n", 2)[:2], *rest.split(b"\n", 2)[:2]):
-        cookie = _COOKIE.match(line)
+        cookie = re.match(_COOKIE, line)
         if cookie and cookie[1].lower() not in (b"utf-8", b"utf8", b"utf_8"):
             raise _malformed("A Python tool may not declare an encoding other than utf-8.", hint)
 
@@ -352,7 +352,7 @@ def _covered(rest: bytes, form: Form) -> bytes:
     """Return the bytes that are hashed, out of those that follow the signature line."""
     if form.coverage == "file":
         return rest
-    start = _DIRECTIVE.search(rest)
+    start = re.search(_DIRECTIVE, rest)
     inside, end, _ = rest[start.start() :].rpartition(b"</directive>") if start else (b"", b"", b"")
     if not end:
         raise _malformed("It has no <directive …>…</directive>, which is what a signature covers.", _SIGN)

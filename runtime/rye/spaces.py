@@ -38,7 +38,7 @@ TYPES: Final = {
 RESERVED = "rye/"
 MAX_ITEM_BYTES = 1 << 20
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-_PACKAGE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_PACKAGE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _DEEPEST = 32
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _MAX_KEYS = 1_000
@@ -90,7 +90,7 @@ def installed_bundles() -> tuple[Space, ...]:
     out: list[Space] = []
     for entry in sorted(entry_points(group="rye.bundles"), key=lambda found: found.name):
         package = entry.value.partition(":")[0].strip()
-        if entry.dist is None or not _PACKAGE.fullmatch(package) or not _ID.fullmatch(entry.name):
+        if entry.dist is None or not re.fullmatch(_PACKAGE, package) or not _ID.fullmatch(entry.name):
             continue
         folder = Path(str(entry.dist.locate_file(package.replace(".", "/")))) / ".ai"
         if folder.is_dir() and _identity(folder) != _identity(system_folder()):

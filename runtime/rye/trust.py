@@ -13,6 +13,7 @@ Rules kept here:
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, final
 
 from rye.errors import TrustError, UsageError
@@ -42,6 +43,11 @@ _COUNTING: Final = ("system", "user", "explicit", "approved")
 
 _DOCUMENT_LIMIT = 16 * 1024
 _TRUSTED_KEYS = "${USER_SPACE:-~}/.ai/trusted_keys"
+# Without escapes and control characters, so that the texts stand for themselves in TOML.
+_RENDERED = (
+    r'fingerprint = "([0-9a-f]*)"\nowner = "([\w .,@<>()-]*)"\nattestation = "([\w .,@<>()-]*)"\n\n'
+    r'\[public_key\]\npem = """\n(-----BEGIN PUBLIC KEY-----\n[A-Za-z0-9+/=]+\n-----END PUBLIC KEY-----\n)"""\n'
+)
 _MINT = object()
 
 
@@ -78,12 +84,10 @@ def parse_key_document(data: bytes, role: Role = "project") -> TrustedKey:
     Raises:
         TrustError: `bad_key_document`, it is none, or names another fingerprint than its key has.
     """
-    import tomllib
-
     try:
         if len(data) > _DOCUMENT_LIMIT:
             raise _bad_document(f"it is larger than {_DOCUMENT_LIMIT} bytes")
-        table = tomllib.loads(data.decode())
+        table = _table(data.decode())
         public = PublicKey.from_pem(_text(table.get("public_key"), "pem").encode())
     except (ValueError, RecursionError) as error:
         raise _bad_document("it is not TOML in UTF-8") from error
@@ -95,6 +99,17 @@ def parse_key_document(data: bytes, role: Role = "project") -> TrustedKey:
     if not owner.isprintable():
         raise _bad_document("its owner has characters that cannot be printed")
     return TrustedKey(public, owner, _text({"attestation": ""} | table, "attestation"), role)
+
+
+def _table(text: str) -> dict[str, Any]:
+    """Read TOML. A document just as `render_key_document` writes it needs no parser, whose import costs a cold call 5 ms."""
+    rendered = re.fullmatch(_RENDERED, text)
+    if rendered is None:
+        import tomllib
+
+        return tomllib.loads(text)
+    fingerprint, owner, attestation, pem = rendered.groups()
+    return {"fingerprint": fingerprint, "owner": owner, "attestation": attestation, "public_key": {"pem": pem}}
 
 
 def render_key_document(key: PublicKey, owner: str, attestation: str = "") -> bytes:
