@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import pickle
+import sys
 import tomllib
 
 import pytest
@@ -57,6 +58,37 @@ def test_documents_round_trip_or_are_not_written(owner, attestation):
         return
     assert tomllib.loads(data.decode())["owner"] == owner
     assert parse_key_document(data) == trust.TrustedKey(MINE.public, owner, attestation, "project")
+
+
+PLAIN = document(MINE).decode()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 3), st.text(max_size=2) | st.sampled_from("\"\\\n=#'")), max_size=2
+    )
+)
+def test_a_document_reads_as_the_toml_library_reads_it(changes):
+    """One in the form that we write is read without the library: never differently."""
+    text = PLAIN
+    for at, less, more in changes:
+        text = text[:at] + more + text[at + less :]
+    try:
+        expected = tomllib.loads(text)
+    except ValueError:
+        expected = None
+    try:
+        found = trust._table(text)
+    except ValueError:
+        found = None
+    assert found == expected
+
+
+def test_a_document_of_ours_needs_no_toml_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tomllib", None)
+    assert parse_key_document(document(MINE)).owner == "someone"
+    with pytest.raises(ImportError):
+        parse_key_document(document(MINE).replace(b"owner =", b"owner  ="))
 
 
 def test_texts_that_toml_cannot_hold_are_refused():

@@ -52,7 +52,7 @@ def big(path: Path, lines: int) -> None:
 
 def commands(lines: int) -> dict[str, list[str]]:
     """Return the commands by name."""
-    rt = [sys.executable, "-c", "import sys; from rye.rt import main; sys.exit(main())"]
+    rt = [sys.executable, "-c", "from rye.rt import command; command()"]
     rg = os.path.join(os.path.dirname(sys.executable), "rg")
     at = lines * 3 // 4
     return {
