@@ -239,7 +239,7 @@ def _loaded(*words, cwd):
         (("--help",), {*HEAVY, "rye.api", "rye.executor", "rye.trust", "logging", "hashlib"}),
         (("tools", "--help"), {*HEAVY, "rye.discovery", "rye.executor", "logging"}),
         (("execute", "--help"), {*HEAVY, "rye.executor", "logging"}),
-        (("execute", "rye/file-system/read", "file_path=a.txt"), {"httpx", "asyncio", "mcp", "rich", "multiprocessing"}),
+        (("execute", "rye/file-system/read", "file_path=a.txt"), {*HEAVY, "dataclasses", "inspect", "logging"}),
     ],
 )
 def test_a_cold_command_loads_no_more_than_it_needs(project, words, unwanted):
@@ -251,4 +251,6 @@ def test_a_cold_command_loads_no_more_than_it_needs(project, words, unwanted):
 
 def test_control_what_is_loaded_is_seen(project):
     (project / "a.txt").write_bytes(b"x\n")
-    assert {"jsonschema_rs", "rye.executor"} <= _loaded("execute", "rye/file-system/read", "file_path=a.txt", cwd=project)
+    changes = '[{"line_id": "start", "new_content": "x", "operation": "insert_after"}]'
+    words = ("execute", "rye/file-system/edit_lines", "file_path=a.txt", f"changes={changes}")
+    assert {"jsonschema_rs", "rye.executor"} <= _loaded(*words, cwd=project)

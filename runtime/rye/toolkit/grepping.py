@@ -10,8 +10,9 @@ import os
 import re
 import stat
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from rye.record import Record, changed
 from rye.toolkit import beneath, document, globs, pages, sight, walk
 from rye.toolkit.first import First
 from rye.toolkit.output import ok, output_room
@@ -39,7 +40,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _ASKS_FOR_CR = re.compile(r"\r|\\r|\\x0[dD]|\\[xu]\{?0*[dD]")
 
 
-class _Ask(NamedTuple):
+class _Ask(Record):
     """The call: what is searched for, where, and which part of it is wanted (`offset` counts from 1)."""
 
     pattern: Pattern
@@ -53,7 +54,7 @@ class _Ask(NamedTuple):
     line_ids: bool
 
 
-class _Found(NamedTuple):
+class _Found(Record):
     """Pass 1: the first files by name with their counts, as many as the window can need, and the totals."""
 
     files: list[tuple[str, int]]
@@ -88,7 +89,7 @@ def grep(
         try:
             found = _count(tree, ask)
         except walk.OutOfMemoryError:
-            found = _count(tree, ask._replace(view=view._replace(max_bytes=_SMALLER)))
+            found = _count(tree, changed(ask, view=view._replace(max_bytes=_SMALLER)))
             left_out = "[files above 64 MB were left out: one of them has a line too long to be searched]"
         return _files(tree, ask, found, left_out) if mode != "content" else _content(tree, ask, found, left_out)
 

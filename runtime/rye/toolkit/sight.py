@@ -11,9 +11,10 @@ import codecs
 import os
 from collections import OrderedDict
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
+from rye.record import Record
 from rye.toolkit import cache, document, index_store
 from rye.toolkit.document import Row
 
@@ -33,7 +34,7 @@ _ROW_CHARS = 4_000
 Span = tuple[int, int]
 
 
-class Seen(NamedTuple):
+class Seen(Record):
     """What is to be shown of a file: rows by number, how many of the hits they are for, and why they have no IDs if so."""
 
     rows: dict[int, Row]
@@ -42,7 +43,7 @@ class Seen(NamedTuple):
     without_ids: str = ""
 
 
-class _Memory(NamedTuple):
+class _Memory(Record):
     file: index_store.Stamp
     kept: index_store.Stamp
     total: int

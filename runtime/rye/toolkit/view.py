@@ -10,9 +10,10 @@ import fcntl
 import json
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError, WorkspaceError
+from rye.record import Record, changed
 from rye.toolkit import cache, swe
 from rye.toolkit import document as documents
 from rye.toolkit.output import envelope, ok, output_room
@@ -45,7 +46,7 @@ _NOTICES = 1_000
 _PATIENCE = 0.25
 
 
-class Span(NamedTuple):
+class Span(Record):
     """Lines first..last, from 1, both included; `asked` is the last one that was asked for, where it was cut."""
 
     first: int
@@ -53,14 +54,14 @@ class Span(NamedTuple):
     asked: int
 
 
-class View(NamedTuple):
+class View(Record):
     """The window of a file that was last shown."""
 
     start_line: int
     chunk_size: int
 
 
-class _Shown(NamedTuple):
+class _Shown(Record):
     """A file's name and length, and the rows of a window of it."""
 
     path: str
@@ -208,7 +209,7 @@ def _look(
 
 
 def _shown(path: str, total: int, span: Span, rows: list[Row]) -> _Shown:
-    return _Shown(path, total, span._replace(last=rows[-1].number if rows else 0), rows)
+    return _Shown(path, total, changed(span, last=rows[-1].number if rows else 0), rows)
 
 
 def _fitting(rows: list[Row]) -> list[Row]:
