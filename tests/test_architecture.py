@@ -244,6 +244,8 @@ def _loaded(*words, cwd):
 )
 def test_a_cold_command_loads_no_more_than_it_needs(project, words, unwanted):
     (project / "a.txt").write_bytes(b"x\n")
+    # The first call checks the signature, which the next ones need not.
+    _loaded(*words, cwd=project)
     loaded = _loaded(*words, cwd=project)
     assert not unwanted & loaded
     assert "rye.cli" in loaded
@@ -251,6 +253,5 @@ def test_a_cold_command_loads_no_more_than_it_needs(project, words, unwanted):
 
 def test_control_what_is_loaded_is_seen(project):
     (project / "a.txt").write_bytes(b"x\n")
-    changes = '[{"line_id": "start", "new_content": "x", "operation": "insert_after"}]'
-    words = ("execute", "rye/file-system/edit_lines", "file_path=a.txt", f"changes={changes}")
-    assert {"jsonschema_rs", "rye.executor"} <= _loaded(*words, cwd=project)
+    words = ("execute", "rye/file-system/write", "file_path=b.txt", "content=x")
+    assert {"jsonschema_rs", "rye.executor", "cryptography"} <= _loaded(*words, cwd=project)
