@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.record import Record
 from rye.toolkit import cache, checkpoint_store, index_store, lines
 from rye.toolkit.encoding import UTF8, Encoding, binary_kind, detect
+from rye.toolkit.rows import Row
 from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen, streamed
 
 if TYPE_CHECKING:
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
 
 # Bytes.
 _GLANCE_WHOLE = 4 << 20
-
-
-class Row(NamedTuple):
-    """A line as it is shown: number from 1, ID (None where none was asked for), whole text without terminator."""
-
-    number: int
-    id: str | None
-    text: str
 
 
 class Document(Record, frozen=False):

@@ -13,18 +13,18 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from rye.record import Record, changed
-from rye.toolkit import beneath, document, globs, pages, sight, walk
+from rye.toolkit import beneath, globs, pages, walk
 from rye.toolkit.first import First
 from rye.toolkit.output import ok, output_room
 from rye.toolkit.ripgrep import Pattern, View, bad_pattern
+from rye.toolkit.rows import bare
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rye.toolkit.document import Row
-    from rye.toolkit.sight import Seen
-    from rye.toolkit.walk import Engine, Hit, Tree
+    from rye.toolkit.rows import Hit, Row, Seen
+    from rye.toolkit.walk import Engine, Tree
 
 LINE_CHARS = 500
 """A longer line is shown around its match (characters)."""
@@ -131,6 +131,8 @@ def _count(tree: Tree, ask: _Ask) -> _Found:
 
 def _refuse_binary(tree: Tree) -> None:
     """Refuse a single binary file as `read` does; within a folder such files are passed over."""
+    from rye.toolkit import document, sight
+
     if b"\0" in os.pread(tree.fd, 65_536, 0) and os.fstat(tree.fd).st_size <= sight.MAX_FILE_BYTES:
         with document.view(tree.ws, tree.shown("")):
             return
@@ -236,8 +238,11 @@ class _Shown:
             short = [hit._replace(last=min(hit.last, hit.line + _MAX_HIT_LINES - 1)) for hit in hits]
             whole = [_cut_text(hit, kept) for hit, kept in zip(hits, short, strict=True)]
             if not self.line_ids:
-                self._take(path, sight.bare(whole))
+                self._take(path, bare(whole))
                 return
+            # Not at the top: without line IDs nothing of indexes is needed.
+            from rye.toolkit import sight
+
             raw = b"/".join(self.tree.path_of(name))
             sight.look(self.tree.ws, raw, path, fd, whole, self.context, lambda seen: self._take(path, seen))
 

@@ -18,13 +18,13 @@ from rye.toolkit import cache, swe
 from rye.toolkit import document as documents
 from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.pages import Page
+from rye.toolkit.rows import Row
 from rye.toolkit.visible import shorten
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rye.toolkit.document import Row
 
 WINDOW = 100
 """Lines of a window where none are asked for."""
@@ -204,7 +204,7 @@ def _look(
     with documents.glance(ws, path, encoding) as (file, text):
         span = wanted(text.count)
         texts = text.encoding.show_all(text.lines(span.first - 1, span.last))
-        rows = _fitting([documents.Row(at, None, line) for at, line in enumerate(texts, span.first)])
+        rows = _fitting([Row(at, None, line) for at, line in enumerate(texts, span.first)])
         return _shown(file.shown, text.count, span, rows)
 
 
