@@ -144,7 +144,7 @@ def _counted(ws: Workspace, file: OpenFile) -> Text:
 
 
 def _streamed(file: OpenFile) -> Text | None:
-    """Return the text of a large file of plain ASCII without holding it; None where that is not what it is."""
+    """Return the text of a large file of plain UTF-8 without holding it; None where that is not what it is."""
     if binary_kind(os.pread(file.fd, 64, 0)):
         return None
     text = streamed(file.fd, UTF8)
