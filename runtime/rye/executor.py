@@ -10,15 +10,15 @@ import contextvars
 import json
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rye import decisions, entry, schema, spaces, standing, state, workers
 from rye.admission import Admission
 from rye.errors import RyeError, UsageError
 from rye.printed import Printed
+from rye.record import Record
 from rye.toolkit import eventlog, output
 from rye.toolkit.house import lent
 from rye.toolkit.workspace import Workspace
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 _LOG = "rye.executor"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record):
     """What is asked for: an item, its parameters, the project, and whether only to check.
 
     `house` is what the system's own tools may ask of the house, each for what it declares in `__needs__`.
@@ -100,7 +99,7 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
             _settle(response, data, printed)
 
 
-class _Admitted(NamedTuple):
+class _Admitted(Record):
     """A tool that was let through, what its runtime declares, and what the response says of it."""
 
     candidate: Candidate

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rye import mcp_answers, workers
+from rye.record import Record
 from rye.toolkit import output
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ _PROGRESS_EVERY = 0.1
 _PROGRESS_TAIL = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Record):
     """One call of a tool.
 
     Attributes:
