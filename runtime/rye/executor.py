@@ -9,9 +9,9 @@ import contextlib
 import contextvars
 import json
 import os
+import threading
 import time
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from rye import decisions, entry, schema, spaces, standing, state, workers
@@ -293,31 +293,34 @@ def _invoke(
 ) -> tuple[dict[str, Any], str]:
     """Run the tool in another thread until it ends or must; return its result and what it printed."""
     limit = output.Deadline(seconds)
-    # None: the call is to end without a result.
-    answers: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+    outcome: list[dict[str, Any]] = []
+    decided = threading.Lock()
+    decided.acquire()
+
+    def decide() -> None:
+        # The end of the tool and that of the call may come at once.
+        with contextlib.suppress(RuntimeError):
+            decided.release()
+
+    def work() -> None:
+        outcome.append(context.run(_result, tool, run))
+        decide()
+
     if cancellation is not None:
-        cancellation.when_cancelled(partial(answers.put, None))
+        cancellation.when_cancelled(decide)
     with Printed() as printed, output.within(limit):
         context = contextvars.copy_context()
-        workers.start(lambda: answers.put(context.run(_result, tool, run)))
+        workers.start(work)
         try:
-            answer = _first(answers, seconds)
-            if answer is None:
+            decided.acquire(timeout=seconds)
+            if not outcome:
                 # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
                 limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
-                answer = _first(answers, limit.moment())
+                decided.acquire(timeout=limit.moment())
         except BaseException:
             limit.expire()
             raise
-        return _late(limit) if answer is None else answer, printed.text()
-
-
-def _first(answers: SimpleQueue[dict[str, Any] | None], seconds: float) -> dict[str, Any] | None:
-    """Return what comes first, within so many seconds; None where that is nothing."""
-    try:
-        return answers.get(timeout=seconds)
-    except Empty:
-        return None
+        return outcome[0] if outcome else _late(limit), printed.text()
 
 
 def _late(limit: output.Deadline) -> dict[str, Any]:

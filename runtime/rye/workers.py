@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,25 +15,42 @@ if TYPE_CHECKING:
 
 _KEPT = 8
 
-_free: list[SimpleQueue[Callable[[], object]]] = []
+_free: list[_Worker] = []
 
 
 def start(work: Callable[[], object]) -> None:
     """Run `work`, which handles its own failures, in a thread beside the caller's."""
     try:
-        todo = _free.pop()
+        worker = _free.pop()
     except IndexError:
-        todo = SimpleQueue()
-        threading.Thread(target=_serve, args=(todo,), name="rye-tool", daemon=True).start()
-    todo.put(work)
+        worker = _Worker()
+    worker.take(work)
 
 
-def _serve(todo: SimpleQueue[Callable[[], object]]) -> None:
-    while True:
-        todo.get()()
-        if len(_free) >= _KEPT:
-            return
-        _free.append(todo)
+class _Worker:
+    """A thread that waits for its next work, which one caller at a time gives it."""
+
+    def __init__(self) -> None:
+        self._work: Callable[[], object] | None = None
+        self._given = threading.Lock()
+        self._given.acquire()
+        threading.Thread(target=self._serve, name="rye-tool", daemon=True).start()
+
+    def take(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._given.release()
+
+    def _serve(self) -> None:
+        while True:
+            self._given.acquire()
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+            # Else what the call held would live on until the next one.
+            del work
+            if len(_free) >= _KEPT:
+                return
+            _free.append(self)
 
 
 # Only the thread that forks is in the child.
