@@ -27,9 +27,10 @@ ROOMS = (
     "skeleton", "discovery", "provider_schemas", "gemini_schema", "offers", "points", "schema_parts", "strict_schema",
     "tool_names", "api", "household", "registry_answers", "registry", "registry_look", "pulling", "pushing", "artifacts",
     "loading", "installing", "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets",
-    "executor", "isolation", "cells", "isolated_child", "admission", "entry", "printed", "lockfiles", "verdicts", "oci_store",
-    "oci_http", "oci_requests", "oci_auth", "oci_layout", "oci_manifest", "oci_reference", "bundles", "items", "directives",
-    "spaces", "marks", "decisions", "durable", "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors", "record",
+    "executor", "isolation", "cells", "isolated_child", "admission", "entry", "workers", "printed", "lockfiles", "verdicts",
+    "oci_store", "oci_http", "oci_requests", "oci_auth", "oci_layout", "oci_manifest", "oci_reference", "bundles", "items", "directives",
+    "spaces", "marks", "decisions", "durable", "trust", "signing", "schema", "plain_schema", "toolkit", "standing", "state", "errors",
+    "record",
 )  # fmt: skip
 TOOLKIT = (
     "swe_editing", "swe_search", "view", "swe", "house", "language_actions", "checking", "refactoring", "language",

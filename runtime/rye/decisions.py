@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rye import durable, state
 from rye.errors import RyeError, TrustError, WorkspaceError
 from rye.record import Record, changed
+from rye.standing import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,7 @@ _known: dict[bytes, Decisions] = {}
 
 def path() -> Path:
     """Return where the decisions lie."""
-    return state.user_ai() / "trust" / "decisions.json"
+    return state.path_of(f"{state.user_ai()}/trust/decisions.json")
 
 
 def load() -> Decisions:
@@ -103,11 +104,14 @@ def load() -> Decisions:
         TrustError: `trust_store_unreadable`; nothing is trusted until it is mended.
     """
     try:
-        raw = path().read_bytes()
+        with open(path(), "rb") as file:
+            raw = file.read()
     except FileNotFoundError:
+        note(str(path()), found=False)
         return Decisions()
     except OSError as err:
         raise _unreadable(str(err.strerror)) from None
+    note(str(path()), found=True)
     # Known by its bytes: times and inodes come back, and a revocation holds at the very next call.
     known = _known.get(raw)
     if known is None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rye import state
 from rye.errors import WorkspaceError
+from rye.toolkit import beneath
 from rye.toolkit.output import deadline
 from rye.toolkit.refusals import system_failure
 
@@ -68,7 +69,7 @@ def view_folder(ws: Workspace) -> Iterator[int | None]:
 
 def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
     try:
-        fd = _descend(os.dup(ws.fd), parts)
+        fd = _descend(ws.fd, parts)
     except OSError as err:
         if err.errno in _PASSING:
             raise
@@ -83,7 +84,10 @@ def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
 def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
     try:
         base = os.open(state.state_dir(ws.root), _DIR)
-        return _descend(base, ("cache", *parts))
+        try:
+            return _descend(base, ("cache", *parts))
+        finally:
+            os.close(base)
     except OSError as err:
         raise WorkspaceError(
             "cache_unwritable", f"Neither the project's .ai/cache nor the user's state folder can be written ({err.strerror}).",
@@ -91,19 +95,18 @@ def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
         ) from None  # fmt: skip
 
 
-def _descend(fd: int, parts: tuple[str, ...]) -> int:
-    """Open (and make) nested folders below `fd`, which is consumed, following no link."""
-    for part in parts:
-        try:
+def _descend(base: int, parts: tuple[str, ...]) -> int:
+    """Open nested folders below `base`, made where they are missing, following no link."""
+    try:
+        return beneath.open_unlinked(base, parts, _DIR)
+    except FileNotFoundError:
+        for depth, part in enumerate(parts):
+            above = beneath.open_unlinked(base, parts[:depth], _DIR)
             try:
-                below = os.open(part, _DIR, dir_fd=fd)
-            except FileNotFoundError:
-                _make(part, fd)
-                below = os.open(part, _DIR, dir_fd=fd)
-        finally:
-            os.close(fd)
-        fd = below
-    return fd
+                _make(part, above)
+            finally:
+                os.close(above)
+        return beneath.open_unlinked(base, parts, _DIR)
 
 
 def _make(part: str, dir_fd: int) -> None:

@@ -154,7 +154,7 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
 
 
 def _folder(ws: Workspace) -> Path:
-    return state.commits_dir(ws.root)
+    return state.commits_dir(ws.real)
 
 
 def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:

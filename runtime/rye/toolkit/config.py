@@ -55,20 +55,25 @@ _GRANTS = frozenset({"sandbox.pass_env"})
 
 _MAX_BYTES = 256 * 1024
 
-_loaded: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
+# The user's file by its path, with the very bytes it was read from.
+_loaded: dict[str, tuple[bytes, dict[str, Any]]] = {}
+
+
+def _user_path() -> str:
+    return f"{state.user_ai()}/config/rye.yaml"
 
 
 def _user_file() -> dict[str, Any]:
-    """Return the user's file, read again when it changed."""
-    path = state.user_ai() / "config" / "rye.yaml"
+    """Return the user's file, read at every call: times and inodes come back, and what is tightened holds at once."""
+    path = _user_path()
     try:
-        info = os.stat(path)
+        os.stat(path)
     except OSError:
         return {}
-    stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
-    known = _loaded.get(str(path))
-    if known is None or known[0] != stamp:
-        known = _loaded[str(path)] = (stamp, mapping(read(path), path))
+    data = read(path)
+    known = _loaded.get(path)
+    if known is None or known[0] != data:
+        known = _loaded[path] = (data, mapping(data, path) if data else {})
     return known[1]
 
 
@@ -101,7 +106,7 @@ def of_project(root: str, name: str) -> tuple[bytes, str]:
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def read(path: Path) -> bytes:
+def read(path: Path | str) -> bytes:
     """Return the bytes of a settings file of the user's or the system's; b"" where there is none. Errors as `of_project`."""
     try:
         return _content(os.open(path, _READ), path)
@@ -161,7 +166,7 @@ def setting(key: str) -> Value:
     Raises:
         UsageError: `bad_config`, when the user's file is not valid or holds another type there.
     """
-    found = _value(_user_file(), key, str(state.user_ai() / "config" / "rye.yaml"))
+    found = _value(_user_file(), key, _user_path())
     return _DEFAULTS[key] if found is None else found
 
 

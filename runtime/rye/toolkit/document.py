@@ -58,13 +58,21 @@ class Document(Record, frozen=False):
 
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
         """Return lines [start, stop), counted from 0; with `ids` each has one from now on."""
-        raw = self.text.lines(start, stop)
-        code, marks = self.text.encoding, self.index.marks
-        if ids and not all(at in marks for at in range(start, start + len(raw))):
-            lines.give_ids(self.index, start, [code.key(line) for line in raw])
-            marks = self.index.marks
-        texts = code.show_all(raw)
-        return [Row(at, marks[at - 1].id if ids else None, text) for at, text in enumerate(texts, start + 1)]
+        texts = self.texts(start, stop)
+        names = self.ids(start, start + len(texts)) if ids else [None] * len(texts)
+        return list(map(Row, range(start + 1, start + 1 + len(texts)), names, texts))
+
+    def texts(self, start: int, stop: int) -> list[str]:
+        """Return lines [start, stop) as they are shown."""
+        return self.text.encoding.show_all(self.text.lines(start, stop))
+
+    def ids(self, start: int, stop: int) -> list[str]:
+        """Return the IDs of lines [start, stop), all of them in the text; each has one from now on."""
+        if not all(map(self.index.marks.__contains__, range(start, stop))):
+            key = self.text.encoding.key
+            lines.give_ids(self.index, start, [key(line) for line in self.text.lines(start, stop)])
+        marks = self.index.marks
+        return [marks[at].id for at in range(start, stop)]
 
     def name(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Give every line of some ranges an ID, all at once."""
@@ -205,7 +213,7 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
         text = (
             Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])
             if stored.points is not None
-            else parse(data, stored.encoding)
+            else (parse if whole else glanced)(data, stored.encoding)
         )
         if text.count != stored.count:
             # Not ours: a clone can bring an index that names the right content.

@@ -132,12 +132,11 @@ class Workspace:
         except OSError as err:
             self.close()
             raise system_failure(err, root) from None
-        if f"{os.path.realpath(self.root)}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
+        self.real = beneath.real_path(self.fd, self.root)
+        if f"{self.real}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
             self.close()
             raise WorkspaceError(
-                "bad_project",
-                f"{root} lies in a kernel file system.",
-                "Give project_path a directory on a disk.",
+                "bad_project", f"{root} lies in a kernel file system.", "Give project_path a directory on a disk."
             )
 
     def __enter__(self) -> Workspace:
