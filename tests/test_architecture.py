@@ -29,7 +29,7 @@ ROOMS = (
     "loading", "installing", "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets",
     "executor", "isolation", "cells", "isolated_child", "admission", "entry", "workers", "printed", "lockfiles", "verdicts",
     "oci_store", "oci_http", "oci_requests", "oci_auth", "oci_layout", "oci_manifest", "oci_reference", "bundles", "items", "directives",
-    "spaces", "marks", "decisions", "durable", "trust", "signing", "schema", "plain_schema", "toolkit", "standing", "state", "errors",
+    "spaces", "marks", "decisions", "durable", "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors",
     "record",
 )  # fmt: skip
 TOOLKIT = (

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from rye import durable, state
 from rye.errors import RyeError, TrustError, WorkspaceError
 from rye.record import Record, changed
-from rye.standing import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,11 +106,9 @@ def load() -> Decisions:
         with open(path(), "rb") as file:
             raw = file.read()
     except FileNotFoundError:
-        note(str(path()), found=False)
         return Decisions()
     except OSError as err:
         raise _unreadable(str(err.strerror)) from None
-    note(str(path()), found=True)
     # Known by its bytes: times and inodes come back, and a revocation holds at the very next call.
     known = _known.get(raw)
     if known is None:

@@ -14,7 +14,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rye import decisions, entry, schema, spaces, standing, state, workers
+from rye import decisions, entry, schema, spaces, state, workers
 from rye.admission import Admission
 from rye.errors import RyeError, UsageError
 from rye.printed import Printed
@@ -83,8 +83,14 @@ def _tell(call: Call, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON 
 def _walk(call: Call, response: dict[str, Any]) -> None:
     """Go through the corridor, noting in `response` how far it went."""
     with Workspace(call.project_path) as workspace:
-        admitted = _admitted(call, response)
-        ready = admitted.ready
+        among = spaces.spaces(call.project_path)
+        admission = Admission(among)
+        candidate = spaces.find(call.item_type, call.item_id, among)
+        ready = admission.tool(candidate, allow_unsigned=call.allow_unsigned)
+        response["item"] = _describe(candidate, ready.tool)
+        response["warnings"] = [*_shadow_warnings(candidate), *_announce(candidate, ready.tool, call.project_path)]
+        runtime = _chain(candidate, ready.tool, admission, response["chain"])
+        admission.hold_to_lock(ready.tool, response["chain"])
         parameters = _checked(ready, call.parameters, response)
         for _, path in schema.workspace_paths(ready.tool.schema, parameters):
             workspace.check(path)
@@ -95,60 +101,8 @@ def _walk(call: Call, response: dict[str, Any]) -> None:
             response["warnings"] += _recovered(workspace)
             work = _work(ready, parameters, workspace.root, response)
             with output.opened_by(call.door), lent(call.house, _needs(ready.tool)):
-                data, printed = _invoke(ready.tool, work, _limit(ready.tool, admitted.runtime), call.door.cancellation)
+                data, printed = _invoke(ready.tool, work, _limit(ready.tool, runtime), call.door.cancellation)
             _settle(response, data, printed)
-
-
-class _Admitted(Record):
-    """A tool that was let through, what its runtime declares, and what the response says of it."""
-
-    candidate: Candidate
-    ready: Ready
-    runtime: dict[str, Any]
-    described: dict[str, Any]
-    chain: list[dict[str, Any]]
-
-    @property
-    def is_systems(self) -> bool:
-        """Whether it is the system's own in its own place, for which nobody needs to be told anything."""
-        in_place = self.candidate.space == "system" and not self.candidate.shadowed
-        return in_place and self.ready.tool.verified.key.role == "system"
-
-
-_known: dict[tuple[str, ...], tuple[standing.Places, _Admitted]] = {}
-_REMEMBERED = 512
-
-
-def _admitted(call: Call, response: dict[str, Any]) -> _Admitted:
-    """Return the tool, verified and let through, and note in `response` what it is.
-
-    A tool of the system's own is known again for as long as every place that was looked at is as it was.
-    """
-    known_as = (call.project_path, str(state.user_ai()), str(spaces.system_folder()), call.item_type, call.item_id)
-    places, known = _known.get(known_as, (None, None))
-    if places is not None and known is not None and places.hold():
-        response.update(item=dict(known.described), chain=[dict(link) for link in known.chain], warnings=[])
-        return known
-    with standing.watched() as places:
-        admitted = _admit(call, response)
-    if admitted.is_systems and all(map(os.path.isabs, known_as[:3])):
-        if len(_known) >= _REMEMBERED:
-            _known.clear()
-        _known[known_as] = places, admitted
-    return admitted
-
-
-def _admit(call: Call, response: dict[str, Any]) -> _Admitted:
-    """Go from the id to a tool that may run, noting in `response` how far it went."""
-    among = spaces.spaces(call.project_path)
-    admission = Admission(among)
-    candidate = spaces.find(call.item_type, call.item_id, among)
-    ready = admission.tool(candidate, allow_unsigned=call.allow_unsigned)
-    response["item"] = _describe(candidate, ready.tool)
-    response["warnings"] = [*_shadow_warnings(candidate), *_announce(candidate, ready.tool, call.project_path)]
-    runtime = _chain(candidate, ready.tool, admission, response["chain"])
-    admission.hold_to_lock(ready.tool, response["chain"])
-    return _Admitted(candidate, ready, runtime, dict(response["item"]), [dict(link) for link in response["chain"]])
 
 
 def _checked(ready: Ready, given: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from rye import spaces
 from rye.errors import ItemError, TrustError, WorkspaceError
-from rye.standing import note
 from rye.toolkit import beneath, replace
 from rye.toolkit.workspace import Workspace
 
@@ -123,13 +122,11 @@ def _standing(space: Space, item_id: str) -> list[str]:
     try:
         fd, _ = beneath.open_beneath(root, os.fsencode(folder).split(b"/"), os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
-        note(f"{space.folder}/{folder}", found=False)
         return []
     except OSError:
         raise _mismatch(item_id, space, "the folder of its lockfiles cannot be read") from None
     finally:
         os.close(root)
-    note(f"{space.folder}/{folder}", found=True)
     try:
         return _names_in(fd, item_id)
     finally:

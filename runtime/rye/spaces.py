@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 from rye import decisions, state
 from rye.errors import ItemError, TrustError
 from rye.record import Record
-from rye.standing import note
 from rye.toolkit import beneath
 from rye.toolkit.suggest import nearest
 from rye.trust import TrustStore
@@ -124,9 +123,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     try:
         info = os.stat(folder)
     except OSError:
-        note(str(folder), found=False)
         return None
-    note(str(folder), found=True)
     return info.st_dev, info.st_ino
 
 
@@ -208,11 +205,9 @@ def read_file(space: Space, path: str) -> bytes | None:
     except OSError:
         return None
     try:
-        found = _read(root, os.fsencode(path).split(b"/"))
+        return _read(root, os.fsencode(path).split(b"/"))
     finally:
         os.close(root)
-    note(f"{space.folder}/{path}", found=found is not None)
-    return found
 
 
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
@@ -227,12 +222,10 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str
             parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
         except OSError as err:
             _refuse_failing(err)
-            note(f"{space.folder}/{stem.rpartition('/')[0]}", found=False)
             return None
         try:
             for suffix in suffixes:
                 raw = _read(parent, (parts[-1] + suffix.encode(),))
-                note(f"{space.folder}/{stem}{suffix}", found=raw is not None)
                 if raw is not None:
                     return suffix, raw
         finally:
@@ -357,21 +350,14 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> Trust
 
 
 def _key_documents(space: Space) -> list[bytes]:
-    folder = f"{space.folder}/trusted_keys"
     try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"{space.folder}/trusted_keys", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        note(folder, found=False)
         return []
-    note(folder, found=True)
     try:
-        documents = []
-        for name in sorted(name for name in os.listdir(fd) if name.endswith(".toml"))[:_MAX_KEYS]:
-            document = _document(fd, name)
-            note(f"{folder}/{name}", found=document is not None)
-            if document is not None:
-                documents.append(document)
-        return documents
+        names = sorted(name for name in os.listdir(fd) if name.endswith(".toml"))[:_MAX_KEYS]
+        found = (_document(fd, name) for name in names)
+        return [document for document in found if document is not None]
     finally:
         os.close(fd)
 
