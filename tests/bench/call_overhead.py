@@ -4,8 +4,7 @@
 
 Each figure stands beside a bare way of doing the same in the same run: open and split for a read of 200 lines, an idle
 `python3` for a command, plain SHA-256 over the same files for verifying. Medians; the ways take turns, so that a slow moment
-hits all. Commands run with their byte code cached, as an installed package has it. The warm calls begin when the project has
-stood for a while, since what changed in the last two seconds is looked at in full (see `rye.standing`).
+hits all. Commands run with their byte code cached, as an installed package has it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LINES = 200
-STANDS = 2.5
 RUNTIME = Path(rye.__file__).parents[1]
 
 
@@ -64,7 +62,6 @@ def warm(project: Path, calls: int) -> dict[str, Any]:
             assert len(stream.read().split(b"\n")) == LINES + 1
 
     call()
-    time.sleep(STANDS)
     for _ in range(20):
         call()
     found = medians({"rye.execute": call, "toolkit alone": toolkit, "bare": bare}, calls)

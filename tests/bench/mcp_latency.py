@@ -4,9 +4,8 @@
 
 Prints medians in milliseconds: both servers over stdio, asked in turn by one plain client, and where ours spends its time: the
 protocol library with a tool that does nothing, the tool itself, the corridor around it (verify, validate, confine, a thread),
-and the rest, which is the door; then ours once more while twenty commands sleep. It begins when the project has stood for a
-while, since what changed in the last two seconds is looked at in full (see `rye.standing`). Without --node-server the Node.js
-server is installed into a temporary folder by npm.
+and the rest, which is the door; then ours once more while twenty commands sleep. Without --node-server
+the Node.js server is installed into a temporary folder by npm.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from mcp_peer import command, environment
 
 NODE_SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
 SLEEPERS = 20
-STANDS = 2.5
 EMPTY = """
 import sys, anyio
 from rye import mcp_stdio
@@ -135,7 +133,6 @@ def measure(folder, calls, program):
     for client in clients.values():
         client.call()
         client.times.clear()
-    time.sleep(STANDS)
     for _ in range(calls):
         for client in clients.values():
             client.call()
