@@ -28,6 +28,8 @@ _DEFAULTS: dict[str, Value] = {
     "outputs.max_age_days": 7,
     "jobs.max_ended": 50,
     "jobs.max_age_days": 7,
+    # Names of `rye.toolkit.acted_on` that tools may write after all.
+    "protected.allow": [],
     "signing.agents": "deny",
     "log.events": False,
     "sandbox.mode": "auto",

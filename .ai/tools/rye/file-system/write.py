@@ -1,10 +1,10 @@
-# rye:signed:2026-11-21T08:37:17Z:f7389c7930951dd56cda048147ec58f88a9dbfa47c1d12a378ead450fab94a17:SeI-ZXnyBWo9XKgdxub5dYHx3klnFzwlqc-hOTyCDDHQ0Wpy56mdn3fyI-ljO2d5FTvuaFOL7b6_YjNGnw-sBQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T10:27:17Z:888886f5f4ec36d0ee778d1270d7b951e65fe44ef04c7ef7ab38a1d7e782d4cb:kF7g95iKlg9IkudoBzojQBbz8G_YA0XIlPEs9DVu-uSYHeJNms7jgybnFUZClDqPpzUk1u3nuI5YXM-uSrEEAg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
 encoding says otherwise; no newline is added or translated).
-Does not: append, merge, or write outside the project, through links out of it, or into .git, .ai/trusted_keys, .ai/keys
-and .ai/cache.
+Does not: append, merge, or write outside the project, through links out of it, into .git, .ai/trusted_keys, .ai/keys and
+.ai/cache, or to files that other programs run or load unasked (.vscode, .mcp.json, .envrc …) unless the user allows it.
 Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
 IDs of the file become unknown (read it again before edit_lines); recorded for undo.
 Returns: output (a creation message, or the unified diff), file_path, bytes_written, created, entry_id. A diff over 50 KB is
