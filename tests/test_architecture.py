@@ -26,7 +26,7 @@ ROOMS = (
     "mcp_server", "mcp_calls", "mcp_answers", "mcp_http", "mcp_listing", "mcp_resources", "mcp_selection", "mcp_stdio",
     "skeleton", "discovery", "provider_schemas", "gemini_schema", "offers", "points", "schema_parts", "strict_schema",
     "tool_names", "api", "household", "registry_answers", "registry", "registry_look", "pulling", "pushing", "artifacts",
-    "loading", "installing", "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets",
+    "loading", "rollback", "installing", "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets",
     "executor", "isolation", "cells", "isolated_child", "admission", "entry", "printed", "lockfiles", "verdicts", "oci_store",
     "oci_http", "oci_requests", "oci_auth", "oci_layout", "oci_manifest", "oci_reference", "bundles", "items", "directives",
     "spaces", "marks", "decisions", "durable", "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors",
