@@ -218,6 +218,10 @@ class History:
         self.same(expected, "write")
         if data["bytes_written"] != len(expected) or data["created"]:
             self.problems.append(f"write reports {data['bytes_written']} bytes, created {data['created']}")
+        if data["unchanged"] != (before == expected) or ("entry_id" in data) == data["unchanged"]:
+            self.problems.append(f"write says unchanged={data['unchanged']}, entry {data.get('entry_id')}")
+        if data["unchanged"]:
+            return
         self.done.append((data["entry_id"], before, expected))
         self.restarted(expected)
 
