@@ -194,10 +194,9 @@ def test_who_holds_a_lock_for_long_is_named_and_not_waited_for(ws, project, monk
 
 def test_the_patience_is_for_all_locks_together(ws):
     paths = [b"%d" % number for number in range(30)]
-    with cache.locked(ws, *paths[20:]), pytest.raises(WorkspaceError) as caught:
-        began = time.monotonic()
-        with cache.locked(ws, *paths[20:], patience=0.3):
-            pass
+    began = time.monotonic()
+    with cache.locked(ws, *paths[20:]), pytest.raises(WorkspaceError) as caught, cache.locked(ws, *paths, patience=0.3):
+        pass
     assert "another call of this process" in caught.value.message
     assert time.monotonic() - began < 2
     assert cache._MAX_WAIT <= 10

@@ -142,6 +142,8 @@ def parsed(data: bytes, path: Path | str) -> Any:  # noqa: ANN401 - whatever sta
     Raises:
         UsageError: `bad_config`, naming `path`.
     """
+    if not data:
+        return None
     import yaml
 
     try:

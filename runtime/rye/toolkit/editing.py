@@ -164,10 +164,10 @@ def _write(
         raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)
     if old == data:
         # Nothing to take back: an entry would stand before the change that the next undo is meant for.
-        told = f"{place.shown} is unchanged: it holds this very content already ({len(data)} bytes). Nothing was written."
+        told = [f"{place.shown} is unchanged: it holds this very content already ({len(data)} bytes). Nothing was written."]
         return ok(
-            "\n".join([told, *(f"Warning: {warning}" for warning in recovered)]), file_path=place.shown, bytes_written=len(data),
-            created=False, unchanged=True, truncated=False, warnings=recovered,
+            "\n".join([*told, *(f"Warning: {warning}" for warning in recovered)]), file_path=place.shown,
+            bytes_written=len(data), created=False, unchanged=True, truncated=False, warnings=recovered,
         )  # fmt: skip
     entry = journal.whole_entry(ws, _WRITE, place, old, data)
     warnings = [*recovered, *journal.land(ws, place, data, entry)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.errors import EditError, UsageError
 from rye.toolkit import document as documents
-from rye.toolkit import edits, journal, swe, undoing
+from rye.toolkit import edits, journal, profiles, swe, undoing
 from rye.toolkit.editing import fit
 from rye.toolkit.edits import Splice
 from rye.toolkit.landing import Landed, land
@@ -115,14 +115,14 @@ def undo_edit(
     project_path: str, entry_id: str | None = None, limit: int = 20, offset: int = 1, *, list: bool = False,
     dry_run: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the result of `rye/swe/undo_edit`; see its CONFIG_SCHEMA. Errors as `undoing.undo`, `swe.profile`."""
+    """Return the result of `rye/swe/undo_edit`; see its CONFIG_SCHEMA. Errors as `undoing.undo`, `profiles.profile`."""
     swe.enabled()
     with Workspace(project_path) as ws:
-        held_back = swe.profile(ws) == swe.READ_ONLY
+        held_back = profiles.profile(ws.root) == profiles.READ_ONLY
     result = undoing.undo(project_path, entry_id, limit, offset, list=list, dry_run=dry_run or held_back)
     if list:
         return result
-    facts = {"applied": not (dry_run or held_back), "profile": swe.READ_ONLY} if held_back else {"applied": not dry_run}
+    facts = {"applied": not (dry_run or held_back), "profile": profiles.READ_ONLY} if held_back else {"applied": not dry_run}
     # Of a batch there are several.
     undone = ", ".join(sorted(result.get("file_paths") or [result["file_path"]]))
     head = _not_applied() if held_back and not dry_run else f"✓ Undone {undone}" if not dry_run else ""
@@ -216,8 +216,8 @@ def _edit(
     swe.enabled()
     with_diff = swe.diff_wanted(show_diff)
     with Workspace(project_path) as ws:
-        profile = swe.profile(ws)
-        held_back = profile == swe.READ_ONLY
+        profile = profiles.profile(ws.root)
+        held_back = profile == profiles.READ_ONLY
         journal.recover(ws)
         with documents.held_for_edit(ws, path, encoding) as document:
             asked = wanted(document)
@@ -235,7 +235,7 @@ def _edit(
 
 
 def _not_applied() -> str:
-    return f"Not applied: the profile {swe.READ_ONLY} lets no edit through. Nothing was written. The patch:"
+    return f"Not applied: the profile {profiles.READ_ONLY} lets no edit through. Nothing was written. The patch:"
 
 
 def _counts(asked: _Asked) -> str:
