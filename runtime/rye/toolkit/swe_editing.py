@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.errors import EditError, UsageError
@@ -17,15 +18,22 @@ from rye.toolkit.view import named, out_of_range
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from rye.toolkit.document import Document
+    from rye.toolkit.document import Document, Row
+    from rye.toolkit.text import Text
 
 CONTEXT = 2
 """Lines shown on each side of an edit."""
 
 _CATEGORY = "rye/swe"
+_WORD = re.compile(r"\w+")
 _PLACES = 10
+# Places that are looked for beside the first.
+_MOST_PLACES = 1_000
+# Of a file where the snippet does not stand: lines looked at, those of them that are compared, and how much of each. What
+# compares two texts takes up to the product of their lengths.
+_LOOKED_AT, _COMPARED, _COMPARED_CHARS = 5_000, 200, 80
 _NOTICES = 2_000
 
 
@@ -161,17 +169,19 @@ def _snippet(document: Document, old: str, new: str) -> tuple[_Asked, list[int]]
         # The snippet ended with its line: the next one is not touched.
         stop -= 1
         lines.pop()
-    elsewhere = [text.line_at(at) + 1 for at in places[1:]]
-    return _Asked(start, stop, len(lines), [Splice(start, stop, lines)]), elsewhere
+    return _Asked(start, stop, len(lines), [Splice(start, stop, lines)]), _line_numbers(text, places[1:])
 
 
 def _places(document: Document, wanted: bytes) -> list[int]:
-    """Return the byte offsets at which a snippet stands, at whole characters of a wide encoding, without overlaps."""
+    """Return the byte offsets at which a snippet stands, at whole characters of a wide encoding, without overlaps.
+
+    The first, and at most 1,000 others.
+    """
     data, unit = document.data or b"", len(document.text.encoding.newline)
     out: list[int] = []
     base = len(document.text.encoding.bom)
     at = data.find(wanted, base)
-    while at >= 0:
+    while at >= 0 and len(out) <= _MOST_PLACES:
         whole = (at - base) % unit == 0
         if whole:
             out.append(at)
@@ -179,14 +189,30 @@ def _places(document: Document, wanted: bytes) -> list[int]:
     return out
 
 
+def _line_numbers(text: Text, offsets: Sequence[int]) -> list[int]:
+    """Return the numbers (from 1) of the lines in which ascending offsets stand; a line is looked up once."""
+    out: list[int] = []
+    line, end = -1, 0
+    for at in offsets:
+        if at >= end:
+            line = text.line_at(at)
+            end = text.offset(line + 1)
+        out.append(line + 1)
+    return out
+
+
 def _absent(document: Document, old: str) -> EditError:
     """Name the lines that are most like the snippet's first: what was retyped is seldom far off."""
     from rye.toolkit.suggest import nearest
 
-    first = next((line for line in content_lines(old) if line.strip()), "")
-    rows = document.rows(0, min(document.text.count, 5_000), ids=False)
-    by_text = {row.text.strip(): row for row in reversed(rows)}
-    close = [by_text[found] for found in nearest(first.strip(), by_text, 2)]
+    first = next((line for line in content_lines(old) if line.strip()), "").strip()[:_COMPARED_CHARS]
+    rows = document.rows(0, min(document.text.count, _LOOKED_AT), ids=False)
+    by_text: dict[str, Row] = {}
+    for row in rows:
+        by_text.setdefault(row.text.strip()[:_COMPARED_CHARS], row)
+    words = {*_WORD.findall(first)}
+    alike = sorted(by_text, key=lambda text: -len(words.intersection(_WORD.findall(text))))
+    close = [by_text[found] for found in nearest(first, alike[:_COMPARED], 2)]
     near = f" The nearest lines: {'; '.join(f'{row.number}: {named(row)}' for row in close)}." if close else ""
     return EditError(
         "snippet_not_found", f"The text of old does not stand in {document.path}. Nothing was written.{near}",
@@ -196,8 +222,9 @@ def _absent(document: Document, old: str) -> EditError:
 
 def _with_places(result: dict[str, Any], others: list[int]) -> dict[str, Any]:
     more = f" and {len(others) - _PLACES} more" if len(others) > _PLACES else ""
+    some = f"more than {len(others)}" if len(others) == _MOST_PLACES else len(others) + 1
     notice = (
-        f"[the text stands at {len(others) + 1} places; only the first was changed. The others, in the numbering before: "
+        f"[the text stands at {some} places; only the first was changed. The others, in the numbering before: "
         f"line {', '.join(map(str, others[:_PLACES]))}{more}]"
     )
     return {
