@@ -46,7 +46,7 @@ def test_the_strictest_profile_holds(project, user_space, monkeypatch, environme
     assert profile(project) == holds
 
 
-@pytest.mark.parametrize("content", ["swe: {profile: lax}\n", "swe: {profile: [dev]}\n", "swe: {\n"])
+@pytest.mark.parametrize("content", ["swe: {profile: lax}\n", "swe: {profile: [dev]}\n", "swe: {\n", "swe: 3\n", "- a\n"])
 def test_a_profile_that_is_none_is_refused_wherever_it_stands(project, user_space, content):
     for root in (project, user_space):
         configure(root, content)
@@ -57,7 +57,7 @@ def test_a_profile_that_is_none_is_refused_wherever_it_stands(project, user_spac
 
 
 def test_other_settings_of_a_project_say_nothing(project):
-    for content in ("", "other: 1\n", "swe: 3\n", "- a\n"):
+    for content in ("", "other: 1\n", "swe:\n", "swe: {other: 3}\n"):
         configure(project, content)
         assert profile(project) == "dev"
 

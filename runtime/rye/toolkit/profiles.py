@@ -57,6 +57,5 @@ def _known(name: Any, source: str) -> str:  # noqa: ANN401 - whatever a file hol
     raise UsageError("bad_profile", f"{source} is {str(name)[:60]!r}.", f"Use one of {', '.join(reversed(PROFILES))}.")
 
 
-def _of_project(root: str) -> Any:  # noqa: ANN401 - whatever the file holds
-    section = config.mapping(*config.of_project(root, "rye.yaml")).get("swe")
-    return section.get("profile", "") if isinstance(section, dict) else ""
+def _of_project(root: str) -> str:
+    return str(config.of_projects("swe.profile", root) or "")
