@@ -22,7 +22,7 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "rt", "rt_completion", "rt_printing", "rt_verbs", "scripted", "toolsets", "__main__", "cli", "lint", "mcp_clients",
+    "rt", "rt_completion", "rt_printing", "rt_words", "rt_verbs", "scripted", "toolsets", "__main__", "cli", "lint", "mcp_clients",
     "mcp_server", "mcp_calls", "mcp_answers", "mcp_http", "mcp_listing", "mcp_resources", "mcp_selection", "mcp_stdio",
     "skeleton", "discovery", "provider_schemas", "gemini_schema", "offers", "points", "schema_parts", "strict_schema",
     "tool_names", "api", "household", "registry_answers", "registry", "registry_look", "pulling", "pushing", "artifacts",
