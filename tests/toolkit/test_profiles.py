@@ -56,6 +56,12 @@ def test_a_profile_that_is_none_is_refused_wherever_it_stands(project, user_spac
         (root / ".ai/config/rye.yaml").unlink()
 
 
+def test_what_lies_outside_the_project_is_not_its_word(project, tmp_path):
+    configure(tmp_path / "elsewhere", "swe: {profile: safe-read-only}\n")
+    (project / ".ai").symlink_to(tmp_path / "elsewhere/.ai")
+    assert profile(project) == "dev"
+
+
 def test_other_settings_of_a_project_say_nothing(project):
     for content in ("", "other: 1\n", "swe:\n", "swe: {other: 3}\n"):
         configure(project, content)

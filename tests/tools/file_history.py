@@ -275,9 +275,8 @@ class History:
                 self.problems.append(f"a refusal does not say that nothing was written: {data['error']}")
             if may and seen and data["code"] != "unseen_lines":
                 self.problems.append(f"a good edit was refused: {data} {changes}")
-            # The refusal itself brings the index up to date, or makes one.
+            # The refusal itself brings the index up to date, but makes none.
             self.stale = self.stale and data["code"] != "stale_file"
-            self.indexed = self.indexed or data["code"] == "no_index"
             return
         if not may:
             self.problems.append(f"an edit was applied that had to be refused: {changes} {options}")

@@ -84,7 +84,7 @@ def of_project(root: str, name: str) -> tuple[bytes, str]:
     """Return the bytes of a project's `.ai/config/<name>`, opened beneath the root (none: b""), and where it stands.
 
     Raises:
-        UsageError: `bad_config`, naming the file.
+        UsageError: `bad_config`, naming the file; with `outside` where a link leads out of the project.
     """
     shown = f"{root}/.ai/config/{name}"
     try:
@@ -96,7 +96,7 @@ def of_project(root: str, name: str) -> tuple[bytes, str]:
     except OSError as err:
         if err.errno in (errno.ENOENT, errno.ENOTDIR):
             return b"", shown
-        raise _bad(shown, f"cannot be read ({err.strerror})") from None
+        raise _bad(shown, f"cannot be read ({err.strerror})", outside=err.errno == errno.EXDEV) from None
     return _content(fd, shown), shown
 
 
@@ -161,8 +161,8 @@ def parsed(data: bytes, path: Path | str) -> Any:  # noqa: ANN401 - whatever sta
         raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
 
 
-def _bad(path: Path | str, why: str) -> UsageError:
-    return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.")
+def _bad(path: Path | str, why: str, **details: bool) -> UsageError:
+    return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.", **details)
 
 
 def setting(key: str) -> Value:

@@ -58,4 +58,10 @@ def _known(name: Any, source: str) -> str:  # noqa: ANN401 - whatever a file hol
 
 
 def _of_project(root: str) -> str:
-    return str(config.of_projects("swe.profile", root) or "")
+    try:
+        return str(config.of_projects("swe.profile", root) or "")
+    except UsageError as err:
+        if not err.details.get("outside"):
+            raise
+        # What lies outside is not the project's word; it could only tighten.
+        return ""
