@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 import rye
+from rye import spaces
 from rye.errors import RyeError
-from rye.toolkit import layered, lsp_servers, shapes, websearching
+from rye.toolkit import config, layered, lsp_servers, shapes, websearching
 
 # Values of every kind that YAML has, as they may stand where another kind is wanted.
 ODD = (
@@ -121,3 +122,12 @@ def test_the_tools_answer_is_the_refusal(project):
         sorted(yaml.safe_load(WHOLE[0]))
     with pytest.raises(RyeError):
         shapes.plain(yaml.safe_load(WHOLE[0]), "file")
+
+
+def test_the_example_in_the_documentation_has_the_shape():
+    text = (spaces.system_folder() / "knowledge/rye/web/web-and-lsp.md").read_text()
+    example = next(block for block in text.split("```yaml\n")[1:] if block.startswith("languages:")).partition("```")[0]
+    assert (
+        shapes.checked("lsp.yaml", config.parsed(example.encode(), "example"), "example")["servers"]["zls"]["least_version"]
+        == 0
+    )
