@@ -41,7 +41,7 @@ TOOLKIT = (
     "clean_env", "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits",
     "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "profiles", "edits", "document",
     "index_store", "text", "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace",
-    "workspace", "refusals", "users_own", "acted_on", "names", "suggest", "eventlog", "config", "shapes", "beneath", "output", "untrusted",
+    "workspace", "refusals", "users_own", "acted_on", "names", "suggest", "eventlog", "config", "shapes", "beneath", "output", "untrusted", "unreadable",
 )  # fmt: skip
 
 HEAVY = {
