@@ -6,7 +6,7 @@ rt open src/app.py:120        rt edit src/app.py 120 124 << 'EOF'
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import argparse
@@ -38,6 +38,13 @@ Exit codes: 0 success, 1 nothing found, not applied or refused by the tool, 2 us
 RAGIX_PROFILE=safe-read-only shows patches and applies none; RAGIX_ENABLE_SWE=0 turns rt off. `rt VERB --help` teaches one."""
 
 
+def command() -> NoReturn:
+    """Be the installed command `rt`."""
+    from rye import process_end
+
+    process_end.run(main)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     # Not at the top: see the end of this file.
@@ -65,6 +72,7 @@ def _run(words: list[str]) -> int:
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:
+    from rye import cli
     from rye.rt_verbs import VERBS, parser_of
 
     name = words[0]
@@ -77,7 +85,7 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         raise UsageError("unknown_verb", f"There is no verb {name!r}.", hint)
     parser = parser_of(name)
     parser.description = f"{SUMMARIES[name][0].upper()}{SUMMARIES[name][1:]}."
-    return parser.parse_intermixed_args(words[1:])
+    return cli.parsed(parser, words[1:])
 
 
 def _call(words: list[str]) -> int:
@@ -101,4 +109,4 @@ if __name__ == "__main__":
     # `-m` puts the current folder first on the path, where a project could offer modules of its own.
     if sys.path and not sys.flags.safe_path:
         del sys.path[0]
-    sys.exit(main())
+    command()

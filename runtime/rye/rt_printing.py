@@ -11,20 +11,19 @@ import sys
 from typing import Any, TextIO
 
 from rye.cli.verbs import EXIT_NO, EXIT_OK, exit_code, print_json
-from rye.rt_words import in_words
 
 _VIEWS = ("open", "scroll")
 _SEARCHES = ("find", "grep", "grep-file")
 _PAGER = "less -FRX"
 # (what a line looks like, its parts' colours): the numbers are those of the terminal (ECMA-48, SGR).
 _COLOURS = (
-    (re.compile(r"(--- .* \(lines \d+-\d+\) ---)$"), ("1",)),
-    (re.compile(r"(✓ (?:Edited|Undone) .*)$"), ("32",)),
-    (re.compile(r"(\d+ ?:)( .*)?$", re.DOTALL), ("2",)),
-    (re.compile(r"([^\n:]+)(:\d+:)( .*)$", re.DOTALL), ("35", "32")),
-    (re.compile(r"(\+.*)$", re.DOTALL), ("32",)),
-    (re.compile(r"(-.*)$", re.DOTALL), ("31",)),
-    (re.compile(r"(@@ .*)$", re.DOTALL), ("36",)),
+    (r"(--- .* \(lines \d+-\d+\) ---)$", ("1",)),
+    (r"(✓ (?:Edited|Undone) .*)$", ("32",)),
+    (r"(?s)(\d+ ?:)( .*)?$", ("2",)),
+    (r"(?s)([^\n:]+)(:\d+:)( .*)$", ("35", "32")),
+    (r"(?s)(\+.*)$", ("32",)),
+    (r"(?s)(-.*)$", ("31",)),
+    (r"(?s)(@@ .*)$", ("36",)),
 )
 
 
@@ -53,9 +52,9 @@ class Printing:
             print_json(response, self._answer)
             return
         for warning in response.get("warnings", ()):
-            print(f"rt: warning: {in_words(str(warning))}", file=sys.stderr)
+            print(f"rt: warning: {_in_words(str(warning))}", file=sys.stderr)
         if response["status"] == "error":
-            print(f"rt: {in_words(response['error'])}", file=sys.stderr)
+            print(f"rt: {_in_words(response['error'])}", file=sys.stderr)
             return
         data = response["data"]
         text = str(data["output"])
@@ -106,6 +105,14 @@ def _to_terminal(text: str, answer: TextIO) -> None:
         answer.write(text)
 
 
+def _in_words(said: str) -> str:
+    """Name the commands where a message names the tools' calls."""
+    # Its patterns are compiled only where there is something to say.
+    from rye.rt_words import in_words
+
+    return in_words(said)
+
+
 def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
     """Return the line that ends an answer which leaves out something that was asked for."""
     if not data.get("truncated"):
@@ -134,7 +141,7 @@ def _options(parameters: dict[str, Any]) -> list[str]:
 
 def _beside(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
     """Return what is said on standard error: where a window stands, why nothing was found, what could not be read."""
-    out = [in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
+    out = [_in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
     if verb in _VIEWS and data["more_below"] and not data["truncated"]:
         path = shlex.quote(data["file_path"])
         out.append(f"[lines {data['start_line']}-{data['end_line']} of {data['total_lines']}; go on: rt scroll {path} +]")
@@ -154,7 +161,7 @@ def _wants_colour() -> bool:
 
 def _coloured(line: str) -> str:
     for pattern, colours in _COLOURS:
-        match = pattern.match(line)
+        match = re.match(pattern, line)
         if match is not None:
             parts = [part or "" for part in match.groups()]
             painted = [f"\x1b[{code}m{part}\x1b[0m" for code, part in zip(colours, parts, strict=False)]

@@ -6,18 +6,19 @@ import functools
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
+from rye.record import Record
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-_PLACE = re.compile(r"(.+?):(\d+)(?:-(\d+))?:?", re.DOTALL)
+_PLACE = r"(?s)(.+?):(\d+)(?:-(\d+))?:?"
 
 
-class Verb(NamedTuple):
+class Verb(Record):
     """One verb: its tool's id, what adds its words to a parser, what makes the calls' parameters of them."""
 
     tool: str
@@ -62,7 +63,7 @@ def _path(word: str, project: str) -> str:
 
 def _place(word: str, project: str) -> tuple[str, dict[str, int]]:
     """Return the path and the window that `path[:line|:start-end]` names; a file of that whole name wins."""
-    match = _PLACE.fullmatch(word)
+    match = re.fullmatch(_PLACE, word)
     if match is None or path_of(word, project) is not None:
         return _path(word, project), {}
     line, end = int(match[2]), match[3]

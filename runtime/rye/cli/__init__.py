@@ -7,8 +7,9 @@ import io
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from rye import process_end
 from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
@@ -89,6 +90,11 @@ def option_names(verb: str) -> list[str]:
     return [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001 - argparse has no other way
 
 
+def command() -> NoReturn:
+    """Be the installed command `rye`."""
+    process_end.run(main)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -130,8 +136,13 @@ def _run(words: list[str]) -> int:
         prog=f"rye {words[0]}", description=verb.summary, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verb.build(parser)
-    # Options may stand before, between and after the rest.
-    return verb.run(parser.parse_intermixed_args(words[1:]))
+    return verb.run(parsed(parser, words[1:]))
+
+
+def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """Parse words of which options may stand before, between and after the rest."""
+    # Without options both ways are the same, and the first does without composing the usage, which takes 2 ms.
+    return parser.parse_intermixed_args(words) if any(word[:1] == "-" for word in words) else parser.parse_args(words)
 
 
 def _mend_streams() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
-from rye.toolkit import cache, index_store, lines
+from rye.record import Record
+from rye.toolkit import cache, checkpoint_store, index_store, lines
 from rye.toolkit.encoding import UTF8, Encoding, binary_kind, detect
+from rye.toolkit.rows import Row
 from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen, streamed
 
 if TYPE_CHECKING:
@@ -26,16 +27,7 @@ if TYPE_CHECKING:
 _GLANCE_WHOLE = 4 << 20
 
 
-class Row(NamedTuple):
-    """A line as it is shown: number from 1, ID (None where none was asked for), whole text without terminator."""
-
-    number: int
-    id: str | None
-    text: str
-
-
-@dataclass(slots=True)
-class Document:
+class Document(Record, frozen=False):
     """A text file and its line index, in step with each other.
 
     Attributes:
@@ -120,20 +112,40 @@ def view(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Docu
 
 @contextmanager
 def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tuple[OpenFile, Text]]:
-    """Hold a file for one look without line IDs: no lock is taken, nothing is indexed or kept. Errors as `view`."""
+    """Hold a file for one look without line IDs: no lock is taken, nothing is indexed. Errors as `view`.
+
+    Of a large file it is kept where lines begin, so that the next look need not count them.
+    """
     with ws.file(path) as file:
-        # Below this the whole file is read in less time than its index.
-        stored = index_store.load(ws, file.path, dense=False) if file.stat.st_size > _GLANCE_WHOLE else None
-        trusted = stored is not None and stored.stamp == index_store.stamp_of(file.stat) and encoding is None
-        if stored is not None and stored.points is not None and trusted:
-            yield file, reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
+        # Below this the whole file is read in less time than what is kept of it.
+        if file.stat.st_size <= _GLANCE_WHOLE or encoding is not None:
+            yield file, _glanced(file, encoding, None)
         else:
-            yield file, _streamed(file, encoding) or _glanced(file, encoding, stored)
+            yield file, _recalled(ws, file) or _counted(ws, file)
 
 
-def _streamed(file: OpenFile, declared: str | None) -> Text | None:
-    """Return the text of a large file of plain ASCII without holding it; None where that is not what it is."""
-    if declared is not None or file.stat.st_size <= _GLANCE_WHOLE or binary_kind(os.pread(file.fd, 64, 0)):
+def _recalled(ws: Workspace, file: OpenFile) -> Text | None:
+    """Return the text of a large file that was looked at, or indexed, in just this state."""
+    stamp = index_store.stamp_of(file.stat)
+    kept = checkpoint_store.load(ws, file.path, stamp)
+    if kept is None:
+        stored = index_store.load(ws, file.path, dense=False)
+        if stored is None or stored.points is None or stored.stamp != stamp:
+            return None
+        kept = stored.encoding, stored.count, stored.points
+    encoding, count, points = kept
+    return reopen(file.fd, encoding, file.stat.st_size, count, points)
+
+
+def _counted(ws: Workspace, file: OpenFile) -> Text:
+    text = _streamed(file) or _glanced(file, None, index_store.load(ws, file.path, dense=False))
+    checkpoint_store.save(ws, file.path, index_store.stamp_of(file.stat), text)
+    return text
+
+
+def _streamed(file: OpenFile) -> Text | None:
+    """Return the text of a large file of plain UTF-8 without holding it; None where that is not what it is."""
+    if binary_kind(os.pread(file.fd, 64, 0)):
         return None
     text = streamed(file.fd, UTF8)
     return text if text is not None and index_store.stamp_of(os.fstat(file.fd)) == index_store.stamp_of(file.stat) else None

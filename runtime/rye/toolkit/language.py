@@ -6,10 +6,10 @@ import os
 import re
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError, WorkspaceError
+from rye.record import Record
 from rye.toolkit import document as documents
 from rye.toolkit import hidden, lsp_servers, sandbox, walk
 from rye.toolkit.encoding import detect
@@ -37,8 +37,7 @@ _MESSAGE = 2_000
 _LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
 
 
-@dataclass(slots=True)
-class Project:
+class Project(Record, frozen=False):
     """A project, the session that knows it, and the texts already looked at."""
 
     ws: Workspace
@@ -195,8 +194,7 @@ def show_mentions(project: Project, path: str, symbol: str) -> None:
             project.session.show(project.absolute(name), positions.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Record):
     """A place in the project or outside it.
 
     Attributes:

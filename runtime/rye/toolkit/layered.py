@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rye import state
 from rye.errors import UsageError
+from rye.record import Record
 from rye.toolkit import config, shapes
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Record):
     """The mappings of one settings file; {} where a layer has none."""
 
     system: dict[str, Any]

@@ -10,10 +10,10 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from rye.record import Record, field
 from rye.toolkit.lsp_wire import LanguageServerError, Wire
 from rye.toolkit.output import deadline
 
@@ -40,8 +40,7 @@ class Published(NamedTuple):
     times: int
 
 
-@dataclass(slots=True)
-class _Opened:
+class _Opened(Record, frozen=False):
     version: int
     text: str
     published_before: int
@@ -61,8 +60,7 @@ class Started(NamedTuple):
     report: dict[str, Any]
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Record, frozen=False):
     """One server for one root.
 
     Attributes:
@@ -77,14 +75,14 @@ class Session:
     server: Server
     wire: Wire
     report: dict[str, Any]
-    capabilities: dict[str, Any] = field(default_factory=dict)
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    capabilities: dict[str, Any] = field(factory=dict)
+    lock: threading.RLock = field(factory=threading.RLock)
     cold: bool = True
-    used: float = field(default_factory=time.monotonic)
-    opened: dict[str, _Opened] = field(default_factory=dict)
-    published: dict[str, Published] = field(default_factory=dict)
+    used: float = field(factory=time.monotonic)
+    opened: dict[str, _Opened] = field(factory=dict)
+    published: dict[str, Published] = field(factory=dict)
     stamps: dict[str, Stamp] | None = None
-    stale: set[str] = field(default_factory=set)
+    stale: set[str] = field(factory=set)
 
     def initialize(self) -> None:
         """Make the server ready. Errors as `Wire.request`."""

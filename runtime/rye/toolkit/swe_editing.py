@@ -20,14 +20,15 @@ from rye.toolkit.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rye.toolkit.document import Document, Row
+    from rye.toolkit.document import Document
+    from rye.toolkit.rows import Row
     from rye.toolkit.text import Text
 
 CONTEXT = 2
 """Lines shown on each side of an edit."""
 
 _CATEGORY = "rye/swe"
-_WORD = re.compile(r"\w+")
+_WORD = r"\w+"
 _PLACES = 10
 # Places that are looked for beside the first.
 _MOST_PLACES = 1_000
@@ -210,8 +211,8 @@ def _absent(document: Document, old: str) -> EditError:
     by_text: dict[str, Row] = {}
     for row in rows:
         by_text.setdefault(row.text.strip()[:_COMPARED_CHARS], row)
-    words = {*_WORD.findall(first)}
-    alike = sorted(by_text, key=lambda text: -len(words.intersection(_WORD.findall(text))))
+    words = {*re.findall(_WORD, first)}
+    alike = sorted(by_text, key=lambda text: -len(words.intersection(re.findall(_WORD, text))))
     close = [by_text[found] for found in nearest(first, alike[:_COMPARED], 2)]
     near = f" The nearest lines: {'; '.join(f'{row.number}: {named(row)}' for row in close)}." if close else ""
     return EditError(
