@@ -224,7 +224,10 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
         return document
     if stored is not None and not whole:
         stored = index_store.load(ws, file.path, dense=True)
-    return _anew(ws, file, data, content_hash, declared, stored)
+    # What opens a file for editing and is refused leaves no index, so that the next edit gets the same answer; a change that
+    # lands keeps its own. A damaged one is replaced at once.
+    keep = stored is not None or not whole or index_store.load(ws, file.path, dense=False) is not None
+    return _anew(ws, file, data, content_hash, declared, stored, keep=keep)
 
 
 def _same(declared: str, known: Encoding) -> bool:
@@ -252,6 +255,8 @@ def _anew(
     content_hash: str,
     declared: str | None,
     stored: index_store.Stored | None,
+    *,
+    keep: bool = True,
 ) -> Document:
     """Index a content that was not known: as the successor of the known one, or as the first."""
     code = _encoding(data, declared, stored)
@@ -265,7 +270,8 @@ def _anew(
         index = carry.reconcile(before, digests, lambda at: code.key(text.lines(at, at + 1)[0]), content_hash)
     document = Document(ws, file, text, index, before, known=stored is not None, data=data, stored=None)
     fit(index, text)
-    document.keep()
+    if keep:
+        document.keep()
     return document
 
 
