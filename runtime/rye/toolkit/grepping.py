@@ -37,7 +37,7 @@ _NOTICES = 3_000
 _SMALLER = 64 * 1024 * 1024
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 # An engine that takes a carriage return for a part of the line's end refuses patterns that ask for one.
-_ASKS_FOR_CR = re.compile(r"\r|\\r|\\x0[dD]|\\[xu]\{?0*[dD]")
+_ASKS_FOR_CR = r"\r|\\r|\\x0[dD]|\\[xu]\{?0*[dD]"
 
 
 class _Ask(Record):
@@ -101,7 +101,9 @@ def _pattern(pattern: Pattern) -> Pattern:
         raise bad_pattern(pattern.text, "it contains a lone surrogate, which no text holds") from None
     if b"\0" in raw:
         raise bad_pattern(pattern.text, "it contains a NUL character, which no text file holds")
-    return pattern._replace(crlf=_ASKS_FOR_CR.search(pattern.text) is None)
+    # Most patterns hold neither a carriage return nor an escape that could stand for one.
+    asks = not {"\r", "\\"}.isdisjoint(pattern.text) and re.search(_ASKS_FOR_CR, pattern.text) is not None
+    return pattern._replace(crlf=not asks)
 
 
 def _view(tree: Tree, include: str | None, *, hidden: bool, no_ignore: bool) -> tuple[View, Callable[[str], object] | None]:

@@ -22,7 +22,7 @@ _ALWAYS = (
     "--no-config", "--no-follow", "--no-require-git", "--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot",
     "--no-ignore-parent", "--no-ignore-messages", "--color=never",
 )  # fmt: skip
-_PATTERN_TROUBLE = re.compile(
+_PATTERN_TROUBLE = (
     rb"(?i)^rg: (regex parse error:|the literal |compiled regex exceeds|error parsing regex|regex could not be compiled)"
 )
 _WRAPPED = "(?:"
@@ -125,7 +125,7 @@ class Ripgrep:
 
     def refusal(self, pattern: Pattern, said: bytes) -> UsageError | None:
         """Return the error of a pattern that was not accepted, or None when `said` is about something else."""
-        if not _PATTERN_TROUBLE.match(said):
+        if not re.match(_PATTERN_TROUBLE, said):
             return None
         return bad_pattern(pattern.text, _cleaned(said.decode("utf-8", "replace").removeprefix("rg: ")))
 

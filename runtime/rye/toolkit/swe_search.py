@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rye.toolkit import globbing, globs, grepping, pages, swe
+from rye.toolkit import globs, grepping, pages, swe
 from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.workspace import Workspace
 
@@ -23,6 +23,9 @@ def find_file(
     no_ignore: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the result of `rye/swe/find_file`; see its CONFIG_SCHEMA. Errors as `globbing.glob`, `swe.enabled`."""
+    # Not at the top: the searches in files are in no need of it.
+    from rye.toolkit import globbing
+
     swe.enabled()
     found = globbing.glob(project_path, as_glob(pattern), root, "name", limit, offset, hidden=hidden, no_ignore=no_ignore)
     given = {"pattern": pattern, "root": root, "limit": limit, "hidden": hidden, "no_ignore": no_ignore}

@@ -37,7 +37,7 @@ MAX_MEMORY = 2 << 30
 """Address space of the searching child (bytes)."""
 
 _SPARE = 0.3
-_TROUBLE = re.compile(rb"^(?:rg|walk): (?:\./)?(.*): (.*) \(os error \d+\)$")
+_TROUBLE = rb"^(?:rg|walk): (?:\./)?(.*): (.*) \(os error \d+\)$"
 # What ripgrep says where every file is left out.
 _NO_FILES = b"rg: No files were searched"
 _FD = re.compile(rb'^\{"type":"(begin|match|end)","data":\{"path":\{"text":"[^"]*/(\d+)"\}')
@@ -227,7 +227,7 @@ class Tree:
 
     def _note(self, said: bytes) -> int:
         """Keep the places that the child could not read; return how many it named."""
-        named = [match for line in said.split(b"\n") if (match := _TROUBLE.match(line))]
+        named = [match for line in said.split(b"\n") if line and (match := re.match(_TROUBLE, line))]
         self.trouble_count += len(named)
         for match in named[: max(0, _TROUBLES_SHOWN - len(self.troubles))]:
             path = self.shown(os.fsdecode(match[1]))
