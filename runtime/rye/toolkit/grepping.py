@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from rye.record import Record, changed
-from rye.toolkit import beneath, globs, pages, walk
+from rye.toolkit import beneath, globs, literal, pages, walk
 from rye.toolkit.first import First
 from rye.toolkit.output import ok, output_room
 from rye.toolkit.ripgrep import Pattern, View, bad_pattern
@@ -162,9 +162,10 @@ def _content(tree: Tree, ask: _Ask, found: _Found, left_out: str) -> dict[str, A
     context = ask.context if ask.context is not None else _AUTO_CONTEXT if found.total <= 3 else 0
     shown = _Shown(tree, context, line_ids=ask.line_ids)
     reached = start
+    counts = dict(found.files)
     wanted = _window(found.files, start, ask.limit)
     for at in range(0, len(wanted), _FILES_AT_ONCE):
-        reached += _show(tree, ask.pattern, wanted[at : at + _FILES_AT_ONCE], shown)
+        reached += _show(tree, ask.pattern, wanted[at : at + _FILES_AT_ONCE], counts, shown)
         if shown.page.full or tree.timed_out:
             break
     unit = f"matches in {found.file_count} files"
@@ -183,7 +184,9 @@ def _window(files: list[tuple[str, int]], start: int, limit: int) -> list[tuple[
     return out
 
 
-def _show(tree: Tree, pattern: Pattern, wanted: list[tuple[str, int, int]], shown: _Shown) -> int:
+def _show(
+    tree: Tree, pattern: Pattern, wanted: list[tuple[str, int, int]], counts: dict[str, int], shown: _Shown
+) -> int:  # fmt: skip
     """Find and show the matches of some files; return how many of those counted are behind us."""
     with ExitStack() as stack:
         opened: dict[str, int] = {}
@@ -193,7 +196,9 @@ def _show(tree: Tree, pattern: Pattern, wanted: list[tuple[str, int, int]], show
                 stack.callback(os.close, fd)
                 opened[name] = fd
         most = max(high for _, _, high in wanted)
-        hits = tree.hits(pattern, list(opened.values()), most) if opened else {}
+        hits = _words(pattern, opened, counts)
+        others = [fd for fd in opened.values() if fd not in hits]
+        hits |= tree.hits(pattern, others, most) if others else {}
         passed = 0
         for name, low, high in wanted:
             fd = opened.get(name, -1)
@@ -204,6 +209,13 @@ def _show(tree: Tree, pattern: Pattern, wanted: list[tuple[str, int, int]], show
                 return passed + len(shown.matches) - before
             passed += high - low
         return passed
+
+
+def _words(pattern: Pattern, opened: dict[str, int], counts: dict[str, int]) -> dict[int, list[Hit]]:
+    """Return the hits in those files for which no program need be started, by descriptor."""
+    word = literal.word_of(pattern)
+    found = {fd: literal.hits(word, fd, counts[name]) for name, fd in opened.items()} if word is not None else {}
+    return {fd: hits for fd, hits in found.items() if hits is not None}
 
 
 def _open(tree: Tree, name: str) -> int | None:
