@@ -33,9 +33,9 @@ ROOMS = (
 )  # fmt: skip
 TOOLKIT = (
     "swe_editing", "swe_search", "view", "swe", "house", "language_actions", "checking", "refactoring", "language",
-    "lsp_session", "lsp_servers", "lsp_wire", "positions", "websearching", "search_providers", "layered", "browsing",
-    "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses", "globbing", "grepping",
-    "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep", "globs", "first",
+    "lsp_session", "source_files", "lsp_servers", "lsp_wire", "positions", "websearching", "search_providers", "layered",
+    "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses", "globbing",
+    "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep", "globs", "first",
     "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard",
     "child", "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected",
     "clean_env", "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits",

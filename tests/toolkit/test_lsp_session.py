@@ -91,10 +91,10 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
     path = {name: str(tmp_path / name) for name in ("a.zz", "b.zz", "c.zz")}
     texts = {path["a.zz"]: "one\n"}
     session.show(path["a.zz"], "one\n")
-    session.refresh({path["a.zz"]: (4, 1, 1), path["b.zz"]: (1, 1, 2)}, texts.get)
+    session.refresh(str(tmp_path), {path["a.zz"]: (4, 1, 1), path["b.zz"]: (1, 1, 2)}, texts.get)
     assert told(log, "workspace/didChangeWatchedFiles") == []
     texts[path["a.zz"]] = "BAD\n"
-    session.refresh({path["a.zz"]: (4, 2, 1), path["c.zz"]: (1, 1, 3)}, texts.get)
+    session.refresh(str(tmp_path), {path["a.zz"]: (4, 2, 1), path["c.zz"]: (1, 1, 3)}, texts.get)
     assert messages_of(session, path["a.zz"]) == ["bad 0"]
     [changes] = told(log, "workspace/didChangeWatchedFiles")
     assert {(one["uri"].rpartition("/")[2], one["type"]) for one in changes["changes"]} == {
@@ -102,7 +102,7 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
         ("b.zz", 3),
         ("c.zz", 1),
     }
-    session.refresh({path["c.zz"]: (1, 1, 3)}, {}.get)
+    session.refresh(str(tmp_path), {path["c.zz"]: (1, 1, 3)}, {}.get)
     session.show(path["c.zz"], "x\n")
     messages_of(session, path["c.zz"])
     assert [one["textDocument"]["uri"] for one in told(log, "textDocument/didClose")] == [lsp_session.uri_of(path["a.zz"])]

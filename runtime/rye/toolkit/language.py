@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rye.errors import UsageError, WorkspaceError
+from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.toolkit import document as documents
 from rye.toolkit import hidden, lsp_servers, sandbox, walk
 from rye.toolkit.encoding import detect
@@ -20,17 +20,17 @@ from rye.toolkit.pages import Page
 from rye.toolkit.policy import Policy
 from rye.toolkit.positions import Positions
 from rye.toolkit.ripgrep import Pattern, View
+from rye.toolkit.source_files import MAX_FILES
 from rye.toolkit.untrusted import plain
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rye.toolkit.lsp_session import Session, Stamp
+    from rye.toolkit.lsp_session import Session
 
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _NOTICES = 1_000
-_MAX_FILES = 50_000
 _MAX_MENTIONS = 500
 _MESSAGE = 2_000
 # Sources of dependencies beside the folder of programs, which servers of these languages read.
@@ -96,7 +96,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         found = session(root, server, lambda: confined(server.argv, ws.root))
         with found.held():
             project = Project(ws, found, {})
-            found.refresh(_stamps(ws, server.languages), lambda one: _text_at(project, one))
+            found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
             positions = project.positions(path)
             if positions is None:
                 raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")
@@ -155,23 +155,6 @@ def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:
         if any(os.path.lexists(os.path.join(here, marker)) for marker in markers) or not folder:
             return here
         folder = os.path.dirname(folder)
-
-
-def _stamps(ws: Workspace, languages: dict[str, str]) -> dict[str, Stamp]:
-    """Return (size, mtime, inode) of the project's source files, which the server is told of when they change."""
-    found: dict[str, Stamp] = {}
-    globs = tuple(f"*{suffix}" for suffix in languages)
-    with walk.held(ws, ".") as tree:
-        for names in tree.files(View(False, False, globs, walk.inherited(tree), caches=walk.caches(tree))):
-            for name in names:
-                try:
-                    info = os.stat(os.fsencode(name), dir_fd=ws.fd, follow_symlinks=False)
-                except OSError:
-                    continue
-                found[os.path.join(ws.root, name.removeprefix("./"))] = (info.st_size, info.st_mtime_ns, info.st_ino)
-            if len(found) > _MAX_FILES:
-                break
-    return found
 
 
 def show_mentions(project: Project, path: str, symbol: str) -> None:
@@ -275,7 +258,13 @@ def position_of(project: Project, path: str, line_id: str, symbol: str, occurren
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
     """Return a file's diagnostics: `[{line, column, severity, message, code, source, line_id, text}]`, in order of place."""
-    given = project.session.diagnostics(project.absolute(path), seconds)
+
+    def index() -> None:
+        # The server needs its time anyway. Whatever fails here fails again where IDs are needed.
+        with suppress(RyeError), documents.view(project.ws, path):
+            pass
+
+    given = project.session.diagnostics(project.absolute(path), seconds, index)
     uri = uri_of(project.absolute(path))
     placed = spots(project, [(uri, one["range"]["start"]) for one in given])
     rows = [
@@ -310,4 +299,8 @@ def answer(project: Project, lines: list[str], call: str, unit: str, **fields: A
     state = "started for this call" if project.session.cold else "warm"
     if project.session.cold:
         output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
+    if not project.session.sources_of(project.ws.root).complete:
+        output.append(
+            f"(only the first {MAX_FILES:,} source files are watched: changes elsewhere may be unknown to the server)"
+        )
     return ok("\n".join(output), truncated=shown < len(lines), server=project.session.server.name, server_state=state, **fields)

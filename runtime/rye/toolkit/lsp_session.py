@@ -16,11 +16,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 from rye.toolkit.lsp_wire import LanguageServerError, Wire
 from rye.toolkit.output import deadline
+from rye.toolkit.source_files import SourceFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rye.toolkit.lsp_servers import Server
+    from rye.toolkit.source_files import Stamp
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
@@ -28,8 +30,6 @@ ANSWER_SECONDS = 60.0
 _SETTLE_SECONDS = 1.5
 _SWEEP_SECONDS = 5.0
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
-
-Stamp = tuple[int, int, int]
 
 
 class Published(NamedTuple):
@@ -71,6 +71,9 @@ class Session:
         report: the sandbox's account.
         lock: held during a question, so that documents and answers belong together.
         cold: no question was answered yet.
+        sources: what is known of each project's files, by its root.
+        stamps: the states of its files that the server knows of.
+        stale: open documents whose published diagnostics may hold no longer.
     """
 
     root: str
@@ -83,7 +86,8 @@ class Session:
     used: float = field(default_factory=time.monotonic)
     opened: dict[str, _Opened] = field(default_factory=dict)
     published: dict[str, Published] = field(default_factory=dict)
-    stamps: dict[str, Stamp] | None = None
+    sources: dict[str, SourceFiles] = field(default_factory=dict)
+    stamps: dict[str, dict[str, Stamp]] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
 
     def initialize(self) -> None:
@@ -125,32 +129,50 @@ class Session:
         """Tell whether the server said it can do something."""
         return bool(self.capabilities.get(capability))
 
-    def refresh(self, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
+    def sources_of(self, project: str) -> SourceFiles:
+        """Return what is known of a project's files that the server is told of when they change."""
+        if project not in self.sources:
+            self.sources[project] = SourceFiles(self.server.languages, self.server.markers)
+        return self.sources[project]
+
+    def refresh(self, project: str, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
         """Tell the server what changed on the disk since the last question.
 
         Args:
-            stamps: absolute path to (size, mtime, inode) of every source file now.
+            project: its root, which may lie above the server's.
+            stamps: absolute path of every source file to its state now.
             read: gives a file's text, or None where it has none.
         """
-        before = self.stamps
-        self.stamps = stamps
-        for path in list(self.opened):
-            text = read(path) if path in stamps or os.path.exists(path) else None
-            if text is None:
-                self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
-                del self.opened[path]
-            elif text != self.opened[path].text:
-                self.show(path, text)
+        before = self.stamps.get(project)
+        self.stamps[project] = stamps
+        same = self._reopened(stamps, before or {}, read)
         if before is None:
             return
         events = [(path, _CREATED) for path in stamps.keys() - before.keys()]
         events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
-        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() if stamps[path] != before[path]]
+        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() - same if stamps[path] != before[path]]
         if events:
-            # What was published of documents that stand as they stood may not hold any more.
-            self.stale = set(self.opened)
+            # What was published of documents may not hold any more when anything but themselves changed.
+            self.stale |= self.opened.keys() - ({events[0][0]} if len(events) == 1 else set())
             changes = [{"uri": uri_of(path), "type": kind} for path, kind in sorted(events)]
             self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+
+    def _reopened(self, stamps: dict[str, Stamp], before: dict[str, Stamp], read: Callable[[str], str | None]) -> set[str]:
+        """Show open documents as they stand on the disk, and close those that are gone; return those found unchanged."""
+        same: set[str] = set()
+        for path, opened in list(self.opened.items()):
+            stamp = stamps.get(path)
+            if stamp is not None and stamp == before.get(path):
+                continue
+            text = read(path) if stamp is not None or os.path.exists(path) else None
+            if text is None:
+                self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
+                del self.opened[path]
+            elif text != opened.text:
+                self.show(path, text)
+            else:
+                same.add(path)
+        return same
 
     def show(self, path: str, text: str, *, again: bool = False) -> None:
         """Open a document, or give the server its new text; `again` makes it look at the same text anew."""
@@ -169,16 +191,22 @@ class Session:
                 {"textDocument": {"uri": uri, "version": known.version + 1}, "contentChanges": [{"text": text}]},
             )
 
-    def diagnostics(self, path: str, seconds: float) -> list[dict[str, Any]]:
-        """Return what the server says of an open document as it was last shown. Errors as `Wire.request`."""
+    def diagnostics(
+        self, path: str, seconds: float, meanwhile: Callable[[], None] = lambda: None
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """Return what the server says of an open document as it was last shown; `meanwhile` is done before it is waited for.
+
+        Errors as `Wire.request`.
+        """
         uri = uri_of(path)
         if self.offers("diagnosticProvider"):
-            told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
+            told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds, meanwhile)
             return sound(told.get("items")) if isinstance(told, dict) else []
         if path in self.stale:
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
         document = self.opened[path]
+        meanwhile()
 
         def current() -> bool:
             found = self.published.get(uri)

@@ -119,8 +119,14 @@ class Wire:
         """Send a notification; one that a dead server cannot take is dropped."""
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def request(self, method: str, params: Any, seconds: float) -> Any:  # noqa: ANN401 - JSON
-        """Ask and return the result.
+    def request(
+        self,
+        method: str,
+        params: Any,  # noqa: ANN401 - JSON
+        seconds: float,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Any:  # noqa: ANN401 - JSON
+        """Ask and return the result; `meanwhile` is done before it is waited for.
 
         Raises:
             LanguageServerError: `server_refused` with the server's words; `server_timeout`; `server_died`.
@@ -132,6 +138,7 @@ class Wire:
             self._waiting.add(number)
         self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         try:
+            meanwhile()
             self.wait_for(lambda: number in self._answers, seconds, method)
         except RyeError:
             self.notify("$/cancelRequest", {"id": number})
