@@ -108,6 +108,38 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
     assert [one["textDocument"]["uri"] for one in told(log, "textDocument/didClose")] == [lsp_session.uri_of(path["a.zz"])]
 
 
+def test_a_server_that_only_tells_news_is_believed_when_it_tells_none(begin, tmp_path, monkeypatch):
+    monkeypatch.setattr(lsp_session, "_AGAIN_SECONDS", 0.3)
+    session, log = begin(push="news only")
+    path, other = str(tmp_path / "a.zz"), str(tmp_path / "b.zz")
+    session.refresh(str(tmp_path), {path: (1,), other: (1,)}, {path: "BAD\n"}.get)
+    session.show(path, "BAD\n")
+    assert messages_of(session, path) == ["bad 0"]
+    for state in (2, 3):
+        session.refresh(str(tmp_path), {path: (1,), other: (state,)}, {path: "BAD\n"}.get)
+        assert messages_of(session, path) == ["bad 0"]
+        assert messages_of(session, path) == ["bad 0"]
+    assert [one["forceRebuild"] for one in told(log, "textDocument/didChange")] == [True, True]
+    session.show(path, "fine\n")
+    assert messages_of(session, path) == []
+
+
+def test_a_document_whose_own_change_alone_is_news_is_shown_once(begin, tmp_path):
+    session, log = begin(push="versioned")
+    path = str(tmp_path / "a.zz")
+    texts = {path: "fine\n"}
+    session.refresh(str(tmp_path), {path: (1,)}, texts.get)
+    session.show(path, "fine\n")
+    assert messages_of(session, path) == []
+    texts[path] = "BAD\n"
+    session.refresh(str(tmp_path), {path: (2,)}, texts.get)
+    assert messages_of(session, path) == ["bad 0"]
+    session.refresh(str(tmp_path), {path: (3,)}, texts.get)
+    assert messages_of(session, path) == ["bad 0"]
+    assert len(told(log, "textDocument/didChange")) == 1
+    assert len(told(log, "workspace/didChangeWatchedFiles")) == 1
+
+
 def test_the_same_session_serves_until_it_dies(begin):
     first, _ = begin(hover="die")
     again, _ = begin(hover="die")

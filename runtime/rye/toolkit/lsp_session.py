@@ -12,8 +12,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
 
+from rye.toolkit.file_uris import normal, path_of, uri_of
 from rye.toolkit.lsp_wire import LanguageServerError, Wire
 from rye.toolkit.output import deadline
 from rye.toolkit.source_files import SourceFiles
@@ -28,6 +28,8 @@ START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 # After an empty first publication: a server may say "nothing yet" before it looked.
 _SETTLE_SECONDS = 1.5
+# A server that was asked to look again at the same text, and finds the same, may say nothing.
+_AGAIN_SECONDS = 10.0
 _SWEEP_SECONDS = 5.0
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 
@@ -175,7 +177,7 @@ class Session:
         return same
 
     def show(self, path: str, text: str, *, again: bool = False) -> None:
-        """Open a document, or give the server its new text; `again` makes it look at the same text anew."""
+        """Open a document, or give the server its new text; `again` makes it look anew, at what the text includes, too."""
         uri = uri_of(path)
         known = self.opened.get(path)
         before = self.published[uri].times if uri in self.published else 0
@@ -186,14 +188,12 @@ class Session:
             self.wire.notify("textDocument/didOpen", {"textDocument": document})
         elif again or known.text != text:
             self.opened[path] = _Opened(known.version + 1, text, before)
-            self.wire.notify(
-                "textDocument/didChange",
-                {"textDocument": {"uri": uri, "version": known.version + 1}, "contentChanges": [{"text": text}]},
-            )
+            document = {"uri": uri, "version": known.version + 1}
+            # clangd's own word, without which it trusts what it knows of the same text, and of files changed within a second.
+            change = {"textDocument": document, "contentChanges": [{"text": text}], "forceRebuild": again}
+            self.wire.notify("textDocument/didChange", change)
 
-    def diagnostics(
-        self, path: str, seconds: float, meanwhile: Callable[[], None] = lambda: None
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    def diagnostics(self, path: str, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
         """Return what the server says of an open document as it was last shown; `meanwhile` is done before it is waited for.
 
         Errors as `Wire.request`.
@@ -202,24 +202,33 @@ class Session:
         if self.offers("diagnosticProvider"):
             told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds, meanwhile)
             return sound(told.get("items")) if isinstance(told, dict) else []
+        again = path in self.stale and self._current(path)
         if path in self.stale:
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
-        document = self.opened[path]
         meanwhile()
 
         def current() -> bool:
-            found = self.published.get(uri)
-            if found is None:
-                return False
-            # Without a version only a publication after our own change can be of it.
-            return found.version == document.version if found.version is not None else found.times > document.published_before
+            return self._current(path)
 
+        if again:
+            self.wire.pause(min(seconds, _AGAIN_SECONDS), current)
+            if not current() and self.wire.alive:
+                known = self.published[uri]
+                self.published[uri] = Published(known.version and self.opened[path].version, known.items, known.times + 1)
         self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
         if self.cold and not self.published[uri].items:
             seen = self.published[uri].times
             self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].times > seen)
         return list(self.published[uri].items)
+
+    def _current(self, path: str) -> bool:
+        """Tell whether what was published of an open document is of the text that was last shown."""
+        found, document = self.published.get(uri_of(path)), self.opened[path]
+        if found is None:
+            return False
+        # Without a version only a publication after our own change can be of it.
+        return found.version == document.version if found.version is not None else found.times > document.published_before
 
     def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON
         """Ask the server something. Errors as `Wire.request`."""
@@ -234,25 +243,6 @@ def sound(given: object) -> list[dict[str, Any]]:
 def _placed(span: object) -> bool:
     start = span.get("start") if isinstance(span, dict) else None
     return isinstance(start, dict) and all(isinstance(start.get(name), int) for name in ("line", "character"))
-
-
-def uri_of(path: str) -> str:
-    """Return a file's URI."""
-    return "file://" + quote(os.fsencode(path), safe="/")
-
-
-def path_of(uri: str) -> str | None:
-    """Return the path of a file's URI; None for any other."""
-    parts = urlsplit(uri)
-    return (
-        unquote(parts.path, errors="surrogateescape") if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
-    )
-
-
-def normal(uri: str) -> str:
-    """Return a URI as this module writes it, whatever the server escaped."""
-    path = path_of(uri)
-    return uri if path is None else uri_of(path)
 
 
 def _introduction(root: str, server: Server) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rye.toolkit import beneath
@@ -38,15 +39,16 @@ Stamp = tuple[int, ...]
 
 
 class _Folder(NamedTuple):
-    """What a folder holds; `stamp` is None where it must be listed again."""
+    """What a folder holds; `stamp` is None where it must be listed again. `links` may lead to files."""
 
     stamp: Stamp | None
     files: tuple[str, ...]
+    links: tuple[str, ...]
     folders: tuple[str, ...]
 
 
 class SourceFiles:
-    """The files of some suffixes or names below a project's root, breadth first, links and hidden folders apart.
+    """The files of some suffixes or names below a project's root, breadth first, without linked and hidden folders.
 
     Attributes:
         complete: whether the last look saw all of them, and not only the first `MAX_FILES` in the first `MAX_FOLDERS`.
@@ -79,6 +81,10 @@ class SourceFiles:
                 info = _status(ws, file)
                 if info is not None:
                     found[os.path.join(ws.root, file)] = _stamp(info, now)
+            for link in folder.links:
+                own, target = _status(ws, link), _status(ws, link, follow=True)
+                if own is not None and target is not None:
+                    found[os.path.join(ws.root, link)] = (*_state(own), *_stamp(target, now))
             pending += folder.folders
         self._folders, self.complete = seen, not pending
         return found
@@ -101,26 +107,30 @@ class SourceFiles:
             if physical != parts:
                 return None
             now, info = time.time_ns(), os.fstat(fd)
-            files, folders = self._entries(fd, f"{name}/" if name else "")
-            return _Folder(_state(info) if _settled(info, now) else None, files, folders)
+            listed = self._entries(fd, f"{name}/" if name else "")
+            return _Folder(_state(info) if _settled(info, now) else None, *listed)
         except OSError:
             return None
         finally:
             os.close(fd)
 
-    def _entries(self, fd: int, prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _entries(self, fd: int, prefix: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Return a folder's files, links and folders; nothing of one that says it is a cache."""
         files: list[str] = []
+        links: list[str] = []
         folders: list[str] = []
         with os.scandir(fd) as entries:
-            for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False):
+            for entry in islice(entries, _MAX_ENTRIES):
                 name = entry.name
                 if name == _CACHE_MARK:
-                    return (), ()
-                if self._wanted(name):
-                    files += [f"{prefix}{name}"] if entry.is_file(follow_symlinks=False) else []
-                if not name.startswith(".") and not _IGNORED.match(name) and entry.is_dir(follow_symlinks=False):
-                    folders.append(f"{prefix}{name}")
-        return tuple(files), tuple(folders)
+                    return (), (), ()
+                if self._wanted(name) and entry.is_symlink():
+                    links.append(prefix + name)
+                elif self._wanted(name) and entry.is_file(follow_symlinks=False):
+                    files.append(prefix + name)
+                elif name[0] != "." and not _IGNORED.match(name) and entry.is_dir(follow_symlinks=False):
+                    folders.append(prefix + name)
+        return tuple(files), tuple(links), tuple(folders)
 
     def _wanted(self, name: str) -> bool:
         if name in self._names:
@@ -128,9 +138,9 @@ class SourceFiles:
         return name[0] != "." and os.path.splitext(name)[1].lower() in self._suffixes
 
 
-def _status(ws: Workspace, name: str) -> os.stat_result | None:
+def _status(ws: Workspace, name: str, *, follow: bool = False) -> os.stat_result | None:
     try:
-        return os.stat(name, dir_fd=ws.fd, follow_symlinks=False)
+        return os.stat(name, dir_fd=ws.fd, follow_symlinks=follow)
     except OSError:
         return None
 
