@@ -33,8 +33,8 @@ ROOMS = (
 )  # fmt: skip
 TOOLKIT = (
     "swe_editing", "swe_search", "view", "swe", "house", "language_actions", "checking", "refactoring", "language",
-    "lsp_session", "source_files", "file_uris", "lsp_servers", "lsp_wire", "positions", "websearching", "search_providers", "layered",
-    "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses", "globbing",
+    "lsp_session", "source_files", "file_uris", "lsp_servers", "lsp_wire", "positions", "websearching", "search_providers",
+    "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses", "globbing",
     "grepping", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep", "globs", "first",
     "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard",
     "child", "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected",
