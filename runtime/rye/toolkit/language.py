@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.toolkit import document as documents
-from rye.toolkit import hidden, lsp_servers, sandbox, walk
+from rye.toolkit import hidden, lines, lsp_servers, sandbox, walk
 from rye.toolkit.encoding import detect
 from rye.toolkit.lsp_session import ANSWER_SECONDS, Started, path_of, session, uri_of
 from rye.toolkit.lsp_wire import LanguageServerError
@@ -27,6 +27,7 @@ from rye.toolkit.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rye.toolkit.document import Document, Row
     from rye.toolkit.lsp_session import Session
 
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
@@ -39,11 +40,12 @@ _LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
 
 @dataclass(slots=True)
 class Project:
-    """A project, the session that knows it, and the texts already looked at."""
+    """A project, the session that knows it, the texts already looked at, and of some their lines with IDs."""
 
     ws: Workspace
     session: Session
     texts: dict[str, Positions]
+    indexed: dict[str, Document]
 
     def positions(self, path: str) -> Positions | None:
         """Return a project file's text for positions; None where it is no text of this project."""
@@ -95,7 +97,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         root = _root_of(ws, path, server.markers)
         found = session(root, server, lambda: confined(server.argv, ws.root))
         with found.held():
-            project = Project(ws, found, {})
+            project = Project(ws, found, {}, {})
             found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
             positions = project.positions(path)
             if positions is None:
@@ -220,13 +222,32 @@ def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spo
         else:
             wanted.setdefault(path, []).append((at, *positions.line(positions.offset(position))))
     for path, places in wanted.items():
-        with documents.view(project.ws, path) as document:
-            ranges = [(min(line, document.text.count) - 1, min(line, document.text.count)) for _, line, _ in places]
-            for (at, line, column), (start, stop) in zip(places, ranges, strict=True):
-                row = next(iter(document.rows(start, stop))) if stop > start >= 0 else None
-                out[at] = Spot(path, line, column, row.id if row else None, row.text[:_MESSAGE] if row else "")
-            document.shown(*{one for one in ranges if one[1] > one[0] >= 0})
+        rows = _rows(project, path, {line for _, line, _ in places})
+        for at, line, column in places:
+            row = rows.get(line)
+            out[at] = Spot(path, line, column, row.id if row else None, row.text[:_MESSAGE] if row else "")
     return [spot for spot in out if spot is not None]
+
+
+def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
+    """Return some lines of a file (number from 1) with their IDs, and record that these are shown."""
+    known = project.indexed.get(path)
+    if known is not None and _shown_before(known, numbers):
+        return {number: known.rows(number - 1, number)[0] for number in numbers}
+    with documents.view(project.ws, path) as document:
+        # A server may name the line after the last one.
+        count = document.text.count
+        rows = {number: document.rows(min(number, count) - 1, min(number, count))[0] for number in numbers} if count else {}
+        document.shown(*{(row.number - 1, row.number) for row in rows.values()})
+        return rows
+
+
+def _shown_before(document: Document, numbers: set[int]) -> bool:
+    """Tell whether some lines of a file read whole were printed as they are, so that nothing is new to be kept."""
+    marks = document.index.marks
+    if document.data is None or not all(number - 1 in marks for number in numbers):
+        return False
+    return not any(lines.note_shown(document.index, number - 1, number) for number in numbers)
 
 
 def position_of(project: Project, path: str, line_id: str, symbol: str, occurrence: int) -> dict[str, int]:
@@ -261,8 +282,8 @@ def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> l
 
     def index() -> None:
         # The server needs its time anyway. Whatever fails here fails again where IDs are needed.
-        with suppress(RyeError), documents.view(project.ws, path):
-            pass
+        with suppress(RyeError), documents.view(project.ws, path) as document:
+            project.indexed[path] = document
 
     given = project.session.diagnostics(project.absolute(path), seconds, index)
     uri = uri_of(project.absolute(path))
@@ -285,17 +306,17 @@ def described(path: str, row: dict[str, Any]) -> str:
     return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} [LID:{row['line_id']}]"
 
 
-def answer(project: Project, lines: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def answer(project: Project, told: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """Return a result of as many lines as fit, and what every answer says of the server."""
     page = Page(output_room() - _NOTICES)
     shown = 0
-    for line in lines:
+    for line in told:
         if not page.add([line]):
             break
         shown += 1
     output = list(page.lines)
-    if shown < len(lines):
-        output.append(envelope(shown, len(lines), unit, call))
+    if shown < len(told):
+        output.append(envelope(shown, len(told), unit, call))
     state = "started for this call" if project.session.cold else "warm"
     if project.session.cold:
         output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
@@ -303,4 +324,4 @@ def answer(project: Project, lines: list[str], call: str, unit: str, **fields: A
         output.append(
             f"(only the first {MAX_FILES:,} source files are watched: changes elsewhere may be unknown to the server)"
         )
-    return ok("\n".join(output), truncated=shown < len(lines), server=project.session.server.name, server_state=state, **fields)
+    return ok("\n".join(output), truncated=shown < len(told), server=project.session.server.name, server_state=state, **fields)

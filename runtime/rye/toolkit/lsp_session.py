@@ -206,6 +206,7 @@ class Session:
         if path in self.stale:
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
+        self.wire.sent()
         meanwhile()
 
         def current() -> bool:

@@ -66,7 +66,7 @@ class SourceFiles:
         Raises:
             DeadlineError: the call's time is up.
         """
-        limit, now = deadline(), time.time_ns()
+        limit, now, base = deadline(), time.time_ns(), f"{ws.root.rstrip('/')}/"
         seen: dict[str, _Folder] = {}
         found: dict[str, Stamp] = {}
         pending = deque([""])
@@ -80,11 +80,11 @@ class SourceFiles:
             for file in folder.files:
                 info = _status(ws, file)
                 if info is not None:
-                    found[os.path.join(ws.root, file)] = _stamp(info, now)
+                    found[base + file] = _stamp(info, now)
             for link in folder.links:
                 own, target = _status(ws, link), _status(ws, link, follow=True)
                 if own is not None and target is not None:
-                    found[os.path.join(ws.root, link)] = (*_state(own), *_stamp(target, now))
+                    found[base + link] = (*_state(own), *_stamp(target, now))
             pending += folder.folders
         self._folders, self.complete = seen, not pending
         return found
@@ -157,4 +157,5 @@ def _settled(info: os.stat_result, now: int) -> bool:
 
 
 def _stamp(info: os.stat_result, now: int) -> Stamp:
+    """Return a state that is no other's; a young one is no other's by the time at which it was seen."""
     return _state(info) if _settled(info, now) else (*_state(info), now)
