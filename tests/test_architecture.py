@@ -39,7 +39,7 @@ TOOLKIT = (
     "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard",
     "child", "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected",
     "clean_env", "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits",
-    "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "edits", "document",
+    "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "history", "journal", "edits", "document",
     "index_store", "text", "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace",
     "workspace", "refusals", "users_own", "names", "suggest", "eventlog", "config", "beneath", "output", "untrusted",
 )  # fmt: skip

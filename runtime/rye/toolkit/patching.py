@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import EditError, RyeError, UsageError
-from rye.toolkit import commits, invocation, journal, patch_store, patches
+from rye.toolkit import commits, invocation, patch_store, patches
 from rye.toolkit import document as documents
 from rye.toolkit.batches import land_all
 from rye.toolkit.commits import Committed
 from rye.toolkit.doc_paths import DocPaths
 from rye.toolkit.editing import fit
 from rye.toolkit.encoding import detect
+from rye.toolkit.history import History
 from rye.toolkit.output import MAX_LINE_CHARS, envelope, output_room
 from rye.toolkit.patched import TOOL, ActiveFiles, described, worked
 from rye.toolkit.replace import digest_of
 from rye.toolkit.text import Text, parse
-from rye.toolkit.undoing import undone_by
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rye.toolkit.journal import Entry
     from rye.toolkit.patched import Worked
@@ -331,9 +331,9 @@ def _change_diff(change: Answer) -> list[str]:
 def _fate(ws: Workspace, record: Answer) -> Answer:
     """Return what became of a batch, from the journal as far as it reaches: `status`, `entries`, `undoneBy`, `notes`."""
     batch_id = record["batchId"]
-    known = [*journal.entries(ws)]
-    entries = [entry for entry in known if entry.batch == batch_id]
-    undone = undone_by(known)
+    history = History(ws)
+    entries = [entry for entry in history if entry.batch == batch_id]
+    undone, known = history.undone, history.read
     # A batch that was undone may have been applied again: the newest entry of a file counts.
     newest = {entry.path: entry for entry in reversed(entries)}.values()
     by = sorted({_maker(known, undone[entry.id]) for entry in newest if entry.id in undone})
@@ -345,5 +345,5 @@ def _fate(ws: Workspace, record: Answer) -> Answer:
     return {**told, "error": record["error"]} if status == "not_applied" else told
 
 
-def _maker(known: Sequence[Entry], entry_id: str) -> str:
-    return next((entry.batch or entry.id for entry in known if entry.id == entry_id), entry_id)
+def _maker(known: Mapping[str, Entry], entry_id: str) -> str:
+    return (known[entry_id].batch or entry_id) if entry_id in known else entry_id
