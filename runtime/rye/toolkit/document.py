@@ -87,14 +87,20 @@ class Document:
             self.keep()
 
     def confirm(self) -> None:
-        """Keep that the content under the file's new times is the known one, so that the next view need not hash it."""
+        """Keep that the content under the file's new times is the known one, so that the next view need not hash it.
+
+        Where that cannot be kept, the next view hashes it.
+        """
         if not self.index.digests and self.text.count:
             stored = index_store.load(self.ws, self.file.path, dense=True)
             if stored is None:
                 return
             self.index = stored.index
-        self.stored = None
-        self.keep()
+        stored, self.stored = self.stored, None
+        try:
+            self.keep()
+        except WorkspaceError:
+            self.stored = stored
 
     def keep(self) -> None:
         """Store the index as it now is."""
@@ -123,12 +129,26 @@ def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tu
     """Hold a file for one look without line IDs: no lock is taken, nothing is indexed or kept. Errors as `view`."""
     with ws.file(path) as file:
         # Below this the whole file is read in less time than its index.
-        stored = index_store.load(ws, file.path, dense=False) if file.stat.st_size > _GLANCE_WHOLE else None
+        stored = _loaded(ws, file) if file.stat.st_size > _GLANCE_WHOLE else None
         trusted = stored is not None and stored.stamp == index_store.stamp_of(file.stat) and encoding is None
         if stored is not None and stored.points is not None and trusted:
             yield file, reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
         else:
             yield file, _streamed(file, encoding) or _glanced(file, encoding, stored)
+
+
+@contextmanager
+def unnamed(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
+    """Hold a file for one look as `glance` does, as a document whose lines have no IDs. Errors as `view`."""
+    with glance(ws, path, encoding) as (file, text):
+        yield Document(ws, file, text, lines.fresh(0, "", b"", 32), None, known=False, data=None)
+
+
+def _loaded(ws: Workspace, file: OpenFile) -> index_store.Stored | None:
+    try:
+        return index_store.load(ws, file.path, dense=False)
+    except WorkspaceError:
+        return None
 
 
 def _streamed(file: OpenFile, declared: str | None) -> Text | None:
