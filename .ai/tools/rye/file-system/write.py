@@ -1,8 +1,8 @@
-# rye:signed:2026-11-21T08:37:17Z:f7389c7930951dd56cda048147ec58f88a9dbfa47c1d12a378ead450fab94a17:SeI-ZXnyBWo9XKgdxub5dYHx3klnFzwlqc-hOTyCDDHQ0Wpy56mdn3fyI-ljO2d5FTvuaFOL7b6_YjNGnw-sBQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T10:56:03Z:5054c6fdb5f6dbd5e05b07707a37cee0e8d65dedea26c15173bed5052d6b6f58:ygfWlll5JTRftvv0-2GgB3Ma_kgchOUooMMmPGanveeBlzgG1NAKgtZObTVvjaSgxOnpOsbYMnD0EG-BtDukAQ==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
-Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
-encoding says otherwise; no newline is added or translated).
+Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
+a byte order mark unless encoding says otherwise; no newline is added or translated).
 Does not: append, merge, or write outside the project, through links out of it, or into .git, .ai/trusted_keys, .ai/keys
 and .ai/cache.
 Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
@@ -38,7 +38,11 @@ CONFIG_SCHEMA = {
             "default": False,
             "description": "Ask a language server what the change broke and mended",
         },
-        "encoding": {"type": "string", "default": "utf-8", "description": "Codec name for the content"},
+        "encoding": {
+            "type": "string",
+            "default": "utf-8",
+            "description": "Codec name for the content; utf-8-sig puts a byte order mark before it, others write none",
+        },
     },
     "required": ["file_path", "content"],
     "additionalProperties": False,
