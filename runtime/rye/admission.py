@@ -6,12 +6,12 @@ by its path or times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rye import bundles, entry, items, lockfiles, schema, spaces, trust
 from rye.errors import ItemError, TrustError
+from rye.record import Record
 from rye.signing import form_of
 from rye.toolkit.untrusted import plain
 from rye.verdicts import Verdicts
@@ -31,8 +31,7 @@ _Key = tuple[str, ...]
 _REMEMBERED = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Record):
     """A tool that may run: verified, admitted to its place, compiled."""
 
     tool: Tool

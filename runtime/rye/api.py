@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import spaces
 from rye.errors import UsageError
 from rye.executor import Call, run
+from rye.record import changed
 from rye.toolkit.output import NO_DOOR, opened_by
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def answer(call: Call, reach: Callable[[str, str], bool] | None = None) -> dict[
             return served.run(call)
     from rye.household import Household
 
-    return run(replace(call, house=Household(answer, reach)))
+    return run(changed(call, house=Household(answer, reach)))
 
 
 def search(

@@ -7,13 +7,13 @@ that were asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rye import bundles, items, oci_manifest, spaces, trust
 from rye.errors import ItemError, RegistryError, TrustError
 from rye.oci_reference import Reference, is_version, read_tag, repository_of, tag_of, version_key
 from rye.oci_store import open_store
+from rye.record import Record, changed, field
 from rye.signing import check, form_of, split
 from rye.toolkit.untrusted import plain
 
@@ -29,8 +29,7 @@ _KEY_LIMIT = 16 * 1024
 _BUNDLE_SUFFIX = ".yaml"
 
 
-@dataclass(slots=True)
-class Shelf:
+class Shelf(Record, frozen=False):
     """A namespace's repository in one storage; its tags are asked for once."""
 
     store: Store
@@ -69,8 +68,7 @@ class File(NamedTuple):
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Record):
     """What a registry gave, held to its digests; nothing else is known of it.
 
     Attributes:
@@ -125,7 +123,7 @@ def _choose(shelf: Shelf, wanted: Reference) -> Reference:
             "yanked", f"Every version of {wanted.item_id} was yanked: {', '.join(versions[:5])}.",
             f"To take one all the same, name it: {wanted.item_id}:{versions[0]}.",
         )  # fmt: skip
-    return replace(wanted, version=standing[0])
+    return changed(wanted, version=standing[0])
 
 
 def _item_file(shelf: Shelf, wanted: Reference, manifest: Manifest) -> File:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye import items, spaces, trust
 from rye.errors import ItemError, TrustError
+from rye.record import Record
 from rye.signing import form_of
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ SYSTEM = "rye"
 _MEND = "Reinstall the package that brought the bundle; in its own checkout sign again and run `rye bundle create`."
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Record):
     """A verified manifest: the bundle's facts, and for each item type its ids and raw files' digests."""
 
     verified: Verified

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import Counter
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye import items, served, spaces
 from rye.admission import Admission
 from rye.errors import ItemError, TrustError, UsageError
+from rye.record import Record
 from rye.toolkit import names
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ _REMEMBERED = 8_192
 _INDICES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """A verified item as it is searched and listed.
 
     Attributes:

@@ -15,11 +15,11 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from rye.errors import RyeError
+from rye.record import Record, changed
 from rye.toolkit import process, sandbox
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ _PAUSE = 0.05
 _START = "import sys; sys.path[:0] = sys.argv[2:]; from rye import isolated_child; isolated_child.serve(int(sys.argv[1]))"
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Record):
     """What a cell may do, and where; cells of the same terms are as good as each other.
 
     Attributes:
@@ -61,7 +60,7 @@ class Terms:
         if policy.read_project or not _runs_from(self.root):
             return sandbox.confine(argv, policy, self.mode)
         # Hidden with the project, the interpreter could not start.
-        seeing = replace(policy, read_project=True, wanted=sandbox.asked(policy))
+        seeing = changed(policy, read_project=True, wanted=sandbox.asked(policy))
         confined = sandbox.confine(argv, seeing, self.mode)
         confined.report["missing"]["project_hidden"] = "rye itself is installed in this project"
         return confined
@@ -181,7 +180,7 @@ def _started(terms: Terms, streams: process.Streams, answer: int) -> tuple[sandb
     try:
         where = os.open(terms.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            return confined, process.Tree(replace(confined, fds=(*confined.fds, answer)), where, streams)
+            return confined, process.Tree(changed(confined, fds=(*confined.fds, answer)), where, streams)
         finally:
             os.close(where)
     except BaseException:

@@ -16,11 +16,11 @@ import json
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rye import durable, state
 from rye.errors import RyeError, TrustError, WorkspaceError
+from rye.record import Record, changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 _FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Record):
     """A project root as an approval names it: another folder moved to the same path is another root."""
 
     path: str
@@ -55,8 +54,7 @@ class Root:
         return cls(real, info.st_dev, info.st_ino)
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Record):
     """A key that the user approved for one project root, and the ids announced with it."""
 
     key: str
@@ -65,8 +63,7 @@ class Approval:
     time: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
+class Decisions(Record):
     """All that the user decided."""
 
     approvals: tuple[Approval, ...] = ()
@@ -166,14 +163,14 @@ def approve(key: str, root: Root, ids: frozenset[str]) -> None:
             raise TrustError("revoked_key", f"The key {key} was revoked.", "Do not use what it signed.", key_digest=key)
         announced = old.announced(root, key) | ids
         kept = tuple(a for a in old.approvals if (a.key, a.root) != (key, root))
-        held.now = replace(old, approvals=(*kept, Approval(key, root, announced, _time())))
+        held.now = changed(old, approvals=(*kept, Approval(key, root, announced, _time())))
 
 
 def approve_shadow(item_id: str, root: Root) -> None:
     """Let a root serve a reserved id."""
     with _changing() as held:
         kept = tuple(s for s in held.now.shadows if s[:2] != (item_id, root))
-        held.now = replace(held.now, shadows=(*kept, (item_id, root, _time())))
+        held.now = changed(held.now, shadows=(*kept, (item_id, root, _time())))
 
 
 def revoke(key: str) -> None:
@@ -182,7 +179,7 @@ def revoke(key: str) -> None:
         old = held.now
         if key not in old.revoked_keys:
             approvals = tuple(a for a in old.approvals if a.key != key)
-            held.now = replace(old, approvals=approvals, revoked=(*old.revoked, (_key(key), _time())))
+            held.now = changed(old, approvals=approvals, revoked=(*old.revoked, (_key(key), _time())))
 
 
 class _Held:

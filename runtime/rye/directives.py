@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye import schema
 from rye.errors import ItemError, UsageError
+from rye.record import Record
 from rye.toolkit.untrusted import plain
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """A directive as it is written.
 
     Attributes:

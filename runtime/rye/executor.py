@@ -11,7 +11,6 @@ import json
 import os
 import threading
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from rye import decisions, entry, schema, spaces, state
 from rye.admission import Admission
 from rye.errors import RyeError, UsageError
 from rye.printed import Printed
+from rye.record import Record
 from rye.toolkit import eventlog, output
 from rye.toolkit.house import lent
 from rye.toolkit.workspace import Workspace
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 _LOG = "rye.executor"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record):
     """What is asked for: an item, its parameters, the project, and whether only to check.
 
     `house` is what the system's own tools may ask of the house, each for what it declares in `__needs__`.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rye import spaces
@@ -33,6 +32,8 @@ def name_of(item_id: str, version: str) -> str:
 
 def compose(item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the lockfile of a tool for a chain as the executor gives it (the tool first)."""
+    from datetime import UTC, datetime
+
     return {
         "lockfile_version": 1, "generated_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "root": {"tool_id": item_id, "version": version, "integrity": chain[0]["integrity"]},

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rye import durable, state
 from rye.errors import RyeError, TrustError
+from rye.record import Record, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,20 +23,18 @@ if TYPE_CHECKING:
 _FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record):
     """The highest version of an item that was seen, and the digest of its signed bytes."""
 
     version: str
     digest: str
 
 
-@dataclass(slots=True)
-class Marks:
+class Marks(Record, frozen=False):
     """All that is remembered: pins (namespace -> full key digest) and versions (`type id` -> `Seen`)."""
 
-    pins: dict[str, str] = field(default_factory=dict)
-    seen: dict[str, Seen] = field(default_factory=dict)
+    pins: dict[str, str] = field(factory=dict)
+    seen: dict[str, Seen] = field(factory=dict)
 
 
 def path() -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rye import mcp_answers
+from rye.record import Record
 from rye.toolkit import output
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ _PROGRESS_EVERY = 0.1
 _PROGRESS_TAIL = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Record):
     """One call of a tool.
 
     Attributes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.errors import UsageError
 from rye.mcp_http import TOKEN_VARIABLE
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 NAME: Final = "rye"
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(Record):
     """A server that the client starts itself: program and arguments, no shell between."""
 
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(Record):
     """A server that listens already; its token stands in the variable RYE_MCP_TOKEN of the client's environment."""
 
     url: str

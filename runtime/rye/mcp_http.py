@@ -12,10 +12,10 @@ import os
 import secrets
 import socket
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.errors import UsageError
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -40,8 +40,7 @@ _MOST_CONNECTIONS = 512
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Record):
     """Where to listen: a host as it was given (an IPv6 address without brackets), and a port, 0 for any free one."""
 
     host: str

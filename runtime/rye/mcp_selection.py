@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +28,7 @@ SIGN: Final = "rye/primary-tools/rye_sign"
 _PRIMARY = (*META, SIGN)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Record):
     """The choice made when a server is started.
 
     Attributes:

@@ -16,19 +16,18 @@ import json
 import os
 import re
 import subprocess
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rye.errors import RegistryError
+from rye.record import Record, field
 
 _MOST = 1 << 20
 _HELPER_SECONDS = 20
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Record):
     """What opens a registry; nothing of it is ever printed.
 
     Attributes:
@@ -37,10 +36,10 @@ class Credentials:
         bearer: a token that is sent as it is.
     """
 
-    username: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-    identity: str = field(default="", repr=False)
-    bearer: str = field(default="", repr=False)
+    username: str = field(default="", shown=False)
+    password: str = field(default="", shown=False)
+    identity: str = field(default="", shown=False)
+    bearer: str = field(default="", shown=False)
 
     @property
     def basic(self) -> str:

@@ -8,11 +8,11 @@ verified. Format: OCI image specification 1.1, `application/vnd.oci.image.manife
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.errors import RegistryError
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,8 +38,7 @@ _MEDIA = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Record):
     """A blob that a manifest names: `digest` is `sha256:…`, `size` in bytes, `title` a name that nobody vouches for."""
 
     media_type: str
@@ -48,8 +47,7 @@ class Layer:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Record):
     """A manifest that was read: what it claims, nothing of it verified but its own digest."""
 
     digest: str

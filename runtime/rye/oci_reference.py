@@ -14,11 +14,11 @@ allows no two separators in a row but `--`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 
 from rye import spaces
 from rye.errors import ItemError, UsageError
+from rye.record import Record
 
 TYPES = (*spaces.TYPES, "bundle")
 """What a registry holds."""
@@ -32,8 +32,7 @@ _HASHED = "Zsha256-"
 _ESCAPED = re.compile(r"[^A-Za-y0-9/]")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Record):
     """What is asked of a registry.
 
     Attributes:
@@ -136,8 +135,7 @@ def tag_of(item_type: str, item_id: str, version: str, *, yanked: bool = False) 
     return f"{before}{name}--{version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Record):
     """What a tag says of itself; the id is None where only its hash stands in the tag."""
 
     item_type: str

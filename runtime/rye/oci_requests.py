@@ -10,11 +10,11 @@ import re
 import threading
 import time
 import weakref
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rye import oci_auth
 from rye.errors import RegistryError, UsageError
+from rye.record import Record, field
 from rye.toolkit import config
 from rye.toolkit.output import deadline
 from rye.toolkit.untrusted import plain
@@ -38,8 +38,7 @@ _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _AGENT = "rye-workspace (+https://pypi.org/project/rye-workspace/)"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record):
     """What came: status, headers in lower case, body."""
 
     status: int
@@ -47,8 +46,7 @@ class Answer:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Record):
     """What to ask.
 
     Attributes:
@@ -66,7 +64,7 @@ class Ask:
     scope: str
     what: str
     limit: int = 64 * 1024
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(factory=dict)
     body: bytes = b""
     retry: bool = True
 

@@ -16,9 +16,9 @@ Texts of the system's own tools are listed as they are; those of any other are m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from rye.record import Record
 from rye.toolkit.untrusted import plain
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ _ENVELOPE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Record):
     """What is listed of a valid tool.
 
     Attributes:

@@ -15,7 +15,7 @@ _TOP = {"type", "properties", "required", "additionalProperties", "description"}
 _SAYS = {"type", "description", "default"}
 _OF_TYPE = {
     "string": {"enum", "minLength", "maxLength", "format"},
-    "integer": {"minimum", "maximum"},
+    "integer": {"minimum", "maximum", "not"},
     "boolean": set[str](),
 }
 # Larger numbers are left to the library.
@@ -49,9 +49,14 @@ def _is_plain_part(part: object) -> bool:
         and part.get("format", "workspace-path") == "workspace-path"
         and all(type(bound) is int and abs(bound) < _LARGEST for bound in bounds)
         and all(bound >= 0 for bound in lengths)
+        and _is_plain_exception(part.get("not", {"const": 0}))
         and isinstance(part.get("enum", []), list)
         and all(type(one) is str for one in part.get("enum", []))
     )
+
+
+def _is_plain_exception(part: object) -> bool:
+    return isinstance(part, dict) and set(part) == {"const"} and type(part["const"]) is int
 
 
 def fits(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
@@ -66,7 +71,8 @@ def _part_fits(part: Mapping[str, Any], value: object) -> bool:
     if part["type"] == "boolean":
         return type(value) is bool
     if part["type"] == "integer":
-        return type(value) is int and max(part.get("minimum", -_LARGEST), -_LARGEST) <= value <= part.get("maximum", _LARGEST)
+        least, most = max(part.get("minimum", -_LARGEST), -_LARGEST), part.get("maximum", _LARGEST)
+        return type(value) is int and least <= value <= most and part.get("not") != {"const": value}
     return (
         type(value) is str
         and value in part.get("enum", [value])

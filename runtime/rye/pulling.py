@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from rye.installing import Copy, install
 from rye.marks import Seen
 from rye.oci_reference import is_version, version_key
 from rye.pushing import yank_reason
+from rye.record import Record, field
 from rye.signing import form_of
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 _TOOL = "rye/registry/registry"
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Record):
     """How to pull.
 
     Attributes:
@@ -49,13 +48,12 @@ class Wish:
     overwrite: bool = False
 
 
-@dataclass(slots=True)
-class Pull:
+class Pull(Record, frozen=False):
     """One artifact on its way."""
 
     fetched: Fetched
     checked: list[Checked]
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(factory=list)
 
     @property
     def row(self) -> dict[str, Any]:

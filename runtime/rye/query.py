@@ -10,10 +10,10 @@ Operators are written in capitals: `or` in a question is a word. A word with `*`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rye.errors import UsageError
+from rye.record import Record
 from rye.toolkit import untrusted
 
 if TYPE_CHECKING:
@@ -26,37 +26,32 @@ _OPERATORS = ("AND", "OR", "NOT")
 _WORD = re.compile(r"\w", re.UNICODE)
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Record):
     """A bare word, or with `*` a pattern."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(Record):
     """Words in this order, side by side."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Record):
     """What does not match the part."""
 
     part: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Record):
     """What matches every part; `strict` where AND is written."""
 
     parts: tuple[Node, ...]
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Record):
     """What matches any part."""
 
     parts: tuple[Node, ...]
@@ -65,8 +60,7 @@ class Either:
 Node = Word | Phrase | Not | Both | Either
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Record):
     kind: str
     text: str
     at: int

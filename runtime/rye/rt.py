@@ -6,7 +6,7 @@ rt open src/app.py:120        rt edit src/app.py 120 124 << 'EOF'
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import argparse
@@ -36,6 +36,13 @@ examples:
 Paths are relative to the current folder, in answers to the project: the nearest folder above that holds .ai or .git.
 Exit codes: 0 success, 1 nothing found, not applied or refused by the tool, 2 usage, 3 refused by trust.
 RAGIX_PROFILE=safe-read-only shows patches and applies none; RAGIX_ENABLE_SWE=0 turns rt off. `rt VERB --help` teaches one."""
+
+
+def command() -> NoReturn:
+    """Be the installed command `rt`."""
+    from rye import process_end
+
+    process_end.run(main)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,4 +108,4 @@ if __name__ == "__main__":
     # `-m` puts the current folder first on the path, where a project could offer modules of its own.
     if sys.path and not sys.flags.safe_path:
         del sys.path[0]
-    sys.exit(main())
+    command()

@@ -17,13 +17,13 @@ _SEARCHES = ("find", "grep", "grep-file")
 _PAGER = "less -FRX"
 # (what a line looks like, its parts' colours): the numbers are those of the terminal (ECMA-48, SGR).
 _COLOURS = (
-    (re.compile(r"(--- .* \(lines \d+-\d+\) ---)$"), ("1",)),
-    (re.compile(r"(✓ (?:Edited|Undone) .*)$"), ("32",)),
-    (re.compile(r"(\d+ ?:)( .*)?$", re.DOTALL), ("2",)),
-    (re.compile(r"([^\n:]+)(:\d+:)( .*)$", re.DOTALL), ("35", "32")),
-    (re.compile(r"(\+.*)$", re.DOTALL), ("32",)),
-    (re.compile(r"(-.*)$", re.DOTALL), ("31",)),
-    (re.compile(r"(@@ .*)$", re.DOTALL), ("36",)),
+    (r"(--- .* \(lines \d+-\d+\) ---)$", ("1",)),
+    (r"(✓ (?:Edited|Undone) .*)$", ("32",)),
+    (r"(?s)(\d+ ?:)( .*)?$", ("2",)),
+    (r"(?s)([^\n:]+)(:\d+:)( .*)$", ("35", "32")),
+    (r"(?s)(\+.*)$", ("32",)),
+    (r"(?s)(-.*)$", ("31",)),
+    (r"(?s)(@@ .*)$", ("36",)),
 )
 
 
@@ -32,7 +32,7 @@ _WORDS = (
     ("insert_at (rt insert)", "rt insert"), ("insert_at with line=1 (rt insert PATH 1)", "rt insert PATH 1"),
     ("edit_range (rt edit)", "rt edit"), ("Call undo(list=true)", "Call rt undo --list"), ("literal=true", "-F"),
 )  # fmt: skip
-_UNDO_OF = re.compile(r'undo\(entry_id="(\w+)"\)')
+_UNDO_OF = r'undo\(entry_id="(\w+)"\)'
 _OPTIONS = (
     ("literal", "-F"), ("ignore_case", "-i"), ("line_ids", "--ids"), ("hidden", "--hidden"), ("no_ignore", "--no-ignore"),
     ("include", "--include"), ("limit", "--limit"),
@@ -115,7 +115,7 @@ def _in_words(error: str) -> str:
     """Name the commands where an error names the tools' calls."""
     for tool, verb in _WORDS:
         error = error.replace(tool, verb)
-    return _UNDO_OF.sub(r"rt undo \1", error)
+    return re.sub(_UNDO_OF, r"rt undo \1", error)
 
 
 def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
@@ -168,7 +168,7 @@ def _wants_colour() -> bool:
 
 def _coloured(line: str) -> str:
     for pattern, colours in _COLOURS:
-        match = pattern.match(line)
+        match = re.match(pattern, line)
         if match is not None:
             parts = [part or "" for part in match.groups()]
             painted = [f"\x1b[{code}m{part}\x1b[0m" for code, part in zip(colours, parts, strict=False)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-_PLACE = re.compile(r"(.+?):(\d+)(?:-(\d+))?:?", re.DOTALL)
+_PLACE = r"(?s)(.+?):(\d+)(?:-(\d+))?:?"
 
 
 class Verb(NamedTuple):
@@ -62,7 +62,7 @@ def _path(word: str, project: str) -> str:
 
 def _place(word: str, project: str) -> tuple[str, dict[str, int]]:
     """Return the path and the window that `path[:line|:start-end]` names; a file of that whole name wins."""
-    match = _PLACE.fullmatch(word)
+    match = re.fullmatch(_PLACE, word)
     if match is None or path_of(word, project) is not None:
         return _path(word, project), {}
     line, end = int(match[2]), match[3]

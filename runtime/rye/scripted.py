@@ -8,10 +8,10 @@ reorders or changes a result fails at once.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError
+from rye.record import Record, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +21,7 @@ class ScriptError(RyeError):
     """The loop did not do what the script expects of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One call that the model makes.
 
     Attributes:
@@ -32,7 +31,7 @@ class Step:
     """
 
     tool: str
-    arguments: dict[str, Any] | Callable[[str], dict[str, Any]] = field(default_factory=dict)
+    arguments: dict[str, Any] | Callable[[str], dict[str, Any]] = field(factory=dict)
     expects: Sequence[str] = ()
 
 

@@ -19,10 +19,10 @@ import contextlib
 import hashlib
 import os
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.record import Record, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,15 +38,14 @@ _FIELDS = re.compile(_GRAMMAR)
 _ANOTHER_LINE = rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR
 # What signing replaces: our line however damaged, and two retired forms that were never verifiable.
 _STALE = rb"[ \t]*(#|//|<!--)[ \t]*(?:rye:signed:|kiwi-mcp:|[\w-]+:validated:\d{4}-)"
-_DIRECTIVE = re.compile(rb"<directive[\s>]")
+_DIRECTIVE = rb"<directive[\s>]"
 # PEP 263, without its condition that line 1 be a comment: stricter, and simpler to be sure of.
-_COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_COOKIE = rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)"
 _SIGN = "Review it, then run `rye sign`."
 _AGAIN = f"Fetch it again from its author. Or: {_SIGN}"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Record):
     """How an item of one type and file suffix carries its signature.
 
     Attributes:
@@ -91,8 +90,7 @@ def form_of(item_type: str, suffix: str) -> Form:
     return forms[suffix]
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Record):
     """The fields of a signature line.
 
     Attributes:
@@ -110,8 +108,7 @@ class Signature:
     suffix: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(Record):
     """An item whose line is well formed and whose bytes have the stated digest; by whom is not settled yet.
 
     Attributes:
@@ -191,13 +188,12 @@ def check(key: PublicKey, signed: Signed) -> None:
         raise TrustError("bad_signature", message, _AGAIN, fingerprint=key.fingerprint) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(Record):
     """A key of 32 bytes, or the one PEM text of it; anything else is a TrustError `bad_key`."""
 
     _label: ClassVar[bytes]
     _der: ClassVar[bytes]  # what stands before the key in its only DER form (RFC 8410 sections 4 and 7)
-    raw: bytes = field(repr=False)
+    raw: bytes = field(shown=False)
 
     def __post_init__(self) -> None:
         if len(self.raw) != 32:
@@ -222,7 +218,6 @@ class _Key:
         return b"-----BEGIN %b-----\n%b\n-----END %b-----\n" % (self._label, encoded, self._label)
 
 
-@dataclass(frozen=True, slots=True)
 class PublicKey(_Key):
     """An Ed25519 public key (RFC 8032): `raw` is its 32 bytes, `pem` has 113."""
 
@@ -240,7 +235,6 @@ class PublicKey(_Key):
         return hashlib.sha256(self.raw).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
 class PrivateKey(_Key):
     """An Ed25519 private key (RFC 8032): `raw` is its 32 secret bytes, which no `repr` shows."""
 
@@ -349,7 +343,7 @@ def _refuse_ambiguous_python(raw: bytes, rest: bytes) -> None:
     except UnicodeDecodeError:
         raise _malformed("A Python tool must be UTF-8.", hint) from None
     for line in (*raw.split(b"\n", 2)[:2], *rest.split(b"\n", 2)[:2]):
-        cookie = _COOKIE.match(line)
+        cookie = re.match(_COOKIE, line)
         if cookie and cookie[1].lower() not in (b"utf-8", b"utf8", b"utf_8"):
             raise _malformed("A Python tool may not declare an encoding other than utf-8.", hint)
 
@@ -358,7 +352,7 @@ def _covered(rest: bytes, form: Form) -> bytes:
     """Return the bytes that are hashed, out of those that follow the signature line."""
     if form.coverage == "file":
         return rest
-    start = _DIRECTIVE.search(rest)
+    start = re.search(_DIRECTIVE, rest)
     inside, end, _ = rest[start.start() :].rpartition(b"</directive>") if start else (b"", b"", b"")
     if not end:
         raise _malformed("It has no <directive …>…</directive>, which is what a signature covers.", _SIGN)

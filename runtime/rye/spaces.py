@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import stat
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from rye import decisions, state
 from rye.errors import ItemError, TrustError
+from rye.record import Record
 from rye.toolkit import beneath
 from rye.toolkit.suggest import nearest
 from rye.trust import TrustStore
@@ -38,14 +38,13 @@ TYPES: Final = {
 RESERVED = "rye/"
 MAX_ITEM_BYTES = 1 << 20
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-_PACKAGE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_PACKAGE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _DEEPEST = 32
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _MAX_KEYS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Record):
     """One place that serves items: `name` is project, user, system or `bundle:<id>`; `folder` its `.ai`.
 
     `shadows` are the reserved ids that the user lets it serve.
@@ -56,8 +55,7 @@ class Space:
     shadows: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """An item's bytes as they were read, once; nothing about them is known to be true yet."""
 
     item_type: str
@@ -92,7 +90,7 @@ def installed_bundles() -> tuple[Space, ...]:
     out: list[Space] = []
     for entry in sorted(entry_points(group="rye.bundles"), key=lambda found: found.name):
         package = entry.value.partition(":")[0].strip()
-        if entry.dist is None or not _PACKAGE.fullmatch(package) or not _ID.fullmatch(entry.name):
+        if entry.dist is None or not re.fullmatch(_PACKAGE, package) or not _ID.fullmatch(entry.name):
             continue
         folder = Path(str(entry.dist.locate_file(package.replace(".", "/")))) / ".ai"
         if folder.is_dir() and _identity(folder) != _identity(system_folder()):

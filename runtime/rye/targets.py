@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye import spaces
 from rye.errors import ItemError, RyeError, UsageError
+from rye.record import Record
 from rye.signing import form_of, split
 from rye.toolkit import names, refusals
 from rye.toolkit.suggest import nearest
@@ -31,8 +31,7 @@ _SPAN = re.compile(rb"<directive[\s>].*</directive>", re.DOTALL)
 _HEADER = re.compile(rb"(?:<!--[^\n]*\n)?\s*(?:```ya?ml|---)[ \t\r]*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """One file to sign or to verify.
 
     Attributes:

@@ -81,7 +81,7 @@ def cached_bytecode(folder: Path) -> dict[str, str]:
 def cold(project: Path, commands: int) -> dict[str, Any]:
     """Compare commands from the shell with an interpreter that does nothing."""
     env = cached_bytecode(project)
-    entry = [sys.executable, "-c", "import sys; from rye.cli import main; sys.exit(main())"]
+    entry = [sys.executable, "-c", "from rye.cli import command; command()"]
     words = {
         "python3 -c pass": [sys.executable, "-c", "pass"],
         "rye --help": [*entry, "--help"],

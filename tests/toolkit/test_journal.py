@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import stat
@@ -13,6 +12,7 @@ import pytest
 import rye
 from rye import state
 from rye.errors import EditError, WorkspaceError
+from rye.record import changed
 from rye.toolkit import cache, journal, replace
 from rye.toolkit.replace import digest_of, temporary_name
 from rye.toolkit.workspace import Workspace
@@ -32,7 +32,7 @@ def entry_for(before=OLD, after=NEW, path="file", temporary=""):
     digests = [None if data is None else digest_of(data) for data in (before, after)]
     removed, added = ([] if data is None else data.splitlines(keepends=True) for data in (before, after))
     made = journal.new_entry("test/tool", path, *digests, "utf-8", [journal.Recorded(0, removed, added)])
-    return dataclasses.replace(made, whole=True, temporary=temporary)
+    return changed(made, whole=True, temporary=temporary)
 
 
 def land(project, data, entry, meanwhile=None):
@@ -238,7 +238,7 @@ def test_unknown_entries(project, name):
 def test_old_entries_go_by_size_and_age(project, file, monkeypatch):
     # A change looks at all entries now and then; here always.
     real = journal.new_entry
-    monkeypatch.setattr(journal, "new_entry", lambda *given: dataclasses.replace(made := real(*given), id=f"{made.id[:-1]}0"))
+    monkeypatch.setattr(journal, "new_entry", lambda *given: changed(made := real(*given), id=f"{made.id[:-1]}0"))
     for number in range(12):
         data = b"%d " % number + os.urandom(3_000).hex().encode() + b"\n"
         land(project, data, entry_for(file.read_bytes(), data))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import time
@@ -13,6 +12,7 @@ from workspace_calls import done as made
 from workspace_calls import insert, patch
 
 from rye import state
+from rye.record import changed
 from rye.toolkit import journal as journaling
 from rye.toolkit.output import MAX_OUTPUT_BYTES
 from rye.toolkit.workspace import Workspace
@@ -385,7 +385,7 @@ def long_journal(project, file):
     then = time.time() - 3_600
     for at in range(2_000):
         entry = journaling.new_entry("test/tool", f"old{at}.txt", None, "0" * 64, "utf-8", [])
-        entry = dataclasses.replace(entry, id=f"{int((then + at) * 1000):011x}0000", time=then + at)
+        entry = changed(entry, id=f"{int((then + at) * 1000):011x}0000", time=then + at)
         (folder / f"{entry.id}.json").write_bytes(journaling.dump(journaling.record_of(entry)))
     return f"{int(then * 1000):011x}0000"
 

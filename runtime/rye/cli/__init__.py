@@ -7,8 +7,9 @@ import io
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from rye import process_end
 from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ def option_names(verb: str) -> list[str]:
     parser = argparse.ArgumentParser()
     _verb(verb).build(parser)
     return [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001 - argparse has no other way
+
+
+def command() -> NoReturn:
+    """Be the installed command `rye`."""
+    process_end.run(main)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rye.errors import UsageError
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,8 +67,7 @@ def well_formed(host: str) -> bool:
     return _HOST.match(host) is not None and ".." not in host
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Record):
     """Hosts that the user allows whatever their address: `name`, `name:port` or `*.domain`, in lower case."""
 
     patterns: frozenset[str] = frozenset()

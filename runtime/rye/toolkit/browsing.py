@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rye.record import Record
 from rye.toolkit import config, pages, web_cache, webpage
 from rye.toolkit.addresses import Allowed
 from rye.toolkit.fetch import Answer, FetchError, Request, fetch, parse
@@ -61,8 +61,7 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Answ
     return answer, None
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Record):
     """A page and how it was asked for."""
 
     url: str

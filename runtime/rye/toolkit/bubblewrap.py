@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from rye.record import Record
 from rye.toolkit import clean_env, confined_start, hidden, landlock, protected, seccomp
 from rye.toolkit.policy import Confined, Policy, held_open, report
 
@@ -30,8 +30,7 @@ _PROCESSES = 8192
 _SCOPES_SINCE = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Ability:
+class Ability(Record):
     """What bubblewrap can do here.
 
     Attributes:

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import random
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -229,5 +228,7 @@ def _take(fd: int, patience: float) -> None:
         except OSError as err:
             raise system_failure(err, "The file's lock") from None
         # Jitter keeps waiters from meeting in step.
+        import random
+
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
         pause = min(pause * 2, 0.01)

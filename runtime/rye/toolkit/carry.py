@@ -7,9 +7,9 @@ is new, and the IDs of what is gone stay reserved.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from rye.record import changed
 from rye.toolkit.align import align, indentation
 from rye.toolkit.lines import FATES_KEPT, VERSIONS_KEPT, Fate, Index, Mark, digest_lines, loose_digest
 from rye.toolkit.runs import Runs
@@ -102,7 +102,7 @@ class _Carry:
             self._recognise_loose(gaps, set(left_old), set(left_new))
             self._recognise_loose_moved(left_old, left_new)
         marks = self._carried_marks()
-        index = replace(
+        index = changed(
             self.old, content_hash=self.content_hash, digests=self.digests, marks=marks, revision=self.revision,
             ages=self._ages(), dead=dict(self.old.dead),
             versions=[*self.old.versions, (self.revision, self.content_hash[:8])][-VERSIONS_KEPT:],
@@ -198,13 +198,13 @@ class _Carry:
                 mark = self.old.marks[positions[at]]
                 here = positions[at] - old_at + new_at
                 if positions[at] == old_at and not (old_at == 0 and new_at == 0):
-                    mark = replace(mark, near=self.revision)
+                    mark = changed(mark, near=self.revision)
                 marks[here] = mark
                 at += 1
         for old_at, new_at in self.found.items():
             mark = self.old.marks[old_at]
             loose = self.loose_of_new.get(new_at, mark.loose)
-            marks[new_at] = replace(mark, near=self.revision, loose=loose)
+            marks[new_at] = changed(mark, near=self.revision, loose=loose)
         return marks
 
     def _ages(self) -> Runs:

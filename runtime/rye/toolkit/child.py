@@ -12,10 +12,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from rye.errors import WorkspaceError
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +27,7 @@ _MAX_SAID = 1 << 16
 _LINUX_FDS = "/proc/self/fd"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Record):
     """What to run.
 
     Attributes:

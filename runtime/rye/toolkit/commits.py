@@ -20,11 +20,11 @@ import errno
 import os
 import zlib
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye import state
 from rye.errors import WorkspaceError
+from rye.record import Record, changed
 from rye.toolkit import cache, config, journal, names
 from rye.toolkit.commit_steps import Step, clear, leave, look, prepare, take_back, turn
 from rye.toolkit.output import deadline
@@ -43,8 +43,7 @@ _PATIENCE = 1.0
 _GONE = ("file_not_found", "not_a_directory", "is_directory", "not_regular_file", "path_outside", "protected_path")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record):
     """One file of a commit.
 
     Attributes:
@@ -83,7 +82,7 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
             `no_space` … from the system: no file was changed. Only after `unsettled` the next call settles what became of them.
         DeadlineError: the call's time is up; nothing was changed.
     """
-    entries = _apart([replace(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
+    entries = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
     steps = [Step(change.place, entry) for change, entry in zip(changes, entries, strict=True)]
     with deadline().commit():
         record = _begin(ws, steps, batch or entries[0].id)
@@ -112,7 +111,7 @@ def _apart(entries: list[Entry]) -> list[Entry]:
         name = entry.id
         while name in out:
             name = entry.id[:-4] + os.urandom(2).hex()
-        out[name] = replace(entry, id=name)
+        out[name] = changed(entry, id=name)
     return list(out.values())
 
 
@@ -127,7 +126,7 @@ def _entry(ws: Workspace, change: Change, tool: str, batch: str | None) -> Entry
             raise conflict(change.place)
         entry = journal.whole_entry(ws, tool, change.place, old, change.data)
     mode = change.mode if change.mode is not None else entry.mode
-    return replace(entry, batch=batch, mode=mode, temporary=temporary_name().decode())
+    return changed(entry, batch=batch, mode=mode, temporary=temporary_name().decode())
 
 
 def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from rye.errors import WorkspaceError
-from rye.toolkit import cache, index_store, lines
+from rye.record import Record
+from rye.toolkit import cache, checkpoint_store, index_store, lines
 from rye.toolkit.encoding import UTF8, Encoding, binary_kind, detect
 from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen, streamed
 
@@ -34,8 +34,7 @@ class Row(NamedTuple):
     text: str
 
 
-@dataclass(slots=True)
-class Document:
+class Document(Record, frozen=False):
     """A text file and its line index, in step with each other.
 
     Attributes:
@@ -126,15 +125,16 @@ def view(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Docu
 
 @contextmanager
 def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tuple[OpenFile, Text]]:
-    """Hold a file for one look without line IDs: no lock is taken, nothing is indexed or kept. Errors as `view`."""
+    """Hold a file for one look without line IDs: no lock is taken, nothing is indexed. Errors as `view`.
+
+    Of a large file it is kept where lines begin, so that the next look need not count them.
+    """
     with ws.file(path) as file:
-        # Below this the whole file is read in less time than its index.
-        stored = _loaded(ws, file) if file.stat.st_size > _GLANCE_WHOLE else None
-        trusted = stored is not None and stored.stamp == index_store.stamp_of(file.stat) and encoding is None
-        if stored is not None and stored.points is not None and trusted:
-            yield file, reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
+        # Below this the whole file is read in less time than what is kept of it.
+        if file.stat.st_size <= _GLANCE_WHOLE or encoding is not None:
+            yield file, _glanced(file, encoding, None)
         else:
-            yield file, _streamed(file, encoding) or _glanced(file, encoding, stored)
+            yield file, _recalled(ws, file) or _counted(ws, file)
 
 
 @contextmanager
@@ -144,16 +144,36 @@ def unnamed(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[D
         yield Document(ws, file, text, lines.fresh(0, "", b"", 32), None, known=False, data=None)
 
 
+def _recalled(ws: Workspace, file: OpenFile) -> Text | None:
+    """Return the text of a large file that was looked at, or indexed, in just this state."""
+    stamp = index_store.stamp_of(file.stat)
+    kept = checkpoint_store.load(ws, file.path, stamp)
+    if kept is None:
+        stored = _loaded(ws, file)
+        if stored is None or stored.points is None or stored.stamp != stamp:
+            return None
+        kept = stored.encoding, stored.count, stored.points
+    encoding, count, points = kept
+    return reopen(file.fd, encoding, file.stat.st_size, count, points)
+
+
+def _counted(ws: Workspace, file: OpenFile) -> Text:
+    text = _streamed(file) or _glanced(file, None, _loaded(ws, file))
+    checkpoint_store.save(ws, file.path, index_store.stamp_of(file.stat), text)
+    return text
+
+
 def _loaded(ws: Workspace, file: OpenFile) -> index_store.Stored | None:
+    """Return the kept index, if there is one and a place to keep it."""
     try:
         return index_store.load(ws, file.path, dense=False)
     except WorkspaceError:
         return None
 
 
-def _streamed(file: OpenFile, declared: str | None) -> Text | None:
+def _streamed(file: OpenFile) -> Text | None:
     """Return the text of a large file of plain ASCII without holding it; None where that is not what it is."""
-    if declared is not None or file.stat.st_size <= _GLANCE_WHOLE or binary_kind(os.pread(file.fd, 64, 0)):
+    if binary_kind(os.pread(file.fd, 64, 0)):
         return None
     text = streamed(file.fd, UTF8)
     return text if text is not None and index_store.stamp_of(os.fstat(file.fd)) == index_store.stamp_of(file.stat) else None

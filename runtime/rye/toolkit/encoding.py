@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass, replace
 
 from rye.errors import EditError, UsageError, WorkspaceError
+from rye.record import Record, changed
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8", b"\n"),
@@ -27,8 +27,7 @@ _SNIFF = 8_192
 _SAMPLE = 262_144
 
 
-@dataclass(frozen=True, slots=True)
-class Encoding:
+class Encoding(Record):
     r"""How a file's text is encoded.
 
     Attributes:
@@ -170,7 +169,7 @@ def restored(name: str, bom: bytes, newline: bytes, *, certain: bool) -> Encodin
             code = None
     if code is None or code.newline != newline:
         raise ValueError(name)
-    return replace(code, certain=certain)
+    return changed(code, certain=certain)
 
 
 def _decodes(data: bytes, name: str) -> bool:

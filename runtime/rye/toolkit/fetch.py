@@ -7,10 +7,10 @@ the name is still what TLS and the Host header see. So a name that answers other
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError, UsageError
+from rye.record import Record, field
 from rye.toolkit.addresses import Allowed, well_formed
 from rye.toolkit.connections import Guard, Limit
 
@@ -37,8 +37,7 @@ class FetchError(RyeError):
     """A page or an answer cannot be had."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """What to ask for.
 
     Attributes:
@@ -53,15 +52,14 @@ class Request:
 
     url: str
     seconds: float
-    allowed: Allowed = field(default_factory=Allowed)
+    allowed: Allowed = field(factory=Allowed)
     method: str = "GET"
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(factory=dict)
     json: Any = None
     proxy: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Record):
     """What came.
 
     Attributes:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 MAX_ALTERNATIVES = 256
 """A pattern whose braces give more plain patterns is refused."""
 
-_CLASS_SPECIAL = re.compile(r"[\\\]\[^&~|-]")
+_CLASS_SPECIAL = r"[\\\]\[^&~|-]"
 # What every glob dialect reads alike, so that another program may be given the pattern to leave out most files early.
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.*+@%=#, -]+")
+_PLAIN_NAME = r"[A-Za-z0-9_.*+@%=#, -]+"
 
 
 def bad_glob(glob: str, why: str) -> UsageError:
@@ -117,7 +117,7 @@ def compiled(glob: str) -> Callable[[str], object]:
 def plain_names(glob: str) -> list[str] | None:
     """Return last components of which every match of `glob` has one, if all dialects read them alike."""
     names = [one.rpartition("/")[2] for one in expand(glob)]
-    return names if all(_PLAIN_NAME.fullmatch(name) and "**" not in name and name != "*" for name in names) else None
+    return names if all(re.fullmatch(_PLAIN_NAME, name) and "**" not in name and name != "*" for name in names) else None
 
 
 def names_a_dot(glob: str) -> bool:
@@ -203,4 +203,4 @@ def _class(body: str, whole: str) -> str:
 
 
 def _in_class(char: str) -> str:
-    return _CLASS_SPECIAL.sub(lambda match: "\\" + match[0], char)
+    return re.sub(_CLASS_SPECIAL, lambda match: "\\" + match[0], char)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import pwd
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rye import state
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,8 +48,7 @@ _TOOLCHAINS = (
 _NAMES_OF_PROGRAMS = ("bin", "sbin", "shims", "condabin")
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Record):
     """What to hide and what to keep.
 
     Attributes:

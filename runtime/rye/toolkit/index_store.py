@@ -18,11 +18,11 @@ import struct
 import time
 import zlib
 from array import array
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye import state
+from rye.record import Record, changed
 from rye.toolkit import cache, names
 from rye.toolkit.encoding import restored
 from rye.toolkit.lines import ALL_IDS_MAX, EPOCHS, Fate, Index, Mark
@@ -48,8 +48,7 @@ _SETTLED_NS = 50_000_000
 Stamp = tuple[int, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Record):
     """A kept index, its digests perhaps left on disk.
 
     Attributes:
@@ -90,7 +89,7 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
             if known is not None:
                 _touch(fd, f"{name}.json")
                 return _detached(known)
-            record = _opened(raw)
+            record = unsealed(raw)
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
             _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
@@ -113,8 +112,8 @@ def _detached(stored: Stored) -> Stored:
     """Return a copy that may be changed without changing the original."""
     old = stored.index
     marks = {at: Mark(mark.id, mark.loose, mark.near, mark.shown) for at, mark in old.marks.items()}
-    index = replace(old, marks=marks, versions=list(old.versions), dead=dict(old.dead))
-    return replace(stored, index=index)
+    index = changed(old, marks=marks, versions=list(old.versions), dead=dict(old.dead))
+    return changed(stored, index=index)
 
 
 def _touch(fd: int, *files: str) -> None:
@@ -126,7 +125,7 @@ def _touch(fd: int, *files: str) -> None:
 
 
 def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Stored | None:
-    total, width = _whole(record["total_lines"]), 32
+    total, width = whole(record["total_lines"]), 32
     digests, points = b"", None
     rows = record["lines"]
     if "dense" in record:
@@ -142,28 +141,28 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
     loose = bytes.fromhex(record["loose"])
     near, shown = _expand(record["near"]), _expand(record["shown"])
     marks = {
-        _whole(row["line_num"]) - 1: Mark(_word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at])
+        whole(row["line_num"]) - 1: Mark(_word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at])
         for at, row in enumerate(rows)
     }
     dead = {_word(name): _fate(*fate) if fate else None for name, fate in record["dead"].items()}
     alive = {mark.id for mark in marks.values()}
-    ages = Runs((_whole(a), _whole(b)) for a, b in record["ages"])
-    whole = len(alive) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
-    if not whole or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
+    ages = Runs((whole(a), whole(b)) for a, b in record["ages"])
+    complete = len(alive) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
+    if not complete or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
         return None
-    if not 0 < _whole(record["epoch"]) < EPOCHS:
+    if not 0 < whole(record["epoch"]) < EPOCHS:
         return None
     index = Index(
         record["epoch"], record["content_hash"].removeprefix("sha256:"), digests, width, marks, ages,
-        _whole(record["revision"]), _whole(record["counter"]), [(_whole(a), _word(b)) for a, b in record["versions"]], dead,
+        whole(record["revision"]), whole(record["counter"]), [(whole(a), _word(b)) for a, b in record["versions"]], dead,
     )  # fmt: skip
-    name, bom, newline, certain = record["encoding"]
-    encoding = restored(_word(name), bytes.fromhex(bom), bytes.fromhex(newline), certain=bool(certain))
+    encoding = encoding_of(*record["encoding"])
     stamp = record["stamp"]
     return Stored(index, encoding, (stamp[0], stamp[1], stamp[2], stamp[3], stamp[4]) if stamp else None, points, total)
 
 
-def _whole(value: object) -> int:
+def whole(value: object) -> int:
+    """Return a number of a record; ValueError for anything else."""
     if type(value) is not int or value < 0:
         raise ValueError(value)
     return value
@@ -178,14 +177,14 @@ def _word(value: object) -> str:
 
 def _fate(how: object, line: object, after: object, before: object, revision: object) -> Fate:
     after, before = (None if name is None else _word(name) for name in (after, before))
-    return Fate(_word(how), _whole(line), after, before, _whole(revision))
+    return Fate(_word(how), whole(line), after, before, whole(revision))
 
 
 def _expand(runs: list[tuple[int, int]]) -> list[int]:
     """Return the values of runs, each a revision or -1."""
-    if sum(_whole(length) for length, _ in runs) > 10_000_000:
+    if sum(whole(length) for length, _ in runs) > 10_000_000:
         raise ValueError(runs)
-    return [_whole(value + 1) - 1 for length, value in runs for _ in range(length)]
+    return [whole(value + 1) - 1 for length, value in runs for _ in range(length)]
 
 
 def _collapse(values: Iterable[int]) -> list[tuple[int, int]]:
@@ -235,7 +234,7 @@ def save(ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.
         "format": _FORMAT, "file_path": names.show(path), "content_hash": f"sha256:{index.content_hash}",
         "last_modified": int(info.st_mtime), "total_lines": index.count,
         "stamp": stamp if settled(stamp) else None,
-        "encoding": [encoding.name, encoding.bom.hex(), encoding.newline.hex(), encoding.certain],
+        "encoding": encoding_fields(encoding),
         "epoch": index.epoch, "revision": index.revision, "counter": index.counter, "versions": index.versions,
         "ages": list(index.ages), "dead": index.dead,
         "loose": b"".join([mark.loose for mark in index.marks.values()]).hex(),
@@ -248,7 +247,12 @@ def save(ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.
             record["dense"] = _save_dense(fd, name, index, points)
         cache.write(fd, f"{name}.json", _dump(record, index))
         _drop_other_dense(fd, name, record.get("dense"))
-        _prune(fd)
+        prune(fd)
+
+
+def encoding_fields(encoding: Encoding) -> list[Any]:
+    """Return an encoding as `encoding_of` reads it."""
+    return [encoding.name, encoding.bom.hex(), encoding.newline.hex(), encoding.certain]
 
 
 def _dump(record: dict[str, Any], index: Index) -> bytes:
@@ -259,6 +263,16 @@ def _dump(record: dict[str, Any], index: Index) -> bytes:
         for at, mark in index.marks.items()
     )
     body = f'{head},"lines":[{",".join(rows)}]}}'.encode("ascii")[1:]
+    return sealed(body)
+
+
+def encoding_of(name: str, bom: str, newline: str, certain: object) -> Encoding:
+    """Return the encoding that was kept so. Errors as `encoding.restored`."""
+    return restored(_word(name), bytes.fromhex(bom), bytes.fromhex(newline), certain=bool(certain))
+
+
+def sealed(body: bytes) -> bytes:
+    """Return a JSON object behind a check sum of it; `body` is all but its opening brace."""
     return _check_of(body) + body
 
 
@@ -266,7 +280,7 @@ def _check_of(body: bytes | memoryview) -> bytes:
     return b'{"check":"%08x",' % zlib.crc32(body)
 
 
-def _opened(raw: bytes) -> dict[str, Any]:
+def unsealed(raw: bytes) -> dict[str, Any]:
     """Return the record, if its check sum says that it is as it was written."""
     size = len(_check_of(b""))
     if raw[:size] != _check_of(memoryview(raw)[size:]):
@@ -292,7 +306,7 @@ def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
         raw = cache.read(fd, f"{name}.json")
         if raw is None:
             return
-        record = _opened(raw)
+        record = unsealed(raw)
         del record["lines"], record["check"]
         if not index.digests and stored.count:
             binary = _load_dense(fd, f"{name}.{record['dense']}.lines", stored.count, dense=True)
@@ -317,7 +331,7 @@ def _drop_other_dense(fd: int, name: str, crc: str | None) -> None:
             os.unlink(entry, dir_fd=fd)
 
 
-def _prune(fd: int) -> None:
+def prune(fd: int) -> None:
     """Remove entries unused for 30 days; looks at most once a day."""
     try:
         if time.time() - os.stat(".pruned", dir_fd=fd).st_mtime < _DAY:
@@ -356,4 +370,7 @@ def next_epoch(ws: Workspace, path: bytes) -> int:
     return epoch
 
 
-__all__ = ["ALL_IDS_MAX", "Stored", "load", "next_epoch", "note_shown", "save", "settled", "stamp_of"]
+__all__ = [
+    "ALL_IDS_MAX", "FOLDER", "Stamp", "Stored", "encoding_fields", "encoding_of", "load", "next_epoch", "note_shown", "prune",
+    "save", "sealed", "settled", "stamp_of", "unsealed", "whole",
+]  # fmt: skip

@@ -14,12 +14,11 @@ import os
 import stat
 import time
 import zlib
-from dataclasses import asdict, dataclass, field
-from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 from rye import state
 from rye.errors import EditError, WorkspaceError
+from rye.record import Record, as_dict, changed, field
 from rye.toolkit import cache, config, index_store
 from rye.toolkit.encoding import UTF8
 from rye.toolkit.replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 _DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Record):
     """One splice of an entry, in the numbering of the text before.
 
     Attributes:
@@ -48,14 +46,13 @@ class Recorded:
     start: int
     removed: list[bytes]
     added: list[bytes]
-    removed_ids: list[str | None] = field(default_factory=list)
-    added_ids: list[str | None] = field(default_factory=list)
+    removed_ids: list[str | None] = field(factory=list)
+    added_ids: list[str | None] = field(factory=list)
     after_id: str | None = None
     before_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """One change of one file. `before` or `after` is None where the file did not exist. `encoding` is a codec name.
 
     A `whole` entry replaces, creates or deletes the file: its one splice holds the content before and after, split at LF bytes.
@@ -206,7 +203,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
 def record_of(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
-    record = asdict(entry)
+    record = {**as_dict(entry), "splices": [as_dict(splice) for splice in entry.splices]}
     for splice in record["splices"]:
         for side in ("removed", "added"):
             splice[side] = [line.decode("utf-8", "surrogateescape") for line in splice[side]]

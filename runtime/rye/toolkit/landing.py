@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from array import array
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rye.errors import EditError, WorkspaceError
+from rye.record import Record, changed
 from rye.toolkit import carry, index_store, journal, lines
 from rye.toolkit import document as documents
 from rye.toolkit.edits import Splice, refine, render, unified_diff
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _IDS_AT_ONCE = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
+class Landed(Record):
     """What an edit did: the document as it is now, the refined splices (old numbering), the diff, the journal entry.
 
     `indexed` is False where the new index could not be kept: the next read works it out.
@@ -56,8 +55,7 @@ class Landed:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Record):
     """An edit worked out to the last byte, and not made yet.
 
     Attributes:
@@ -103,7 +101,7 @@ def prepare(
     after = _text(text, exact, new)
     documents.fit(index, after)
     _name_added(index, after, exact)
-    outcome = replace(document, text=after, index=index, before=None, data=new, stored=None)
+    outcome = changed(document, text=after, index=index, before=None, data=new, stored=None)
     recorded = _recorded(document, outcome, exact)
     before = document.index.content_hash
     entry = journal.new_entry(tool, document.path, before, index.content_hash, text.encoding.name, recorded)
@@ -138,7 +136,7 @@ def landed(made: Prepared, place: Place, entry: str, warnings: Sequence[str]) ->
     except (OSError, WorkspaceError) as err:
         # The change has landed and is recorded: that is what the caller must hear.
         return Landed(after, made.splices, made.diff, entry, [*warnings, index_lost(err)], indexed=False)
-    return Landed(replace(after, landed=info), made.splices, made.diff, entry, [*warnings])
+    return Landed(changed(after, landed=info), made.splices, made.diff, entry, [*warnings])
 
 
 def index_lost(err: Exception) -> str:
@@ -148,7 +146,7 @@ def index_lost(err: Exception) -> str:
 
 def _whole(index: Index) -> Index:
     """Return the index detached from the document's own, so that a refused landing leaves that as it was."""
-    return replace(index, dead=dict(index.dead), versions=list(index.versions))
+    return changed(index, dead=dict(index.dead), versions=list(index.versions))
 
 
 def _changes(document: Document, exact: list[Splice], revive: Sequence[Sequence[str | None]]) -> list[carry.Change]:

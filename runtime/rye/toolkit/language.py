@@ -6,10 +6,10 @@ import os
 import re
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError, UsageError, WorkspaceError
+from rye.record import Record
 from rye.toolkit import document as documents
 from rye.toolkit import hidden, lines, lsp_servers, sandbox, walk
 from rye.toolkit.encoding import detect
@@ -38,8 +38,7 @@ _MESSAGE = 2_000
 _LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
 
 
-@dataclass(slots=True)
-class Project:
+class Project(Record, frozen=False):
     """A project, the session that knows it, the texts already looked at, and of some their lines with IDs."""
 
     ws: Workspace
@@ -180,8 +179,7 @@ def show_mentions(project: Project, path: str, symbol: str) -> None:
             project.session.show(project.absolute(name), positions.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Record):
     """A place in the project or outside it.
 
     Attributes:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rye import state
 from rye.errors import UsageError
+from rye.record import Record
 from rye.toolkit import config
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}")
@@ -21,8 +21,7 @@ _parsed: dict[str, tuple[bytes, dict[str, Any]]] = {}
 _MAX_PARSED = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Record):
     """The mappings of one settings file, which readers leave as they are; {} where a layer has none."""
 
     system: dict[str, Any]

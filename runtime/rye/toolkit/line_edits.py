@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from rye.errors import EditError
+from rye.record import Record, field
 from rye.toolkit import edits
 from rye.toolkit.suggest import nearest
 from rye.toolkit.text import content_lines
@@ -27,8 +27,7 @@ _FORMS = ({"line_id"}, {"start_line_id", "end_line_id"}, {"after_line_id"}, {"be
 _PASTED = re.compile(r"^\s*\[LID:[0-9a-z]{4,}\]")
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(Record, frozen=False):
     """One change, located: lines [start, stop) of the present text, its new lines, its place in the request."""
 
     number: int
@@ -38,14 +37,13 @@ class _Plan:
     newline: Newline
 
 
-@dataclass(slots=True)
-class _Problems:
+class _Problems(Record, frozen=False):
     """What is wrong with a request, and the lines that the refusal shows."""
 
-    said: list[str] = field(default_factory=list)
-    codes: list[str] = field(default_factory=list)
-    lines: set[int] = field(default_factory=set)
-    details: dict[str, Any] = field(default_factory=dict)
+    said: list[str] = field(factory=list)
+    codes: list[str] = field(factory=list)
+    lines: set[int] = field(factory=set)
+    details: dict[str, Any] = field(factory=dict)
 
     def add(self, code: str, text: str, *around: int) -> None:
         self.codes.append(code)

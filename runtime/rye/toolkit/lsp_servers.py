@@ -11,10 +11,10 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 from rye.errors import UsageError
+from rye.record import Record
 from rye.toolkit import layered
 from rye.toolkit.lsp_wire import LanguageServerError
 
@@ -23,8 +23,7 @@ _VERSION_SECONDS = 15.0
 _NUMBER = re.compile(rb"(\d{1,6})\.")
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Record):
     """A language server as configured.
 
     Attributes:

@@ -10,9 +10,9 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rye.record import Record, field
 from rye.toolkit.file_uris import normal, path_of, uri_of
 from rye.toolkit.lsp_wire import LanguageServerError, Wire
 from rye.toolkit.output import deadline
@@ -42,8 +42,7 @@ class Published(NamedTuple):
     times: int
 
 
-@dataclass(slots=True)
-class _Opened:
+class _Opened(Record, frozen=False):
     version: int
     text: str
     published_before: int
@@ -63,8 +62,7 @@ class Started(NamedTuple):
     report: dict[str, Any]
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Record, frozen=False):
     """One server for one root.
 
     Attributes:
@@ -82,15 +80,15 @@ class Session:
     server: Server
     wire: Wire
     report: dict[str, Any]
-    capabilities: dict[str, Any] = field(default_factory=dict)
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    capabilities: dict[str, Any] = field(factory=dict)
+    lock: threading.RLock = field(factory=threading.RLock)
     cold: bool = True
-    used: float = field(default_factory=time.monotonic)
-    opened: dict[str, _Opened] = field(default_factory=dict)
-    published: dict[str, Published] = field(default_factory=dict)
-    sources: dict[str, SourceFiles] = field(default_factory=dict)
-    stamps: dict[str, dict[str, Stamp]] = field(default_factory=dict)
-    stale: set[str] = field(default_factory=set)
+    used: float = field(factory=time.monotonic)
+    opened: dict[str, _Opened] = field(factory=dict)
+    published: dict[str, Published] = field(factory=dict)
+    sources: dict[str, SourceFiles] = field(factory=dict)
+    stamps: dict[str, dict[str, Stamp]] = field(factory=dict)
+    stale: set[str] = field(factory=set)
 
     def initialize(self) -> None:
         """Make the server ready. Errors as `Wire.request`."""

@@ -12,9 +12,9 @@ import unicodedata
 
 # A run of backslashes, then what it stands before: an escape, or a plain x. Tried at the run's start only: else a long run
 # without either takes the square of its length.
-_ESCAPED = re.compile(r"(?<!\\)(\\+)(x[0-9a-f]{2}|x)")
+_ESCAPED = r"(?<!\\)(\\+)(x[0-9a-f]{2}|x)"
 # What a case-folding ext4 ignores in names, beside format characters (Unicode: Default_Ignorable_Code_Point).
-_IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+_IGNORED = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 _PROTECTED_BELOW_AI = frozenset({"trusted_keys", "keys", "cache"})
 
 
@@ -54,7 +54,8 @@ def parse(text: str) -> bytes:
             return "\\" * (run // 2) + bytes([int(rest[1:], 16)]).decode("latin-1").translate(_AS_SURROGATE)
         return match[0]
 
-    return _ESCAPED.sub(restore, text).encode("utf-8", "surrogateescape")
+    restored = re.sub(_ESCAPED, restore, text) if "\\" in text else text
+    return restored.encode("utf-8", "surrogateescape")
 
 
 # Every escaped byte travels as its surrogate, so that one final encode gives all bytes back; ASCII bytes encode as themselves.
@@ -64,8 +65,9 @@ _AS_SURROGATE = {byte: 0xDC00 + byte for byte in range(0x80, 0x100)}
 def folded(part: bytes) -> str:
     """Fold a component as case-insensitive and normalising file systems do, so that no spelling slips past a rule."""
     text = unicodedata.normalize("NFKC", part.decode("utf-8", "replace"))
-    text = "".join(c for c in text if unicodedata.category(c) != "Cf" and not _IGNORED.match(c)).casefold()
-    return text.split(":", 1)[0].rstrip(". ")
+    if not text.isascii():
+        text = "".join(c for c in text if unicodedata.category(c) != "Cf" and not re.match(_IGNORED, c))
+    return text.casefold().split(":", 1)[0].rstrip(". ")
 
 
 def protected(parts: tuple[bytes, ...]) -> str | None:

@@ -6,10 +6,10 @@ import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import CancelledError, DeadlineError
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,8 +53,7 @@ class Cancellation:
         callback()
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
+class Door(Record):
     """What the door of a call asks for and offers; all of it may be left out.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import EditError, RyeError, WorkspaceError
+from rye.record import Record
 from rye.toolkit import cache, edits, journal
 from rye.toolkit import document as documents
 from rye.toolkit.batches import Piece, Whole
@@ -63,8 +63,7 @@ def _utf8(name: str, text: str) -> bytes:
         ) from None
 
 
-@dataclass(slots=True)
-class Worked:
+class Worked(Record, frozen=False):
     """One file of a batch, worked out.
 
     Attributes:

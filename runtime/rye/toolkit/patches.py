@@ -6,11 +6,11 @@ Everything here is pure. A problem is told, never raised, so that one answer nam
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError
+from rye.record import Record, field
 from rye.toolkit import edits
 from rye.toolkit.line_edits import joined
 from rye.toolkit.visible import reveal
@@ -31,12 +31,11 @@ _FIELDS = {
 _DIFFERENCES = 8
 
 
-@dataclass(slots=True)
-class Problems:
+class Problems(Record, frozen=False):
     """What is wrong with a batch, and what only deserves a word."""
 
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    errors: list[dict[str, Any]] = field(factory=list)
+    warnings: list[str] = field(factory=list)
 
     def add(self, code: str, message: str, patch: FilePatch | None = None, change: LineChange | None = None) -> None:
         """Note a problem of the batch, of a file patch, or of one of its changes (counted from 1)."""
@@ -50,8 +49,7 @@ class Problems:
         self.errors.append(told)
 
 
-@dataclass(frozen=True, slots=True)
-class LineChange:
+class LineChange(Record):
     """One operation on whole lines: lines [start, stop), from 0, become `new`; `expected` is what must stand there."""
 
     number: int
@@ -70,8 +68,7 @@ class LineChange:
         return self.asked.get("changeKey")
 
 
-@dataclass(frozen=True, slots=True)
-class FilePatch:
+class FilePatch(Record):
     """What a batch asks of one file: its changes by line, its creation with `content`, or its deletion.
 
     `sound` tells whether the request alone leaves nothing to complain of.
@@ -91,8 +88,7 @@ class FilePatch:
         return self.asked.get("fileKey")
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Record):
     """A request with an ID for itself, each file and each change."""
 
     id: str

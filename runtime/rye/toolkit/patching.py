@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import EditError, RyeError, UsageError
+from rye.record import Record
 from rye.toolkit import commits, invocation, patch_store, patches
 from rye.toolkit import document as documents
 from rye.toolkit.batches import land_all
@@ -127,8 +127,7 @@ def _terminator(text: Text) -> str:
 # --- workspace_write_patch, workspace_apply_patch ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(Record):
     """How a batch is to be carried out: with which active contents, and whether it is stored and applied at all."""
 
     active: Active

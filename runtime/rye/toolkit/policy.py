@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rye.record import Record, field
 from rye.toolkit import protected
 
 Mode = Literal["auto", "require", "off"]
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Record):
     """What a child may do.
 
     Attributes:
@@ -34,14 +33,13 @@ class Policy:
     write_project: bool = True
     network: Literal["on", "off"] = "on"
     run: bool = True
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(factory=dict)
     pass_env: tuple[str, ...] = ()
     extra_read: tuple[str, ...] = ()
     wanted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Confined:
+class Confined(Record):
     """A command that enforces a policy; it can be started once.
 
     Attributes:

@@ -16,11 +16,11 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye.errors import RyeError
+from rye.record import Record
 from rye.toolkit import output
 from rye.toolkit.capture import Capture
 from rye.toolkit.child import directory_path
@@ -45,8 +45,7 @@ _GUARD_KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 Streams = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Record):
     """How a command ended.
 
     Attributes:

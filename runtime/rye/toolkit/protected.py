@@ -18,10 +18,10 @@ import os
 import secrets
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rye import state
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,7 @@ _GIT_WHEN_PRESENT = ("config.worktree",)
 _MAX_MADE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Shield:
+class Shield(Record):
     """What to mount over a project: `pinned` stay writable but cannot be renamed, `fixed` cannot be changed at all.
 
     Both are absolute paths, a parent before what it holds. `open` says why a name could not be protected,

@@ -25,10 +25,10 @@ project's own files (`core.hooksPath`) are files like any other, and so are repo
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from rye.errors import RyeError, UsageError
+from rye.record import Record
 from rye.toolkit import bubblewrap, clean_env, config, landlocked
 from rye.toolkit.policy import Confined, Mode, Policy
 
@@ -46,8 +46,7 @@ ALWAYS: Final = (
 _WITHOUT_NETWORK: Final = ("network_off", "unix_sockets_off")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Record):
     """What applies to a call: the tightest of its own wish, the user's settings and the project's."""
 
     mode: Mode

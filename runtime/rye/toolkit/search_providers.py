@@ -7,10 +7,10 @@ Formats: the providers' own API references (Exa `POST /search`, Brave `GET /res/
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.errors import RyeError
+from rye.record import Record
 from rye.toolkit.addresses import Allowed
 from rye.toolkit.fetch import Answer, Request, fetch, parse
 
@@ -33,8 +33,7 @@ class Found(NamedTuple):
     snippet: str
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Record):
     """A provider as configured.
 
     Attributes:

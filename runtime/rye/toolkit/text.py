@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from rye.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +26,7 @@ _CHUNK = 1 << 20
 _GLANCE = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoints:
+class Checkpoints(Record):
     """Some lines' numbers (from 0, ascending, the first is 0) and their byte offsets: the way to a line without a scan."""
 
     lines: array[int]

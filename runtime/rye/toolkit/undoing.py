@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import EditError, UsageError, WorkspaceError
+from rye.record import changed
 from rye.toolkit import cache, commits, edits, journal
 from rye.toolkit import document as documents
 from rye.toolkit.batches import Piece, Whole, land_all
@@ -303,7 +303,7 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> Whole:
     if (None if now is None else sha256(now).hexdigest()) != entry.after:
         raise _changed(entry, "the file is gone" if now is None else "its content is another")
     back = journal.whole_entry(ws, _UNDO, place, now, data)
-    back = replace(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
+    back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
     return Whole(back, data, entry.encoding, splice.removed_ids)
 
 

@@ -19,17 +19,15 @@ _IGNORABLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_SUSPECT = re.compile(r"[^\x20-\x7e]")
-_HIDDEN = re.compile(f"[{_IGNORABLE}]")
-_LINE_END = re.compile(r"\r\n?")
-_BLANKS = re.compile(r"[\t\n\r ]+")
+_HIDDEN = f"[{_IGNORABLE}]"
+_LINE_END = r"\r\n?"
+_BLANKS = r"[\t\n\r ]+"
 # A notice of ours, a line ID, or markup by which some model's own messages are told apart.
-_FORGED = re.compile(r"\[(?=\s*(?:tool_result|LID)\b)|<(?=[A-Za-z/|!?])", re.IGNORECASE)
+_FORGED = r"(?i)\[(?=\s*(?:tool_result|LID)\b)|<(?=[A-Za-z/|!?])"
 # In a text that is asked for as a whole, markup is its own, but for what passes for a message's frame.
-_FRAMES = re.compile(
-    r"\[(?=\s*(?:tool_result|LID)\b)"
-    r"|<(?=\||/?(?:\w+:)?(?:(?:system|assistant|user|human|invoke|thinking)(?:-[\w-]+)?|(?:tool|function)_\w+)[\s>|])",
-    re.IGNORECASE,
+_FRAMES = (
+    r"(?i)\[(?=\s*(?:tool_result|LID)\b)"
+    r"|<(?=\||/?(?:\w+:)?(?:(?:system|assistant|user|human|invoke|thinking)(?:-[\w-]+)?|(?:tool|function)_\w+)[\s>|])"
 )
 _STAND_IN = {"[": "(", "<": "\u2039"}
 _RUN = 4
@@ -49,14 +47,14 @@ def plain(text: str, most: int = 1_024, *, lines: bool = False) -> str:
     """
     # A long text costs its beginning: blanks and hidden characters are all that can shrink.
     start = text[: 16 * most + 64]
-    kept = _LINE_END.sub("\n", start) if lines else _BLANKS.sub(" ", start).strip()
-    shown = _mark(_FORGED.sub(lambda match: _STAND_IN[match[0]], kept), lines=lines)
+    kept = re.sub(_LINE_END, "\n", start) if lines else re.sub(_BLANKS, " ", start).strip()
+    shown = _mark(re.sub(_FORGED, lambda match: _STAND_IN[match[0]], kept), lines=lines)
     return shown if len(shown) <= most and len(start) == len(text) else shown[: max(0, most - 1)] + "…"
 
 
 def content(text: str) -> str:
     """Return a whole text as it may be shown: with its lines and markup, hidden characters and forged frames as in `plain`."""
-    return _mark(_FRAMES.sub(lambda match: _STAND_IN[match[0]], _LINE_END.sub("\n", text)), lines=True)
+    return _mark(re.sub(_FRAMES, lambda match: _STAND_IN[match[0]], re.sub(_LINE_END, "\n", text)), lines=True)
 
 
 def quoted(lines: Sequence[str]) -> tuple[list[str], str]:
@@ -68,7 +66,7 @@ def quoted(lines: Sequence[str]) -> tuple[list[str], str]:
 
 def is_hidden(char: str) -> bool:
     """Tell whether a character is one that is never listed as it is (line ends and tabs are, too)."""
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") or _HIDDEN.match(char) is not None
+    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") or re.match(_HIDDEN, char) is not None
 
 
 def _mark(text: str, *, lines: bool) -> str:
@@ -77,7 +75,7 @@ def _mark(text: str, *, lines: bool) -> str:
     out: list[str] = []
     run: list[str] = []
     for char in text:
-        if (lines and char in "\n\t") or not _SUSPECT.match(char) or not is_hidden(char):
+        if (lines and char in "\n\t") or " " <= char <= "~" or not is_hidden(char):
             out += _marks(run)
             run.clear()
             out.append(char)

@@ -7,7 +7,7 @@ import unicodedata
 
 from rye.toolkit.output import MAX_LINE_CHARS
 
-_TRAILING = re.compile(r"[ \t]+$")
+_TRAILING = r"[ \t]+$"
 
 
 def shorten(text: str) -> str:
@@ -19,7 +19,7 @@ def shorten(text: str) -> str:
 
 def reveal(text: str, crlf: bool = False) -> str:
     """Return a line with tabs as `→`, trailing blanks as `·`, CR as `␍`, and odd spaces and format characters as `<U+00A0>`."""
-    body = _TRAILING.sub(lambda match: match[0].replace(" ", "·"), text)
+    body = re.sub(_TRAILING, lambda match: match[0].replace(" ", "·"), text)
     return "".join(map(_char, body)) + ("␍" if crlf else "")
 
 

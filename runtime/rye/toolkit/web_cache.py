@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rye import state
+from rye.record import Record, changed
 from rye.toolkit.fetch import Answer
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ _MAX_AGE_SECONDS = 7 * 24 * 3600
 _KEPT_HEADERS = ("content-type", "content-length", "etag", "last-modified")
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Record):
     """An answer that was kept, and when it was last known to be true (seconds since 1970)."""
 
     answer: Answer
@@ -90,7 +89,7 @@ def store(root: str, name: str, answer: Answer) -> None:
 
 def renew(root: str, name: str, kept: Kept) -> Answer:
     """Note that a kept answer still holds, and return it."""
-    answer = replace(kept.answer)
+    answer = changed(kept.answer)
     store(root, name, answer)
     return answer
 
@@ -103,8 +102,8 @@ def _prune(folder: Path) -> None:
             info = entry.stat(follow_symlinks=False)
             rows.append((info.st_mtime, info.st_size, entry.path))
     total = sum(size for _, size, _ in rows)
-    for changed, size, path in sorted(rows):
-        if total <= MAX_BYTES and changed > time.time() - _MAX_AGE_SECONDS:
+    for used, size, path in sorted(rows):
+        if total <= MAX_BYTES and used > time.time() - _MAX_AGE_SECONDS:
             break
         os.unlink(path)
         total -= size

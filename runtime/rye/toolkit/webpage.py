@@ -8,10 +8,10 @@ import json
 import os
 import re
 import tempfile
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rye.errors import RyeError
+from rye.record import Record
 from rye.toolkit.child import Child, own_module
 from rye.toolkit.untrusted import is_hidden
 
@@ -55,8 +55,7 @@ class PageError(RyeError):
     """An answer is no text, or cannot be turned into text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Record):
     """An answer as text.
 
     Attributes:

@@ -10,12 +10,12 @@ import errno
 import os
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye import state
 from rye.errors import WorkspaceError
+from rye.record import Record
 from rye.toolkit import beneath, names, users_own
 from rye.toolkit.output import deadline
 from rye.toolkit.refusals import outside, protected, system_failure, wrong_kind
@@ -41,8 +41,7 @@ _LONGEST = 2 * beneath.PATH_MAX
 _KERNEL_TREES = ("/proc", "/sys", "/dev")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(Record):
     """A regular file held open for reading: where it physically lies, and its state when opened."""
 
     fd: int
@@ -75,8 +74,7 @@ class OpenFile:
         return read_all(self.fd, size, limit)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """Where a file stands or will stand: the directory held open, its physical path, what stands there now."""
 
     dir_fd: int
