@@ -88,7 +88,9 @@ def _parameters(args: argparse.Namespace, project: str) -> dict[str, Any]:
     for word in args.values:
         name, equals, value = word.partition("=")
         if not equals:
-            raise UsageError("bad_word", f"Not name=value: {word!r}.", "Write file_path=README.md.")
+            raise UsageError("bad_word", f"Not name=value: {word!r}.", "Name the parameter, as in file_path=README.md.")
+        if name in words:
+            raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
         words[name] = value
     if words:
         from rye import schema
