@@ -13,7 +13,7 @@ from harness import fingerprint
 
 import rye
 from rye.errors import WorkspaceError
-from rye.toolkit import document, replace
+from rye.toolkit import document, lsp_session, replace
 from rye.toolkit.workspace import Workspace
 
 TEXT = "".join(f"line {number} of a file that is worth keeping\n" for number in range(40))
@@ -122,6 +122,26 @@ def test_a_read_on_a_full_disk_shows_lines_without_ids_that_nobody_would_know(di
     ids = ids_of(call(disk, "read", file_path="a.txt", limit=30))
     edited = call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "on"}])
     assert edited["status"] == "success", edited
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_what_else_reads_answers_on_a_full_disk_too(disk, monkeypatch, indexed):
+    monkeypatch.setenv("USER_SPACE", str(disk / "home"))
+    (disk / "a.c").write_text("int x = y;\n")
+    if indexed:
+        ids_of(call(disk, "read", file_path="a.c"))
+        (disk / "a.c").write_text("int xx = yy;\n")
+    filled(disk)
+    whole = rye.execute("rye/workspace/workspace_read_file", {"docPath": "a.c"}, project_path=disk)
+    assert "1: int x" in whole["data"]["output"], whole
+    found = call(disk, "grep", pattern="int")
+    assert "a.c:1:[no LID]:int x" in found["data"]["output"], found
+    told = rye.execute("rye/lsp/lsp", {"file_path": "a.c"}, project_path=disk)
+    lsp_session.close_all()
+    assert told["status"] == "success", told
+    assert "error: " in told["data"]["output"]
+    assert told["data"]["output"].split("\n")[0].endswith(" [no LID]")
+    assert told["data"]["diagnostics"][0]["line_id"] is None
 
 
 def test_on_a_full_disk_lines_that_were_shown_before_keep_their_ids(disk):

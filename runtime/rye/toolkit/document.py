@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _GLANCE_WHOLE = 4 << 20
 
 
+UNKEPT = ("no_space", "cache_unwritable", "read_only", "permission_denied")
+"""Codes of errors after which line IDs cannot be kept, though the file can perhaps be read (`unnamed`)."""
+
+
 class Row(NamedTuple):
     """A line as it is shown: number from 1, ID (None where none was asked for), whole text without terminator."""
 

@@ -186,7 +186,7 @@ class Spot(Record):
         path: project-relative, or absolute where it lies outside.
         line: from 1.
         column: from 1, in characters.
-        line_id: None outside the project.
+        line_id: None outside the project, and where IDs cannot be kept.
         text: the line, without its end.
     """
 
@@ -202,9 +202,14 @@ class Spot(Record):
 
     def shown(self) -> str:
         """Return it as one line of output."""
-        if self.line_id is None:
+        if os.path.isabs(self.path):
             return f"{self.path}:{self.line}:{self.column}: (outside the project)"
-        return f"{self.path}:{self.line}:{self.column}: [LID:{self.line_id}] {self.text}"
+        return f"{self.path}:{self.line}:{self.column}: {named(self.line_id)} {self.text}"
+
+
+def named(line_id: str | None) -> str:
+    """Return a line's ID as it stands in output; a line has none where IDs cannot be kept."""
+    return f"[LID:{line_id}]" if line_id is not None else "[no LID]"
 
 
 def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
@@ -232,12 +237,23 @@ def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
     known = project.indexed.get(path)
     if known is not None and _shown_before(known, numbers):
         return {number: known.rows(number - 1, number)[0] for number in numbers}
-    with documents.view(project.ws, path) as document:
-        # A server may name the line after the last one.
-        count = document.text.count
-        rows = {number: document.rows(min(number, count) - 1, min(number, count))[0] for number in numbers} if count else {}
-        document.shown(*{(row.number - 1, row.number) for row in rows.values()})
-        return rows
+    try:
+        with documents.view(project.ws, path) as document:
+            rows = _some(document, numbers, ids=True)
+            document.shown(*{(row.number - 1, row.number) for row in rows.values()})
+            return rows
+    except WorkspaceError as err:
+        if err.code not in documents.UNKEPT:
+            raise
+    with documents.unnamed(project.ws, path) as document:
+        return _some(document, numbers, ids=False)
+
+
+def _some(document: Document, numbers: set[int], *, ids: bool) -> dict[int, Row]:
+    count = document.text.count
+    # A server may name the line after the last one.
+    ends = {number: min(number, count) for number in numbers} if count else {}
+    return {number: document.rows(end - 1, end, ids=ids)[0] for number, end in ends.items()}
 
 
 def _shown_before(document: Document, numbers: set[int]) -> bool:
@@ -301,7 +317,7 @@ def described(path: str, row: dict[str, Any]) -> str:
     """Return a diagnostic as one line: `path:line:col: severity: message [code] [LID:…]`."""
     message = " ".join(row["message"].split())
     code = f" ({row['code']})" if row["code"] else ""
-    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} [LID:{row['line_id']}]"
+    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} {named(row['line_id'])}"
 
 
 def answer(project: Project, told: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from rye.errors import EditError, RyeError, UsageError
+from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.record import Record
 from rye.toolkit import commits, invocation, patch_store, patches
 from rye.toolkit import document as documents
@@ -66,11 +66,24 @@ def read_file(
             if content is not None:
                 facts = {"path": path, "source": "active", "sha256": digest_of(content)}
                 return _window(doc_path, parse(content, detect(content)), facts, offset, limit, recovered)
-            with documents.held_for_edit(ws, path or "") as document:
-                facts = {"path": document.path, "source": "disk", "sha256": digest_of(document.data or b"")}
-                return _window(doc_path, document.text, facts, offset, limit, recovered)
+            shown, data, text = _read_whole(ws, path or "")
+            facts = {"path": shown, "source": "disk", "sha256": digest_of(data)}
+            return _window(doc_path, text, facts, offset, limit, recovered)
 
     return invocation.answered(_READ, project_path, work, docPath=doc_path)
+
+
+def _read_whole(ws: Workspace, path: str) -> tuple[str, bytes, Text]:
+    """Return a file's path, bytes and text; its lines keep IDs where these can be kept."""
+    try:
+        with documents.held_for_edit(ws, path) as document:
+            return document.path, document.data or b"", document.text
+    except WorkspaceError as err:
+        if err.code not in documents.UNKEPT:
+            raise
+    with ws.file(path) as file:
+        data = file.read()
+        return file.shown, data, parse(data, detect(data))
 
 
 def _window(doc_path: str, text: Text, facts: Answer, offset: int, limit: int, warnings: Sequence[str]) -> Answer:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _BATCH = 500
 # Bytes kept free for the notices around the lines.
 _NOTICES = 400
-# Why line IDs cannot be kept, though the file can be read.
-_UNKEPT = ("no_space", "cache_unwritable", "read_only", "permission_denied")
 # Bytes that a line with its ID takes at least.
 _SHORTEST = 13
 
@@ -41,7 +39,7 @@ def read(
             with documents.view(ws, file_path, encoding) as document:
                 return _answer(document, asked)
         except WorkspaceError as err:
-            if err.code not in _UNKEPT:
+            if err.code not in documents.UNKEPT:
                 raise
             with documents.unnamed(ws, file_path, encoding) as document:
                 return _unnamed(document, asked, err)
