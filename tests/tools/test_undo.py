@@ -420,6 +420,12 @@ def test_undo_of_a_batch_stops_where_its_files_end(project, long_journal, monkey
     assert reads.taken() <= 6
 
 
+@pytest.mark.parametrize("offset", [2, 2**63, 10**400, 1e308, 2.0])
+def test_a_list_from_beyond_its_end_is_refused_however_far(project, file, offset):
+    replace(project, ids(project)[0], "1")
+    assert "there are 1 changes" in refused("bad_offset", "undo", project, list=True, offset=offset)
+
+
 def test_control_who_asks_for_all_entries_reads_them_all(project, long_journal, monkeypatch):
     reads = Reads(monkeypatch)
     with Workspace(str(project)) as ws:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from itertools import islice
@@ -101,7 +102,7 @@ def _last(history: History) -> Entry:
 
 
 def _listing(history: History, limit: int, offset: int) -> dict[str, Any]:
-    known = [*islice(history, offset - 1 + limit)]
+    known = [*islice(history, min(offset - 1 + limit, sys.maxsize))]
     # Of those not come to it is only known how many files there are.
     total, undone = len(known) + history.left, history.undone
     out: list[str] = []
