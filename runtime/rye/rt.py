@@ -72,6 +72,7 @@ def _run(words: list[str]) -> int:
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:
+    from rye import cli
     from rye.rt_verbs import VERBS, parser_of
 
     name = words[0]
@@ -84,7 +85,7 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         raise UsageError("unknown_verb", f"There is no verb {name!r}.", hint)
     parser = parser_of(name)
     parser.description = f"{SUMMARIES[name][0].upper()}{SUMMARIES[name][1:]}."
-    return parser.parse_intermixed_args(words[1:])
+    return cli.parsed(parser, words[1:])
 
 
 def _call(words: list[str]) -> int:

@@ -6,9 +6,10 @@ import functools
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
+from rye.record import Record
 
 if TYPE_CHECKING:
     import argparse
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _PLACE = r"(?s)(.+?):(\d+)(?:-(\d+))?:?"
 
 
-class Verb(NamedTuple):
+class Verb(Record):
     """One verb: its tool's id, what adds its words to a parser, what makes the calls' parameters of them."""
 
     tool: str

@@ -343,7 +343,8 @@ def _refuse_ambiguous_python(raw: bytes, rest: bytes) -> None:
     except UnicodeDecodeError:
         raise _malformed("A Python tool must be UTF-8.", hint) from None
     for line in (*raw.split(b"\n", 2)[:2], *rest.split(b"\n", 2)[:2]):
-        cookie = re.match(_COOKIE, line)
+        # Few lines hold the word, and compiling what looks for it costs a cold call more than all the rest here.
+        cookie = re.match(_COOKIE, line) if b"coding" in line else None
         if cookie and cookie[1].lower() not in (b"utf-8", b"utf8", b"utf_8"):
             raise _malformed("A Python tool may not declare an encoding other than utf-8.", hint)
 

@@ -53,9 +53,29 @@ def test_wide_texts_are_counted_in_whole_characters():
     assert (glanced.count, glanced.lines()) == (3, text.parse(data, detect(data)).lines())
 
 
-@pytest.mark.parametrize("data", [b"\xff\n", "ä\n".encode(), b"a\0b\n"])
-def test_what_is_not_plain_ascii_is_left_to_the_careful_way(tmp_path, data):
+LONG = b"a line\n" * 50_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\n", b"a\0b\n", b"\xef\xbb\xbfa\n", LONG + b"\xff\n" + LONG, LONG + b"\xc3", "ä\n".encode() + LONG + b"\xe2\x82",
+        LONG + b"\xed\xa0\x80\n", "ä\n".encode("utf-16"),
+    ],
+)  # fmt: skip
+def test_what_is_not_plainly_utf8_is_left_to_the_careful_way(tmp_path, data):
     (tmp_path / "f").write_bytes(data)
     fd = os.open(tmp_path / "f", os.O_RDONLY)
     assert text.streamed(fd, UTF8) is None
+    os.close(fd)
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_characters_across_the_seams_are_whole(tmp_path, shift):
+    data = b"x" * shift + "€ä\U0001f600\n".encode() * 60_000
+    (tmp_path / "f").write_bytes(data)
+    fd = os.open(tmp_path / "f", os.O_RDONLY)
+    streamed = text.streamed(fd, UTF8)
+    assert detect(data) == streamed.encoding
+    assert streamed.lines() == text.parse(data, UTF8).lines()
     os.close(fd)

@@ -158,8 +158,13 @@ def _run(words: list[str]) -> int:
         prog=f"rye {words[0]}", description=verb.summary, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verb.build(parser)
-    # Options may stand before, between and after the rest.
-    return verb.run(parser.parse_intermixed_args(words[1:]))
+    return verb.run(parsed(parser, words[1:]))
+
+
+def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """Parse words of which options may stand before, between and after the rest."""
+    # Without options both ways are the same, and the first does without composing the usage, which takes 2 ms.
+    return parser.parse_intermixed_args(words) if any(word[:1] == "-" for word in words) else parser.parse_args(words)
 
 
 def _mend_streams() -> None:

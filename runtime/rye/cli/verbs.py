@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from rye.record import Record
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +28,7 @@ class UnprintedError(OSError):
     """The answer cannot be written to standard output."""
 
 
-class Verb(NamedTuple):
+class Verb(Record):
     """One verb.
 
     Attributes:

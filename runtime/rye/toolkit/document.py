@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.record import Record
 from rye.toolkit import cache, checkpoint_store, index_store, lines
 from rye.toolkit.encoding import UTF8, Encoding, binary_kind, detect
+from rye.toolkit.rows import Row
 from rye.toolkit.text import Text, chunks, glanced, mark, parse, reopen, streamed
 
 if TYPE_CHECKING:
@@ -28,14 +29,6 @@ _GLANCE_WHOLE = 4 << 20
 
 UNKEPT = ("no_space", "cache_unwritable", "read_only", "permission_denied")
 """Codes of errors after which line IDs cannot be kept, though the file can perhaps be read (`unnamed`)."""
-
-
-class Row(NamedTuple):
-    """A line as it is shown: number from 1, ID (None where none was asked for), whole text without terminator."""
-
-    number: int
-    id: str | None
-    text: str
 
 
 class Document(Record, frozen=False):
@@ -176,7 +169,7 @@ def _loaded(ws: Workspace, file: OpenFile) -> index_store.Stored | None:
 
 
 def _streamed(file: OpenFile) -> Text | None:
-    """Return the text of a large file of plain ASCII without holding it; None where that is not what it is."""
+    """Return the text of a large file of plain UTF-8 without holding it; None where that is not what it is."""
     if binary_kind(os.pread(file.fd, 64, 0)):
         return None
     text = streamed(file.fd, UTF8)

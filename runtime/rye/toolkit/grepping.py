@@ -10,20 +10,21 @@ import os
 import re
 import stat
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from rye.toolkit import beneath, document, globs, pages, sight, walk
+from rye.record import Record, changed
+from rye.toolkit import beneath, globs, pages, walk
 from rye.toolkit.first import First
 from rye.toolkit.output import ok, output_room
 from rye.toolkit.ripgrep import Pattern, View, bad_pattern
+from rye.toolkit.rows import bare
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rye.toolkit.document import Row
-    from rye.toolkit.sight import Seen
-    from rye.toolkit.walk import Engine, Hit, Tree
+    from rye.toolkit.rows import Hit, Row, Seen
+    from rye.toolkit.walk import Engine, Tree
 
 LINE_CHARS = 500
 """A longer line is shown around its match (characters)."""
@@ -39,7 +40,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _ASKS_FOR_CR = re.compile(r"\r|\\r|\\x0[dD]|\\[xu]\{?0*[dD]")
 
 
-class _Ask(NamedTuple):
+class _Ask(Record):
     """The call: what is searched for, where, and which part of it is wanted (`offset` counts from 1)."""
 
     pattern: Pattern
@@ -53,7 +54,7 @@ class _Ask(NamedTuple):
     line_ids: bool
 
 
-class _Found(NamedTuple):
+class _Found(Record):
     """Pass 1: the first files by name with their counts, as many as the window can need, and the totals."""
 
     files: list[tuple[str, int]]
@@ -88,7 +89,7 @@ def grep(
         try:
             found = _count(tree, ask)
         except walk.OutOfMemoryError:
-            found = _count(tree, ask._replace(view=view._replace(max_bytes=_SMALLER)))
+            found = _count(tree, changed(ask, view=view._replace(max_bytes=_SMALLER)))
             left_out = "[files above 64 MB were left out: one of them has a line too long to be searched]"
         return _files(tree, ask, found, left_out) if mode != "content" else _content(tree, ask, found, left_out)
 
@@ -130,6 +131,8 @@ def _count(tree: Tree, ask: _Ask) -> _Found:
 
 def _refuse_binary(tree: Tree) -> None:
     """Refuse a single binary file as `read` does; within a folder such files are passed over."""
+    from rye.toolkit import document, sight
+
     if b"\0" in os.pread(tree.fd, 65_536, 0) and os.fstat(tree.fd).st_size <= sight.MAX_FILE_BYTES:
         with document.view(tree.ws, tree.shown("")):
             return
@@ -235,8 +238,11 @@ class _Shown:
             short = [hit._replace(last=min(hit.last, hit.line + _MAX_HIT_LINES - 1)) for hit in hits]
             whole = [_cut_text(hit, kept) for hit, kept in zip(hits, short, strict=True)]
             if not self.line_ids:
-                self._take(path, sight.bare(whole))
+                self._take(path, bare(whole))
                 return
+            # Not at the top: without line IDs nothing of indexes is needed.
+            from rye.toolkit import sight
+
             raw = b"/".join(self.tree.path_of(name))
             sight.look(self.tree.ws, raw, path, fd, whole, self.context, lambda seen: self._take(path, seen))
 

@@ -27,8 +27,9 @@ from rye.toolkit.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rye.toolkit.document import Document, Row
+    from rye.toolkit.document import Document
     from rye.toolkit.lsp_session import Session
+    from rye.toolkit.rows import Row
 
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _NOTICES = 1_000

@@ -13,7 +13,8 @@ from rye.toolkit.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rye.toolkit.document import Document, Row
+    from rye.toolkit.document import Document
+    from rye.toolkit.rows import Row
 
 _BATCH = 500
 # Bytes kept free for the notices around the lines.

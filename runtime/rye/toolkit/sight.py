@@ -11,16 +11,17 @@ import codecs
 import os
 from collections import OrderedDict
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
+from rye.record import Record
 from rye.toolkit import cache, document, index_store
-from rye.toolkit.document import Row
+from rye.toolkit.rows import Row, Seen, bare, bare_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rye.toolkit.walk import Hit
+    from rye.toolkit.rows import Hit
     from rye.toolkit.workspace import Workspace
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -33,16 +34,7 @@ _ROW_CHARS = 4_000
 Span = tuple[int, int]
 
 
-class Seen(NamedTuple):
-    """What is to be shown of a file: rows by number, how many of the hits they are for, and why they have no IDs if so."""
-
-    rows: dict[int, Row]
-    hits: list[Hit]
-    changed: bool = False
-    without_ids: str = ""
-
-
-class _Memory(NamedTuple):
+class _Memory(Record):
     file: index_store.Stamp
     kept: index_store.Stamp
     total: int
@@ -118,20 +110,7 @@ def _stands(held: document.Document, hit: Hit) -> bool:
     code = held.text.encoding
     lines = held.text.lines(hit.line - 1, hit.last)
     found = hit.text.removeprefix(codecs.BOM_UTF8) if hit.line == 1 else hit.text
-    return _bare_end(found) in (_bare_end(b"".join(lines)), _bare_end(b"\n".join(map(code.key, lines))))
-
-
-def _bare_end(text: bytes) -> bytes:
-    return text.rstrip(b"\r\n")
-
-
-def bare(hits: Sequence[Hit], why: str = "") -> Seen:
-    """Return hits as they were found, without IDs; `why` there are none, where they were asked for."""
-    rows: dict[int, Row] = {}
-    for hit in hits:
-        for number, line in enumerate(_bare_end(hit.text).split(b"\n"), hit.line):
-            rows[number] = Row(number, None, line.removesuffix(b"\r").decode("utf-8", "backslashreplace"))
-    return Seen(rows, list(hits), without_ids=why)
+    return bare_end(found) in (bare_end(b"".join(lines)), bare_end(b"\n".join(map(code.key, lines))))
 
 
 def _index_state(ws: Workspace, path: bytes) -> index_store.Stamp | None:

@@ -7,6 +7,7 @@ before the newline belongs to the terminator; form feeds, lone carriage returns,
 
 from __future__ import annotations
 
+import codecs
 import os
 from array import array
 from bisect import bisect_right
@@ -119,17 +120,23 @@ def glanced(data: bytes, encoding: Encoding) -> Text:
 
 
 def streamed(fd: int, encoding: Encoding) -> Text | None:
-    """Return the text of an open file for one look, read once in passing; None where it is not all plain ASCII without NULs.
+    """Return the text of an open file for one look, read once in passing; None where it is not plainly UTF-8.
 
-    Lines end at LF, which `encoding` must agree with. Its checkpoints stand about 256 KiB apart.
+    Plainly: every byte decodes, none of the first ones is NUL, and there is no byte order mark. Lines end at LF, as in
+    `encoding`, which is UTF-8. Checkpoints stand about 256 KiB apart.
     """
+    decoder = None
     points = Checkpoints(array("Q", [0]), array("Q", [0]))
     buffer = bytearray(_GLANCE)
     at = count = 0
     last = bytearray(b"\n")
     while size := os.preadv(fd, [buffer], at):
         part = buffer if size == _GLANCE else buffer[:size]
-        if not part.isascii() or (at < _GLANCE and 0 in part[:8_192]):
+        if at == 0 and (0 in part[:8_192] or part.startswith(codecs.BOM_UTF8)):
+            return None
+        if decoder is None and not part.isascii():
+            decoder = codecs.getincrementaldecoder("utf-8")()
+        if decoder is not None and not _decodes(decoder, part):
             return None
         found = part.count(b"\n")
         if found:
@@ -138,8 +145,18 @@ def streamed(fd: int, encoding: Encoding) -> Text | None:
             points.offsets.append(at + part.rfind(b"\n") + 1)
         last = part[-1:]
         at += size
+    if decoder is not None and not _decodes(decoder, b"", final=True):
+        return None
     count += last != b"\n"
     return Text(encoding, at, count, points, lambda low, high: os.pread(fd, high - low, low))
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, part: bytes | bytearray, *, final: bool = False) -> bool:
+    try:
+        decoder.decode(part, final)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def reopen(fd: int, encoding: Encoding, size: int, count: int, points: Checkpoints) -> Text:

@@ -10,20 +10,21 @@ import fcntl
 import json
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError, WorkspaceError
+from rye.record import Record, changed
 from rye.toolkit import cache, swe
 from rye.toolkit import document as documents
 from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.pages import Page
+from rye.toolkit.rows import Row
 from rye.toolkit.visible import shorten
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rye.toolkit.document import Row
 
 WINDOW = 100
 """Lines of a window where none are asked for."""
@@ -45,7 +46,7 @@ _NOTICES = 1_000
 _PATIENCE = 0.25
 
 
-class Span(NamedTuple):
+class Span(Record):
     """Lines first..last, from 1, both included; `asked` is the last one that was asked for, where it was cut."""
 
     first: int
@@ -53,14 +54,14 @@ class Span(NamedTuple):
     asked: int
 
 
-class View(NamedTuple):
+class View(Record):
     """The window of a file that was last shown."""
 
     start_line: int
     chunk_size: int
 
 
-class _Shown(NamedTuple):
+class _Shown(Record):
     """A file's name and length, and the rows of a window of it."""
 
     path: str
@@ -203,12 +204,12 @@ def _look(
     with documents.glance(ws, path, encoding) as (file, text):
         span = wanted(text.count)
         texts = text.encoding.show_all(text.lines(span.first - 1, span.last))
-        rows = _fitting([documents.Row(at, None, line) for at, line in enumerate(texts, span.first)])
+        rows = _fitting([Row(at, None, line) for at, line in enumerate(texts, span.first)])
         return _shown(file.shown, text.count, span, rows)
 
 
 def _shown(path: str, total: int, span: Span, rows: list[Row]) -> _Shown:
-    return _Shown(path, total, span._replace(last=rows[-1].number if rows else 0), rows)
+    return _Shown(path, total, changed(span, last=rows[-1].number if rows else 0), rows)
 
 
 def _fitting(rows: list[Row]) -> list[Row]:

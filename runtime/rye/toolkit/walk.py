@@ -9,7 +9,7 @@ Names are relative to the folder, as text in which bytes that are not UTF-8 are 
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 import os
 import re
@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rye.errors import RyeError, UsageError, WorkspaceError
-from rye.toolkit import beneath, fallback, gitignore, names, ripgrep
+from rye.toolkit import beneath, gitignore, names, ripgrep
 from rye.toolkit.child import Child, Command, name_of_fd, scratch_file, split_records
 from rye.toolkit.output import deadline
+from rye.toolkit.rows import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,15 +49,6 @@ class Trouble(NamedTuple):
 
     path: str
     reason: str
-
-
-class Hit(NamedTuple):
-    """A match. `line` and `last` count from 1; `start` is the byte in `text` (the line, or lines) where it begins."""
-
-    line: int
-    last: int
-    start: int
-    text: bytes
 
 
 class Engine(Protocol):
@@ -210,6 +202,8 @@ class Tree:
             self._note(said)
             return
         if code == -signal.SIGALRM and pattern is not None:
+            from rye.toolkit import fallback
+
             raise fallback.too_slow(pattern)
         if code < 0:
             raise OutOfMemoryError("search_failed", "The search needed more memory than it may have.")
@@ -264,7 +258,7 @@ def _hits(record: bytes, *, multiline: bool) -> list[Hit]:
     except ValueError:
         # Cut by `split_records`: a line of megabytes.
         return []
-    text = data["lines"]["text"].encode() if "text" in data["lines"] else base64.b64decode(data["lines"]["bytes"])
+    text = data["lines"]["text"].encode() if "text" in data["lines"] else binascii.a2b_base64(data["lines"]["bytes"])
     line = data["line_number"]
     if not multiline:
         start = data["submatches"][0]["start"] if data["submatches"] else 0
@@ -321,7 +315,11 @@ def held(ws: Workspace, path: str, engine: Engine | None = None) -> Iterator[Tre
 def found_engine(ws: Workspace) -> Engine:
     """Return ripgrep where it is found, else the search in Python."""
     binary = ripgrep.locate(os.fstat(ws.fd))
-    return ripgrep.Ripgrep(binary) if binary else fallback.Fallback()
+    if binary:
+        return ripgrep.Ripgrep(binary)
+    from rye.toolkit import fallback
+
+    return fallback.Fallback()
 
 
 def inherited(tree: Tree) -> tuple[str, ...]:
@@ -354,7 +352,6 @@ def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> bytes:
 __all__ = [
     "MAX_SECONDS",
     "Engine",
-    "Hit",
     "OutOfMemoryError",
     "Tree",
     "Trouble",
