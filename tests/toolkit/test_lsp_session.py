@@ -136,6 +136,8 @@ def test_a_document_whose_own_change_alone_is_news_is_shown_once(begin, tmp_path
     assert messages_of(session, path) == ["bad 0"]
     session.refresh(str(tmp_path), {path: (3,)}, texts.get)
     assert messages_of(session, path) == ["bad 0"]
+    # What was asked last is logged last.
+    session.ask("textDocument/hover", {}, 20)
     assert len(told(log, "textDocument/didChange")) == 1
     assert len(told(log, "workspace/didChangeWatchedFiles")) == 1
 
