@@ -22,14 +22,16 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A module imports only modules listed below it. Doors first; `rye` itself is a list of names, loaded when used.
 ROOMS = (
-    "__main__", "rt", "rt_completion", "rt_printing", "rt_verbs", "scripted", "toolsets", "cli", "process_end", "lint", "mcp_clients",
+    "__main__", "rt", "rt_completion", "rt_printing", "rt_words", "rt_verbs", "scripted", "toolsets", "cli", "process_end", "lint",
+    "mcp_clients",
     "mcp_server", "mcp_calls", "mcp_answers", "mcp_http", "mcp_listing", "mcp_resources", "mcp_selection", "mcp_stdio",
     "skeleton", "discovery", "provider_schemas", "gemini_schema", "offers", "points", "schema_parts", "strict_schema",
     "tool_names", "api", "household", "registry_answers", "registry", "registry_look", "pulling", "pushing", "artifacts",
-    "loading", "installing", "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets",
-    "executor", "isolation", "cells", "isolated_child", "admission", "entry", "printed", "lockfiles", "verdicts", "oci_store",
-    "oci_http", "oci_requests", "oci_auth", "oci_layout", "oci_manifest", "oci_reference", "bundles", "items", "directives",
-    "spaces", "marks", "decisions", "durable", "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors", "record",
+    "loading", "rollback", "installing", "searching", "matching", "catalogue", "query", "served", "keyring", "attest", "targets",
+    "executor", "isolation", "cells", "isolated_child", "admission", "entry", "workers", "printed", "lockfiles", "verdicts",
+    "oci_store", "oci_http", "oci_requests", "oci_auth", "oci_layout", "oci_manifest", "oci_reference", "bundles", "items", "directives",
+    "spaces", "marks", "decisions", "durable", "trust", "signing", "schema", "plain_schema", "toolkit", "state", "errors",
+    "record",
 )  # fmt: skip
 TOOLKIT = (
     "swe_editing", "swe_search", "view", "swe", "house", "language_actions", "checking", "refactoring", "language",
@@ -39,9 +41,10 @@ TOOLKIT = (
     "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard",
     "child", "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected",
     "clean_env", "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits",
-    "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "history", "journal", "edits", "document",
-    "rows", "checkpoint_store", "index_store", "text", "encoding", "carry", "lines", "runs", "cache", "align", "align_slide",
-    "align_script", "replace", "workspace", "refusals", "users_own", "names", "suggest", "eventlog", "config", "beneath", "output", "untrusted",
+    "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "history", "journal", "profiles", "edits", "document",
+    "rows", "checkpoint_store",
+    "index_store", "text", "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace",
+    "workspace", "refusals", "users_own", "acted_on", "names", "suggest", "eventlog", "config", "shapes", "beneath", "output", "untrusted", "unreadable",
 )  # fmt: skip
 
 HEAVY = {

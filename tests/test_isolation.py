@@ -95,6 +95,13 @@ def test_it_gets_what_it_declares_in_literals_and_nothing_else(project, declared
     assert row["permissions"] == granted
 
 
+def test_a_profile_that_lets_no_tool_write_takes_the_permission_away(project, monkeypatch):
+    put_tool(project, "my/tool", more="__permissions__ = ['read', 'write']")
+    assert call(project)["isolation"]["permissions"] == ["read", "write"]
+    monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
+    assert call(project)["isolation"]["permissions"] == ["read"]
+
+
 @pytest.mark.parametrize("declared", ["['fly']", "['read', 'Write']", "'read'", "['read', 1]", "[['read']]", "{'read': True}"])
 def test_what_is_no_permission_is_refused_before_anything_runs(project, declared):
     put_tool(project, "my/tool", more=f"__permissions__ = {declared}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
 
 from rye import items, trust
@@ -210,3 +213,42 @@ def test_an_entry_without_a_header_that_reads_the_same_everywhere_is_malformed(r
 def test_a_yaml_entry_is_all_header():
     found = entry(b"id: entry\ncategory: my\nfact: 1\n", suffix=".yaml")
     assert (found.header["fact"], found.body) == (1, "")
+
+
+def test_tools_are_read_in_many_threads_at_once():
+    """An interpreter that switches threads while it makes a tree gives up on it, if another is made meanwhile (CPython 3.11)."""
+
+    class Slow:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            for _ in range(50):
+                pass
+
+    body = "\n".join(f"x{number} = [{{'a': (1, [2, {{'b': {number}}}])}}]" for number in range(200)).encode()
+    failed = []
+
+    def read():
+        for _ in range(20):
+            Slow()
+            try:
+                items._python_literals(body)
+            except SystemError as err:
+                failed.append(err)
+
+    def litter():
+        for _ in range(10_000):
+            Slow()
+
+    threads = [threading.Thread(target=one) for one in (read, read, read, litter)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert failed == []

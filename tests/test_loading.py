@@ -8,8 +8,9 @@ import os
 import pytest
 
 import rye
+from rye import marks
 from rye.errors import ItemError, RyeError, TrustError, UsageError
-from signed_tools import STRANGER, put, put_tool, signed, tool_text
+from signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
 from signed_tools import rye as run
 
 
@@ -146,3 +147,66 @@ def test_on_the_command_line(project, user_space):
     put(project, "tools/my/bare.py", tool_text("my/bare"))
     assert run("load", "tool", "my/bare", cwd=project).returncode == 3
     assert b'"source": "user"' in run("load", "tool", "my/tool", "--from", "user", "--json", cwd=project).stdout
+
+
+def versioned(root, version, item_id="my/tool"):
+    trust_key()
+    return put(root, f"tools/{item_id}.py", signed(tool_text(item_id).replace(b'"1.2.3"', f'"{version}"'.encode())))
+
+
+@pytest.mark.parametrize("destination", ["user", "project"])
+def test_a_copy_brings_no_lower_version_back(project, user_space, destination):
+    homes = {"project": project, "user": user_space}
+    source = "user" if destination == "project" else "project"
+    old, new = versioned(homes[source], "1.9.0"), versioned(homes[destination], "1.10.0")
+    standing = new.read_bytes()
+    asked = {"project_path": project, "source": source, "destination": destination, "overwrite": True}
+    said = str(refused("downgrade", "tool", "my/tool", **asked))
+    assert "1.9.0 is lower than 1.10.0, which was installed" in said
+    assert "--allow-downgrade" in said
+    assert new.read_bytes() == standing
+    # Control: an equal or higher version may, and a lower one where a person says so.
+    versioned(homes[source], "1.10.1")
+    assert rye.load("tool", "my/tool", **asked)["replaced"]
+    versioned(homes[source], "1.9.0")
+    assert rye.load("tool", "my/tool", **asked, allow_downgrade=True)["replaced"]
+    assert new.read_bytes() == old.read_bytes()
+
+
+def test_an_item_without_a_version_is_lower_than_any(project, user_space):
+    trust_key()
+    for root, version in ((project, ""), (user_space, "version: 1.0.0\n")):
+        entry = f"---\nid: notes\ntitle: T\nentry_type: reference\ncategory: my\ntags: [a]\n{version}---\nText\n".encode()
+        put(root, "knowledge/my/notes.md", signed(entry, item_type="knowledge", suffix=".md"))
+    asked = {"project_path": project, "source": "project", "destination": "user", "overwrite": True}
+    assert "(no version) is lower than 1.0.0" in str(refused("downgrade", "knowledge", "my/notes", **asked))
+
+
+def test_what_a_registry_gave_once_and_a_lock_count_too(project, user_space):
+    versioned(project, "1.0.0")
+    with marks.changing() as known:
+        known.seen["tool my/tool"] = marks.Seen("2.0.0", "0" * 64)
+    said = refused("downgrade", "tool", "my/tool", project_path=project, destination="user")
+    assert "seen before" in str(said)
+    assert not (user_space / ".ai/tools/my/tool.py").exists()
+    marks.path().unlink()
+    put(user_space, "lockfiles/my/tool@1.5.0.lock.json", b"{}")
+    assert "locked" in str(refused("downgrade", "tool", "my/tool", project_path=project, destination="user"))
+
+
+def test_who_is_not_trusted_sets_no_floor(project, user_space):
+    versioned(project, "1.0.0")
+    text = tool_text("my/tool").replace(b'"1.2.3"', b'"9.0.0"')
+    put(user_space, "tools/my/tool.py", signed(text, key=STRANGER))
+    assert rye.load("tool", "my/tool", project_path=project, source="project", destination="user", overwrite=True)["replaced"]
+
+
+def test_the_tool_takes_no_lower_version_and_the_command_line_does_when_asked(project, user_space):
+    versioned(project, "1.0.0")
+    versioned(user_space, "2.0.0")
+    asked = {"item_type": "tool", "item_id": "my/tool", "source": "project", "destination": "user", "overwrite": True}
+    answer = rye.execute("rye/primary-tools/rye_load", asked, project_path=project)
+    assert answer["code"] == "downgrade"
+    words = ["load", "tool", "my/tool", "--from", "project", "--to", "user", "--overwrite"]
+    assert b"lower than 2.0.0" in run(*words, cwd=project).stderr
+    assert run(*words, "--allow-downgrade", cwd=project).returncode == 0

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oci_server import put_items
@@ -129,6 +129,8 @@ TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 REF_NAME = re.compile(r"[A-Za-z0-9]+(?:(?:[-._:@+]|--)[A-Za-z0-9]+)*")
 
 
+@example(parts=["0", "Z00"], kind="tool")
+@example(parts=["zZ", "Z5aZ"], kind="tool")
 @given(parts=st.lists(PART, min_size=2, max_size=12), kind=st.sampled_from(["tool", "knowledge", "bundle"]))
 def test_a_tag_is_allowed_everywhere_and_reads_back(parts, kind):
     item_id = "/".join(parts)

@@ -53,6 +53,7 @@ class Admission:
         self.among = among
         self.store: TrustStore = spaces.trust_store(among)
         self.state = self.store.digest
+        self._held: dict[str, bundles.Manifest] = {}
 
     def tool(self, candidate: Candidate, *, allow_unsigned: bool = False) -> Ready:
         """Return the candidate as a tool that may run.
@@ -104,7 +105,13 @@ class Admission:
     def _hold_to_manifest(self, candidate: Candidate) -> None:
         if candidate.space in ("project", "user"):
             return
-        space = self._space(candidate.space)
+        manifest = self._held.get(candidate.space)
+        if manifest is None:
+            # Read once a call: the tool and its runtime stand in one.
+            manifest = self._held[candidate.space] = self._manifest_of(self._space(candidate.space))
+        bundles.check(manifest, candidate)
+
+    def _manifest_of(self, space: Space) -> bundles.Manifest:
         bundle_id = bundles.bundle_of(space)
         assert bundle_id is not None  # noqa: S101 - neither a project's nor the user's space
         raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
@@ -114,7 +121,7 @@ class Admission:
             manifest = self._manifest(raw, bundle_id, space)
             self._known().add(manifest.verified.file_digest)
             _remember(_manifests, known_as, manifest)
-        bundles.check(manifest, candidate)
+        return manifest
 
     def _manifest(self, raw: bytes | None, bundle_id: str, space: Space) -> bundles.Manifest:
         try:

@@ -120,6 +120,7 @@ def load(
     source: str | None = None,
     destination: str | None = None,
     overwrite: bool = False,
+    allow_downgrade: bool = False,
 ) -> dict[str, Any]:
     """Return an item's verified text; with a destination, copy the item to it, byte for byte, signature included.
 
@@ -130,6 +131,7 @@ def load(
         source: `project`, `user` or `system`; None for the first space that serves the id.
         destination: `project` or `user`; None for no copy.
         overwrite: let the copy replace another file.
+        allow_downgrade: let the copy be of a lower version than stands there, is locked there, or was seen before.
 
     Returns:
         `{"status": "success", "type", "item_id", "content", "metadata": {"name", "extension", "version", …}, "path",
@@ -138,12 +140,14 @@ def load(
 
     Raises:
         ItemError: `item_not_found`, `malformed_item`; `destination_exists`, nothing was copied.
-        TrustError: its `code` is the verdict. UsageError: `bad_space`, `same_space`.
+        TrustError: its `code` is the verdict; `downgrade`, nothing was copied. UsageError: `bad_space`, `same_space`.
         WorkspaceError: what the system refuses.
     """
     from rye import loading
 
-    return loading.load(item_type, item_id, os.fspath(project_path), source, destination, overwrite=overwrite)
+    return loading.load(
+        item_type, item_id, os.fspath(project_path), source, destination, overwrite=overwrite, allow_downgrade=allow_downgrade
+    )
 
 
 def verify(

@@ -93,7 +93,7 @@ _known: dict[bytes, Decisions] = {}
 
 def path() -> Path:
     """Return where the decisions lie."""
-    return state.user_ai() / "trust" / "decisions.json"
+    return state.path_of(f"{state.user_ai()}/trust/decisions.json")
 
 
 def load() -> Decisions:
@@ -103,7 +103,8 @@ def load() -> Decisions:
         TrustError: `trust_store_unreadable`; nothing is trusted until it is mended.
     """
     try:
-        raw = path().read_bytes()
+        with open(path(), "rb") as file:
+            raw = file.read()
     except FileNotFoundError:
         return Decisions()
     except OSError as err:

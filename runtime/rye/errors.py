@@ -24,7 +24,8 @@ class RyeError(Exception):
 
     def __str__(self) -> str:
         """Give the sentence and the instruction, as a model or a person reads them."""
-        return f"{self.message} {self.hint}".strip()
+        gap = "" if self.message.endswith("\n") else " "
+        return f"{self.message}{gap}{self.hint}".strip()
 
 
 class UsageError(RyeError):

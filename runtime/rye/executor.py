@@ -14,7 +14,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rye import decisions, entry, schema, spaces, state
+from rye import decisions, entry, schema, spaces, state, workers
 from rye.admission import Admission
 from rye.errors import RyeError, UsageError
 from rye.printed import Printed
@@ -119,7 +119,7 @@ def _checked(ready: Ready, given: dict[str, Any], response: dict[str, Any]) -> d
 
 def _recovered(workspace: Workspace) -> list[str]:
     """Settle commits that a crash cut off, so that no tool sees the half of one; costs one look where there is none."""
-    if not state.commits_dir(workspace.root).is_dir():
+    if not os.path.isdir(state.commits_dir(workspace.real)):
         return []
     from rye.toolkit import commits
 
@@ -245,27 +245,32 @@ def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
 def _invoke(
     tool: Tool, run: Callable[[], Any], seconds: float, cancellation: output.Cancellation | None
 ) -> tuple[dict[str, Any], str]:
-    """Run the tool in a thread of its own until it ends or must; return its result and what it printed."""
+    """Run the tool in another thread until it ends or must; return its result and what it printed."""
     limit = output.Deadline(seconds)
     outcome: list[dict[str, Any]] = []
-    done, decided = threading.Event(), threading.Event()
-    if cancellation is not None:
-        cancellation.when_cancelled(decided.set)
+    decided = threading.Lock()
+    decided.acquire()
+
+    def decide() -> None:
+        # The end of the tool and that of the call may come at once.
+        with contextlib.suppress(RuntimeError):
+            decided.release()
 
     def work() -> None:
-        outcome.append(_result(tool, run))
-        done.set()
-        decided.set()
+        outcome.append(context.run(_result, tool, run))
+        decide()
 
+    if cancellation is not None:
+        cancellation.when_cancelled(decide)
     with Printed() as printed, output.within(limit):
         context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(work,), name=tool.id, daemon=True).start()
+        workers.start(work)
         try:
-            # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
-            decided.wait(seconds)
-            if not done.is_set():
+            decided.acquire(timeout=seconds)
+            if not outcome:
+                # After `expire` a commit that had begun in time is over, and its tool has a moment to say so.
                 limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
-                done.wait(limit.moment())
+                decided.acquire(timeout=limit.moment())
         except BaseException:
             limit.expire()
             raise
@@ -287,7 +292,7 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
         data = run()
         if not isinstance(data, dict):
             raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
-        json.dumps(data, allow_nan=False)
+        json.dumps({name: value for name, value in data.items() if not _is_plain(name, value)}, allow_nan=False)
     except RyeError as err:
         return _failure(err)
     except entry.Crashed as err:
@@ -297,6 +302,11 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
 
         return _crash(tool, type(err).__name__, "".join(traceback.format_exception(err)))
     return data
+
+
+def _is_plain(name: object, value: object) -> bool:
+    """Tell whether a member of a result needs no look to be JSON: to write a long text only to try takes long."""
+    return type(name) is str and (value is None or type(value) in (str, int, bool))
 
 
 def _failure(err: RyeError) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rye.cells import Cell, Terms, keeper
 from rye.entry import Crashed
 from rye.errors import RyeError
 from rye.isolated_child import LENGTH, framed
-from rye.toolkit import output, sandbox
+from rye.toolkit import output, profiles, sandbox
 
 if TYPE_CHECKING:
     from rye.items import Tool
@@ -36,15 +36,18 @@ _PIPE_BLOCKS = 32
 def terms(tool: Tool, root: str) -> Terms:
     """Return what a tool may do in a project: what it declares, under the settings of the user and the project.
 
-    What the user lets through to commands (`sandbox.pass_env`) does not go to the tools of others.
+    What the user lets through to commands (`sandbox.pass_env`) does not go to the tools of others. Nothing is written in a
+    profile that lets no tool write.
 
     Raises:
-        UsageError: `bad_config`.
+        UsageError: `bad_config`, `bad_profile`.
     """
     real = os.path.realpath(root)
     info = os.stat(real)
     applies = sandbox.effective(real)
-    return Terms(real, (info.st_dev, info.st_ino), tool.permissions, applies.mode, applies.network)
+    held_back = ("write",) if profiles.read_only(real) else ()
+    permissions = tuple(one for one in tool.permissions if one not in held_back)
+    return Terms(real, (info.st_dev, info.st_ino), permissions, applies.mode, applies.network)
 
 
 def foreseen(tool: Tool, root: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import ItemError, TrustError
@@ -27,6 +28,8 @@ _FRONT = r"(?s)\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)"
 _DEEPEST = 64
 PERMISSIONS = ("read", "write", "network", "run")
 """What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
+# CPython 3.11 counts the depth of the trees that it makes for all threads together, and gives up where two of them meet.
+_PARSING = threading.Lock()
 _VERSION = r"\d+\.\d+\.\d+"
 
 
@@ -200,7 +203,9 @@ def _malformed(item_id: str, why: str) -> ItemError:
 
 def _python_literals(body: bytes) -> tuple[dict[str, Any], str]:
     try:
-        tree = ast.parse(_text(body))
+        text = _text(body)
+        with _PARSING:
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
         raise ItemError(
             "malformed_item", f"The tool is not valid Python: {untrusted.plain(str(err))}.", "Correct it and sign it again."

@@ -22,7 +22,8 @@ _TOOL = "rye/primary-tools/rye_load"
 
 
 def load(
-    item_type: str, item_id: str, project_path: str, source: str | None, destination: str | None, *, overwrite: bool = False
+    item_type: str, item_id: str, project_path: str, source: str | None, destination: str | None, *,
+    overwrite: bool = False, allow_downgrade: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Return an item's verified text, and copy the item if a destination is given; see `rye.api.load`."""
     if destination is not None and destination == source:
@@ -42,6 +43,9 @@ def load(
     if content != text:
         found["warnings"].append("Hidden characters or forged notices in the text are shown as marks; a copy has its bytes.")
     if destination is not None:
+        if not allow_downgrade:
+            version = str(metadata.get("version") or "")
+            _refuse_lower(candidate, version, next((one for one in among if one.name == destination), None), among)
         found.update(_copy(candidate, project_path, destination, found["warnings"], overwrite=overwrite))
     return found
 
@@ -70,6 +74,15 @@ def _metadata(verified: Verified, candidate: Candidate) -> dict[str, Any]:
         found["description"] = items.read_directive(verified, candidate.item_id).text.metadata["description"]
     listed: dict[str, Any] = served.listable(verified, {**found, "version": version})
     return listed
+
+
+def _refuse_lower(candidate: Candidate, version: str, space: Space | None, among: Sequence[Space]) -> None:
+    # Only who copies an item pays for what compares versions.
+    from rye import marks, rollback
+
+    coming = rollback.Coming(candidate.item_type, candidate.item_id, candidate.suffix, version)
+    remedy = f"rye load {candidate.item_type} {candidate.item_id} … --overwrite --allow-downgrade"
+    rollback.refuse_lower(coming, marks.load(), space, among, remedy)
 
 
 def _copy(

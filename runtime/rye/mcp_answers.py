@@ -26,15 +26,22 @@ ONLY_ROOM: Final = 16_000
 
 LEAST_ROOM: Final = 1_000
 
+_LINK = 400
 _SMALL_FIELD = 400
 # Fields that the text gives in full. Larger ones than a small one (the lists of grep, glob, ls …) it spells out.
 _SPOKEN = ("success", "output", "stderr", "error")
 
 
+_written: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def size_of(result: dict[str, Any]) -> int:
     """Return the bytes of JSON of the larger half of a tool result."""
-    # The text stands in both halves, so the structured one is the larger, except where a tool gives no text.
-    return max(_size(result["structuredContent"]), _size(result["content"]))
+    data = result["structuredContent"]
+    size = _size(data)
+    # Where a tool gives a text, the content has it too, once, and other fields as text, at most twice as long; and a link.
+    surely = isinstance(data.get("output"), str) and 2 * size + _LINK <= MOST
+    return size if surely else max(size, _size(result["content"]))
 
 
 def next_room(room: int, size: int) -> int | None:
@@ -74,7 +81,7 @@ def _content(data: dict[str, Any], *, failed: bool) -> list[dict[str, Any]]:
     blocks = [{"type": "text", "text": _text(data, failed=failed)}]
     fields = {name: value for name, value in data.items() if name not in _SPOKEN and _size(value) <= _SMALL_FIELD}
     if fields:
-        blocks.append({"type": "text", "text": json.dumps(fields, ensure_ascii=False)})
+        blocks.append({"type": "text", "text": _written(fields)})
     kept_as = data.get("output_id")
     return [*blocks, _link(f"rye://output/{kept_as}")] if isinstance(kept_as, str) and kept_as.isalnum() else blocks
 
@@ -85,7 +92,7 @@ def _text(data: dict[str, Any], *, failed: bool) -> str:
     if isinstance(data.get("output"), str):
         parts += [data["output"]] if data["output"] or not failed else []
     elif not failed:
-        parts.append(json.dumps(data, ensure_ascii=False))
+        parts.append(_written(data))
     errors = data.get("stderr")
     if isinstance(errors, str) and errors:
         parts.append(f"[stderr]\n{errors}")
@@ -109,8 +116,14 @@ def _meta(response: dict[str, Any]) -> dict[str, Any]:
 
 def _encodable(data: dict[str, Any]) -> dict[str, Any]:
     """Return data that UTF-8 can carry: a lone surrogate of a foreign tool's is shown as its escape."""
+    text = data.get("output")
     try:
-        _size(data)
+        # The text by itself: written as JSON only to try, it would take the longest.
+        if type(text) is str:
+            text.encode()
+            _size({name: value for name, value in data.items() if name != "output"})
+        else:
+            _size(data)
     except ValueError:
         found: dict[str, Any] = _escaped(data)
         return found

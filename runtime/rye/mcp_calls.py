@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rye import mcp_answers
+from rye import mcp_answers, workers
 from rye.record import Record
 from rye.toolkit import output
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
 
     from anyio import CapacityLimiter
@@ -77,24 +79,37 @@ class Calls:
     async def _in_thread(
         self, wanted: Wanted, lane: CapacityLimiter, on_output: Callable[[str], None] | None
     ) -> dict[str, Any]:
-        import anyio.to_thread
+        import asyncio
 
         cancellation = output.Cancellation()
         over = threading.Event()
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[dict[str, Any]] = loop.create_future()
 
-        def work() -> dict[str, Any]:
+        def work() -> None:
             self._running.add(over)
             try:
-                return self._answer(wanted, cancellation, on_output)
+                answer = self._answer(wanted, cancellation, on_output)
+            except BaseException as err:  # noqa: BLE001 - whoever waits is to know
+                tell = partial(_settle, answered.set_exception, answered, err)
+            else:
+                tell = partial(_settle, answered.set_result, answered, answer)
             finally:
                 self._running.discard(over)
                 over.set()
+            # A call that was given up may end after the server's loop is gone.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(tell)
 
+        await _enter(lane)
         try:
-            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=lane)
-        except anyio.get_cancelled_exc_class():
+            workers.start(work)
+            return await answered
+        except asyncio.CancelledError:
             cancellation.cancel()
             raise
+        finally:
+            lane.release()
 
     def _answer(
         self, wanted: Wanted, cancellation: output.Cancellation, on_output: Callable[[str], None] | None
@@ -120,6 +135,21 @@ class Calls:
         end = time.monotonic() + seconds
         for over in list(self._running):
             over.wait(max(0.0, end - time.monotonic()))
+
+
+async def _enter(lane: CapacityLimiter) -> None:
+    """Take a place in a lane, at once where there is one."""
+    import anyio
+
+    try:
+        lane.acquire_nowait()
+    except anyio.WouldBlock:
+        await lane.acquire()
+
+
+def _settle(how: Callable[[Any], None], answered: asyncio.Future[Any], what: Any) -> None:  # noqa: ANN401 - a result or an error
+    if not answered.done():
+        how(what)
 
 
 class _Progress:

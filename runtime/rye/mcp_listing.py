@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.discovery import listing
-from rye.provider_schemas import as_wanted, render_all
+from rye.provider_schemas import render_all, wanted_of
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Offered(NamedTuple):
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return arguments as the tool's schema wants them, where a model wrote an array or object as its JSON text."""
-        wanted: dict[str, Any] = as_wanted(self.tool["inputSchema"], given)
+        wanted: dict[str, Any] = wanted_of(self.tool["inputSchema"], given)
         return wanted
 
 

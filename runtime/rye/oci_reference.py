@@ -29,7 +29,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _TAG_LENGTH = 128
 _YANKED = "yanked--"
 _HASHED = "Zsha256-"
-_ESCAPED = re.compile(r"[^A-Za-y0-9/]")
+_ESCAPED = re.compile(r"[^A-Ya-z0-9/]")
 
 
 class Reference(Record):

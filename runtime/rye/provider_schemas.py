@@ -124,21 +124,22 @@ FORMATS: Final = tuple(_FORMATS)
 
 def as_wanted(schema: Mapping[str, Any], arguments: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return _as_wanted(alone(schema), arguments)
+    return wanted_of(alone(schema), arguments)
 
 
-def _as_wanted(schema: Any, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def wanted_of(schema: Any, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a value as a schema that stands alone wants it; see `as_wanted`."""
     if not isinstance(schema, dict):
         return value
     if isinstance(value, str) and schema.get("type") in ("object", "array"):
         value = _from_json(value, schema["type"])
     if isinstance(value, list):
-        return [_as_wanted(schema.get("items"), one) for one in value]
+        return [wanted_of(schema.get("items"), one) for one in value]
     if not isinstance(value, dict):
         return value
     known, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        name: _as_wanted(known.get(name), one) for name, one in value.items()
+        name: wanted_of(known.get(name), one) for name, one in value.items()
         if one is not None or name not in known or name in required or _takes_null(known[name])
     }  # fmt: skip
 

@@ -6,12 +6,11 @@ installation begins nothing is written but the user's own memory of versions.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rye import executor, items, lockfiles, marks, spaces, state, trust
+from rye import executor, lockfiles, marks, rollback, spaces, state, trust
 from rye.artifacts import Checked, Fetched, Shelf, fetch, verify
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.installing import Copy, install
@@ -19,6 +18,7 @@ from rye.marks import Seen
 from rye.oci_reference import is_version, version_key
 from rye.pushing import yank_reason
 from rye.record import Record, field
+from rye.rollback import Coming
 from rye.signing import form_of
 
 if TYPE_CHECKING:
@@ -199,56 +199,32 @@ def judge(checked: Checked, known: Marks, among: Sequence[Space], wish: Wish) ->
 
 
 def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, among: Sequence[Space], wish: Wish) -> None:
-    file, version = checked.file, checked.version
     if wish.allow_downgrade:
         return
-    seen = known.seen.get(_name(checked))
-    floors = {"seen before": [seen.version] if seen else []}
-    if space is not None:
-        floors["locked"] = [one for one in lockfiles.versions(space, file.item_id) if file.item_type == "tool"]
-        floors["installed"] = _installed_version(checked, space, among)
-    for how, versions in floors.items():
-        for floor in versions:
-            if is_version(floor) and version_key(version) < version_key(floor):
-                raise TrustError(
-                    "downgrade", f"{file.item_id}:{version} is lower than {floor}, which was {how}.",
-                    "An old version may bring an old fault back. If it is wanted: `rye registry pull … --allow-downgrade`.",
-                    version=version, floor=floor,
-                )  # fmt: skip
-    if seen is not None and seen.version == version and seen.digest != checked.verified.digest:
+    coming = _coming(checked)
+    rollback.refuse_lower(coming, known, space, among, "rye registry pull … --allow-downgrade")
+    seen = known.seen.get(coming.name)
+    if seen is not None and seen.version == coming.version and seen.digest != checked.verified.digest:
         raise TrustError(
-            "version_changed", f"{file.item_id}:{version} has other content than when it was seen before.",
+            "version_changed", f"{coming.item_id}:{coming.version} has other content than when it was seen before.",
             "A version is published once. Ask its author; if your user wants it: `rye registry pull … --allow-downgrade`.",
             expected=seen.digest, actual=checked.verified.digest,
         )  # fmt: skip
 
 
-def _installed_version(checked: Checked, space: Space, among: Sequence[Space]) -> list[str]:
-    """Return the version of what stands at the destination, if its author is trusted to say."""
+def _coming(checked: Checked) -> Coming:
     file = checked.file
-    if file.item_type == "bundle":
-        return []
-    folder, _ = spaces.type_folder(file.item_type)
-    with contextlib.suppress(RyeError):
-        raw = spaces.read_file(space, f"{folder}/{file.item_id}{file.suffix}")
-        if raw is not None:
-            verified = trust.verify(raw, form_of(file.item_type, file.suffix), spaces.trust_store(among))
-            return [items.check_place(verified, file.item_type, file.item_id, file.suffix)]
-    return []
+    return Coming(file.item_type, file.item_id, file.suffix, checked.version)
 
 
 def remember(checked: Checked, known: Marks, *, pin: bool) -> None:
     """Note the highest version seen, and the namespace's key where the user says so."""
     if is_version(checked.version):
-        seen = known.seen.get(_name(checked))
+        seen = known.seen.get(_coming(checked).name)
         if seen is None or version_key(checked.version) >= version_key(seen.version):
-            known.seen[_name(checked)] = Seen(checked.version, checked.verified.digest)
+            known.seen[_coming(checked).name] = Seen(checked.version, checked.verified.digest)
     if pin:
         known.pins.setdefault(checked.file.item_id.partition("/")[0], checked.verified.key.public.digest)
-
-
-def _name(checked: Checked) -> str:
-    return f"{checked.file.item_type} {checked.file.item_id}"
 
 
 def _install(pull: Pull, project: str, among: Sequence[Space], wish: Wish) -> dict[str, Any]:

@@ -27,12 +27,6 @@ _COLOURS = (
 )
 
 
-# What an error of a tool says, and what one types here.
-_WORDS = (
-    ("insert_at (rt insert)", "rt insert"), ("insert_at with line=1 (rt insert PATH 1)", "rt insert PATH 1"),
-    ("edit_range (rt edit)", "rt edit"), ("Call undo(list=true)", "Call rt undo --list"), ("literal=true", "-F"),
-)  # fmt: skip
-_UNDO_OF = r'undo\(entry_id="(\w+)"\)'
 _OPTIONS = (
     ("literal", "-F"), ("ignore_case", "-i"), ("line_ids", "--ids"), ("hidden", "--hidden"), ("no_ignore", "--no-ignore"),
     ("include", "--include"), ("limit", "--limit"),
@@ -58,7 +52,7 @@ class Printing:
             print_json(response, self._answer)
             return
         for warning in response.get("warnings", ()):
-            print(f"rt: warning: {warning}", file=sys.stderr)
+            print(f"rt: warning: {_in_words(str(warning))}", file=sys.stderr)
         if response["status"] == "error":
             print(f"rt: {_in_words(response['error'])}", file=sys.stderr)
             return
@@ -111,11 +105,12 @@ def _to_terminal(text: str, answer: TextIO) -> None:
         answer.write(text)
 
 
-def _in_words(error: str) -> str:
-    """Name the commands where an error names the tools' calls."""
-    for tool, verb in _WORDS:
-        error = error.replace(tool, verb)
-    return re.sub(_UNDO_OF, r"rt undo \1", error)
+def _in_words(said: str) -> str:
+    """Name the commands where a message names the tools' calls."""
+    # Its patterns are compiled only where there is something to say.
+    from rye.rt_words import in_words
+
+    return in_words(said)
 
 
 def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
@@ -146,12 +141,10 @@ def _options(parameters: dict[str, Any]) -> list[str]:
 
 def _beside(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
     """Return what is said on standard error: where a window stands, why nothing was found, what could not be read."""
-    out = [str(one) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
+    out = [_in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
     if verb in _VIEWS and data["more_below"] and not data["truncated"]:
         path = shlex.quote(data["file_path"])
         out.append(f"[lines {data['start_line']}-{data['end_line']} of {data['total_lines']}; go on: rt scroll {path} +]")
-    if verb in _SEARCHES:
-        out = [one.replace("hidden=true", "--hidden").replace("no_ignore=true", "--no-ignore") for one in out]
     if data.get("applied") is False and not parameters.get("dry_run"):
         out.append(f"rt: not applied: the profile is {data['profile']} (RAGIX_PROFILE, or swe.profile in a rye.yaml).")
     return out

@@ -12,7 +12,7 @@ from rye.toolkit import untrusted
 from rye.toolkit.suggest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 WORKSPACE_PATH = "workspace-path"
 """The `format` that marks a string as a path below the project."""
@@ -20,6 +20,7 @@ WORKSPACE_PATH = "workspace-path"
 _SHOWN = 120
 _LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
 _ALTERNATIVES = ("if", "then", "else")
+_COMBINING = frozenset({"$ref", "allOf", "dependentSchemas", *_LISTS_OF_ALTERNATIVES, *_ALTERNATIVES})
 
 _Part = dict[str, Any]
 
@@ -36,6 +37,10 @@ class Checker:
         self.schema = schema
         self._plain = plain_schema.is_plain(schema)
         self._library: Any = None if self._plain else self._compiled()
+        # What is asked of the schema at every call.
+        self._combined = list(_applying([schema], schema))
+        self._certain = list(_applying([schema], schema, certain=True))
+        self._defaults = _defaults(self._certain, schema)
 
     def _compiled(self) -> Any:  # noqa: ANN401 - the library's validator
         import jsonschema_rs
@@ -71,14 +76,14 @@ class Checker:
     def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         try:
             json.dumps(parameters, allow_nan=False)
-            filled: dict[str, Any] = with_defaults(self.schema, parameters)
+            filled = _filled(parameters, self._certain, self._defaults, self.schema)
             unknown = self._unknown(parameters)
             return filled, [*unknown, *self._problems(filled, named=bool(unknown))]
         except (ValueError, TypeError, OverflowError, RecursionError) as err:
             return {}, [f"not JSON: {err}"]
 
     def _unknown(self, parameters: dict[str, Any]) -> list[str]:
-        parts = list(_applying([self.schema], self.schema))
+        parts = self._combined
         if any(part.get(name) not in (None, False) for part in parts for name in _OPEN):
             return []
         known = [name for part in parts for name in part.get("properties", {})]
@@ -174,6 +179,8 @@ def _applying(parts: Iterable[object], root: Mapping[str, Any], *, certain: bool
             continue
         seen.add(id(part))
         yield part
+        if _COMBINING.isdisjoint(part):
+            continue
         if "$ref" in part:
             waiting.append(_target(str(part["$ref"]), root))
         waiting += part.get("allOf", ())
@@ -247,16 +254,31 @@ def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any
             _with_defaults(_elements(parts, at), item, root) if isinstance(item, dict | list | float) else item
             for at, item in enumerate(value)
         ]
+    return _filled(value, parts, _defaults(parts, root), root)
+
+
+def _filled(
+    value: Mapping[str, Any], parts: Sequence[_Part], defaults: Mapping[str, Any], root: Mapping[str, Any]
+) -> dict[str, Any]:  # fmt: skip
+    """Return an object with defaults; `parts` are the schemas that it must obey, `defaults` those of its properties."""
     out = {
         key: _with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list | float) else item
         for key, item in value.items()
     }
+    for name, default in defaults.items():
+        if name not in out:
+            out[name] = json.loads(json.dumps(default)) if isinstance(default, dict | list | tuple) else default
+    return out
+
+
+def _defaults(parts: Iterable[_Part], root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults of an object's properties, the first that speaks of each."""
+    out: dict[str, Any] = {}
     for part in parts:
         for name, below in part.get("properties", {}).items():
-            if name not in out:
-                for default in (one["default"] for one in _applying([below], root, certain=True) if "default" in one):
-                    out[name] = json.loads(json.dumps(default))
-                    break
+            for default in (one["default"] for one in _applying([below], root, certain=True) if "default" in one):
+                out.setdefault(name, default)
+                break
     return out
 
 

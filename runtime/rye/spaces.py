@@ -111,7 +111,7 @@ def spaces(project_path: str | Path) -> tuple[Space, ...]:
 
 
 def _project(project_path: str | Path) -> Space:
-    folder = Path(project_path) / ".ai"
+    folder = state.path_of(os.path.join(project_path, ".ai"))
     decided = decisions.load()
     if not decided.shadows:
         return Space("project", folder)
@@ -157,7 +157,7 @@ def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
         if found is None:
             continue
         suffix, raw = found
-        path = space.folder / folder / f"{item_id}{suffix}"
+        path = state.path_of(f"{space.folder}/{folder}/{item_id}{suffix}")
         if not serves(space, item_id):
             shadowed.append(str(path))
             continue
@@ -351,7 +351,7 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> Trust
 
 def _key_documents(space: Space) -> list[bytes]:
     try:
-        fd = os.open(space.folder / "trusted_keys", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"{space.folder}/trusted_keys", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return []
     try:

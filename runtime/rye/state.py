@@ -50,9 +50,20 @@ def _paths(space: str) -> tuple[Path, Path]:
     return Path(space), Path(space, ".ai")
 
 
+@lru_cache(maxsize=256)
+def path_of(text: str) -> Path:
+    """Return a path, made once: to make one takes as long as to open it."""
+    return Path(text)
+
+
 def project_digest(root: str) -> str:
     """Return the first 16 hex digits of SHA-256 over the root's real path: the project's name in the state."""
-    return hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
+    return _digest_of(os.path.realpath(root))
+
+
+@lru_cache(maxsize=64)
+def _digest_of(real: str) -> str:
+    return hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
 
 
 def state_dir(root: str) -> Path:
@@ -61,12 +72,12 @@ def state_dir(root: str) -> Path:
     Raises:
         OSError: the user's space cannot be written; callers decide what that means for them.
     """
-    path = user_ai() / "state" / project_digest(root)
+    path = path_of(f"{user_ai()}/state/{project_digest(root)}")
     if not path.is_dir():
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
-def commits_dir(root: str) -> Path:
-    """Return the folder of the commits under way in a project; it exists only while there is one, or one was cut off."""
-    return user_ai() / "state" / project_digest(root) / "journal" / "commits"
+def commits_dir(real: str) -> Path:
+    """Return the folder of the commits under way below a root (real path): there only while one is, or one was cut off."""
+    return path_of(f"{user_ai()}/state/{_digest_of(real)}/journal/commits")

@@ -61,6 +61,7 @@ def warm(project: Path, calls: int) -> dict[str, Any]:
         with open(file, "rb") as stream:
             assert len(stream.read().split(b"\n")) == LINES + 1
 
+    call()
     for _ in range(20):
         call()
     found = medians({"rye.execute": call, "toolkit alone": toolkit, "bare": bare}, calls)

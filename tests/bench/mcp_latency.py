@@ -4,7 +4,8 @@
 
 Prints medians in milliseconds: both servers over stdio, asked in turn by one plain client, and where ours spends its time: the
 protocol library with a tool that does nothing, the tool itself, the corridor around it (verify, validate, confine, a thread),
-and the rest, which is the door; then ours once more while twenty commands sleep. Without --node-server the Node.js server is installed into a temporary folder by npm.
+and the rest, which is the door; then ours once more while twenty commands sleep. Without --node-server
+the Node.js server is installed into a temporary folder by npm.
 """
 
 from __future__ import annotations
@@ -129,6 +130,9 @@ def measure(folder, calls, program):
         "ours": Client(command(project), "read", arguments),
         "library": Client([sys.executable, "-c", EMPTY, shown], "nothing", {}),
     }
+    for client in clients.values():
+        client.call()
+        client.times.clear()
     for _ in range(calls):
         for client in clients.values():
             client.call()

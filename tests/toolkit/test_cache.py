@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import threading
 import time
 
@@ -14,7 +16,7 @@ import pytest
 import rye
 from rye import state
 from rye.errors import DeadlineError, WorkspaceError
-from rye.toolkit import cache, output
+from rye.toolkit import cache, output, sandbox
 from rye.toolkit.workspace import Workspace
 
 READ, EDIT, WRITE = "rye/file-system/read", "rye/file-system/edit_lines", "rye/file-system/write"
@@ -162,6 +164,58 @@ def test_a_lock_waits_no_longer_than_the_call_may(ws):
             pass
     with cache.locked(ws, b"file", b"file", b"other", wait=False):
         pass
+
+
+HOLD = "import fcntl, sys, time; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_SH); print(flush=True); time.sleep(60)"
+
+
+def test_who_holds_a_lock_for_long_is_named_and_not_waited_for(ws, project, monkeypatch):
+    monkeypatch.setattr(cache, "_MAX_WAIT", 0.2)
+    (project / "f.txt").write_text("a\n")
+    (project / "g.txt").write_text("a\n")
+    with cache.locked(ws, b"f.txt"), cache.locked(ws, b"g.txt"):
+        pass
+    lock = project / f".ai/cache/locks/{cache.name_of(b'f.txt')[:2]}.lock"
+    # To read the file is enough.
+    with subprocess.Popen([sys.executable, "-c", HOLD, lock], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        began = time.monotonic()
+        answer = rye.execute("rye/file-system/write", {"file_path": "f.txt", "content": "b\n"}, project_path=project)
+        took = time.monotonic() - began
+        other.kill()
+    assert answer["data"]["code"] == "locked"
+    assert f"process {other.pid} (python" in answer["data"]["error"]
+    assert answer["data"]["pid"] == other.pid
+    assert took < 5
+    # Control: once it has ended, the same call writes.
+    answer = rye.execute("rye/file-system/write", {"file_path": "f.txt", "content": "b\n"}, project_path=project)
+    assert answer["status"] == "success"
+
+
+def test_the_patience_is_for_all_locks_together(ws):
+    paths = [b"%d" % number for number in range(30)]
+    began = time.monotonic()
+    with cache.locked(ws, *paths[20:]), pytest.raises(WorkspaceError) as caught, cache.locked(ws, *paths, patience=0.3):
+        pass
+    assert "another call of this process" in caught.value.message
+    assert time.monotonic() - began < 2
+    assert cache._MAX_WAIT <= 10
+
+
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+def test_a_confined_command_cannot_hold_a_lock(ws, project, user_space):
+    with cache.locked(ws, b"f.txt"):
+        pass
+    (lock,) = (project / ".ai/cache/locks").iterdir()
+    asked = {"command": f"flock -sn {lock} echo held; ls -A .ai/cache/locks; touch .ai/cache/locks/x"}
+    answer = rye.execute("rye/bash/bash", asked, project_path=project)
+    assert "held" not in answer["data"]["output"].replace("cannot open lock file", "")
+    assert lock.name not in answer["data"]["output"].split()
+    # Control: without the sandbox the same command holds it.
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\n")
+    answer = rye.execute("rye/bash/bash", asked, project_path=project)
+    assert answer["data"]["output"].split()[:2] == ["held", lock.name]
 
 
 def test_holders_of_several_never_wait_in_a_circle(project):

@@ -64,10 +64,36 @@ def test_a_project_has_no_say(project, monkeypatch, file):
     assert config.setting("signing.agents") == "allow"
 
 
-@pytest.mark.parametrize("text", ["", "- a\n", "text\n", "journal: 5\n", "journal: [1]\n", "journal: {max_bytes: null}\n"])
+@pytest.mark.parametrize("text", ["", "# all\n", "null\n", "other: 1\n", "journal:\n", "journal: {max_bytes: null}\n"])
 def test_what_says_nothing_leaves_the_default(file, text):
     file.write_text(text)
     assert config.number("journal.max_bytes") == 64 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a\n", "is not a mapping"), ("text\n", "is not a mapping"), ("0\n", "is not a mapping"),
+        ("journal: 5\n", "journal must be a mapping"), ("journal: [1]\n", "journal must be a mapping"),
+        ("1: a\n", "the key 1, which is no text"), ("~: a\nb: c\n", "the key None"), ("2026-01-02: a\n", "the key datetime.date"),
+        ("on: off\n", "the key True"), ("journal: {max_bytes: 5, 1: 2}\n", "the key 1 in journal"),
+        ("other: [{a: {3: b}}]\n", "the key 3 in other.a"), ("other: 2026-01-02\n", "holds a date in other"),
+        ("other: !!binary aGk=\n", "holds a bytes"), ("other: !!set {a, b}\n", "holds a set"),
+        ("other: !!pairs [a: b]\n", "holds a tuple"), ("other: .nan\n", "holds nan"), ("other: 0x" + "f" * 5_000, "63 bits"),
+        ("? [a]\n: b\n", "is not valid YAML"), ("a: " + "9" * 5_000, "is not valid YAML"),
+    ],
+)  # fmt: skip
+def test_what_no_setting_can_be_is_named(file, project, text, said):
+    file.write_text(text)
+    assert said in refusal()
+    assert len(refusal()) < 500
+    file.unlink()
+    # In a project's file likewise.
+    (project / ".ai/config").mkdir(parents=True)
+    (project / ".ai/config/rye.yaml").write_text(text.replace("journal", "sandbox"))
+    with pytest.raises(UsageError) as caught:
+        config.tightened("sandbox.mode", str(project))
+    assert caught.value.code == "bad_config"
 
 
 @pytest.mark.parametrize("value", ["'5'", "5.0", "true", "[5]", "{a: 1}"])

@@ -13,7 +13,7 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
 
@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rye.record import changed
 from rye.toolkit import carry, edits, lines
 from rye.toolkit.document import fit, keys, scan
 from rye.toolkit.encoding import UTF8
@@ -347,15 +348,15 @@ def by_text(index, digests, texts, content_hash):
         if name:
             marks[at] = Mark(name, lines.loose_digest(texts(at)))
     ages = lines.Runs([(count, index.revision + 1)])
-    return replace(index, content_hash=content_hash, digests=digests, marks=marks, ages=ages, revision=index.revision + 1)
+    return changed(index, content_hash=content_hash, digests=digests, marks=marks, ages=ages, revision=index.revision + 1)
 
 
 def by_number(index, digests, texts, content_hash):
     """What an index does that trusts line numbers, for control."""
     count = len(digests) // index.width
-    marks = {at: replace(mark, loose=lines.loose_digest(texts(at))) for at, mark in index.marks.items() if at < count}
+    marks = {at: changed(mark, loose=lines.loose_digest(texts(at))) for at, mark in index.marks.items() if at < count}
     ages = lines.Runs([(count, index.revision + 1)])
-    return replace(index, content_hash=content_hash, digests=digests, marks=marks, ages=ages, revision=index.revision + 1)
+    return changed(index, content_hash=content_hash, digests=digests, marks=marks, ages=ages, revision=index.revision + 1)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)

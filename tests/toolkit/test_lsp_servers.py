@@ -84,8 +84,14 @@ def test_a_wish_for_anything_else_is_an_error(project, user_space, bins, wish):
     assert code(project, "a.py") == "bad_config"
 
 
-@pytest.mark.parametrize("text", ["languages: [python]", "languages: {python: ty}", "languages: {python: {}}"])
-def test_a_project_file_of_another_shape_changes_nothing(project, user_space, bins, text):
+@pytest.mark.parametrize("text", ["languages: [python]", "languages: {python: ty}"])
+def test_a_project_file_of_another_shape_is_an_error(project, user_space, bins, text):
+    configure(project, text)
+    assert code(project, "a.py") == "bad_config"
+
+
+@pytest.mark.parametrize("text", ["languages:", "languages: {python:}", "languages: {python: {}}"])
+def test_a_project_file_that_says_nothing_changes_nothing(project, user_space, bins, text):
     install(bins, "ty")
     configure(project, text)
     assert lsp_servers.server_for(str(project), "a.py").name == "ty"

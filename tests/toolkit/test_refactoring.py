@@ -95,6 +95,22 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(project, world):
     assert stand(project) == FILES
 
 
+def test_a_profile_that_lets_no_tool_write_binds_a_rename(project, world, monkeypatch):
+    monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
+    assert rename(project, world, {"changes": right(project)})["code"] == "read_only_profile"
+    assert stand(project) == FILES
+
+
+@pytest.mark.parametrize("held", [".vscode/c.zz", ".envrc"])
+def test_a_rename_reaches_no_file_that_other_programs_act_on(project, world, held):
+    (project / held).parent.mkdir(exist_ok=True)
+    (project / held).write_bytes(b"name\n")
+    data = rename(project, world, {"changes": {**right(project), uri(project, held): [span(0, 0, 4, "other")]}})
+    assert data["code"] == "protected_path", data
+    assert stand(project) == FILES
+    assert (project / held).read_bytes() == b"name\n"
+
+
 @pytest.mark.parametrize(
     ("bad", "code"),
     [

@@ -137,7 +137,7 @@ def test_a_child_is_ended_with_all_it_started(project):
     assert child.timed_out
     assert time.monotonic() - started < 5
     state = subprocess.run(["ps", "-o", "stat=", "-p", said.strip()], capture_output=True, text=True, check=False).stdout
-    assert state.strip() in ("", "Z", "Z+")
+    assert state.strip()[:1] in ("", "Z")
 
 
 def test_a_child_sees_no_secrets(project, monkeypatch):

@@ -218,6 +218,10 @@ class History:
         self.same(expected, "write")
         if data["bytes_written"] != len(expected) or data["created"]:
             self.problems.append(f"write reports {data['bytes_written']} bytes, created {data['created']}")
+        if data["unchanged"] != (before == expected) or ("entry_id" in data) == data["unchanged"]:
+            self.problems.append(f"write says unchanged={data['unchanged']}, entry {data.get('entry_id')}")
+        if data["unchanged"]:
+            return
         self.done.append((data["entry_id"], before, expected))
         self.restarted(expected)
 
@@ -271,9 +275,8 @@ class History:
                 self.problems.append(f"a refusal does not say that nothing was written: {data['error']}")
             if may and seen and data["code"] != "unseen_lines":
                 self.problems.append(f"a good edit was refused: {data} {changes}")
-            # The refusal itself brings the index up to date, or makes one.
+            # The refusal itself brings the index up to date, but makes none.
             self.stale = self.stale and data["code"] != "stale_file"
-            self.indexed = self.indexed or data["code"] == "no_index"
             return
         if not may:
             self.problems.append(f"an edit was applied that had to be refused: {changes} {options}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import random
+
 import pytest
 from calling import done, refused
 
@@ -53,3 +56,54 @@ def test_wide_text_is_matched_at_whole_characters_only(project):
 def test_the_same_text_again_is_no_change(project):
     (project / "f").write_bytes(b"a\n")
     refused("no_change", EDIT, project, path="f", old="a", new="a")
+
+
+LETTERS = "".join(random.Random(1).choice("abcdefghij ") for _ in range(1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("content", "old"),
+    [
+        (LETTERS * 5, LETTERS[:-1] + "X"),
+        ("x" * 5_000_000, "x" * 3_000_000 + "y"),
+        ("\n".join(LETTERS[at : at + 1000] for at in range(0, 1_000_000, 1000)), LETTERS[5:900] + "Z"),
+        ("\n".join(LETTERS[at : at + 40] for at in range(0, 1_000_000, 40)), LETTERS[5:45] + "Z"),
+    ],
+    ids=["one line", "one line of one letter", "long lines", "many lines"],
+)
+def test_to_name_the_nearest_lines_costs_a_bounded_work(project, monkeypatch, content, old):
+    (project / "f").write_text(content)
+    compared = []
+    ratio = difflib.SequenceMatcher.ratio
+
+    def counted(matcher):
+        compared.append(len(matcher.a) * len(matcher.b))
+        return ratio(matcher)
+
+    monkeypatch.setattr(difflib.SequenceMatcher, "ratio", counted)
+    said = refused("snippet_not_found", EDIT, project, path="f", old=old, new="x")
+    assert "1: " in said
+    assert len(said) < 3_000
+    # At most 200 pairs of 80 characters each; the naive way takes the product of the whole lines.
+    assert 0 < sum(compared) <= 200 * 80 * 80
+
+
+def test_the_line_that_was_retyped_is_found_among_many(project):
+    lines = [f"value_{number} = compute({number})" for number in range(4_000)]
+    (project / "f").write_text("\n".join([*lines, "def render_page(request, template):", *lines[:500]]))
+    said = refused("snippet_not_found", EDIT, project, path="f", old="def render_page(request,template) :", new="x")
+    assert "4001: def render_page(request, template):" in said
+
+
+def test_many_places_in_one_line_are_counted_no_further_than_they_are_told(project, monkeypatch):
+    from rye.toolkit.text import Text
+
+    (project / "f").write_text("ab" * 2_500_000)
+    looked = []
+    line_at = Text.line_at
+    monkeypatch.setattr(Text, "line_at", lambda text, offset: looked.append(offset) or line_at(text, offset))
+    data = done(EDIT, project, path="f", old="ab", new="cd")
+    assert (project / "f").read_text().startswith("cdabab")
+    assert data["other_places"] == [1] * 1_000
+    assert "stands at more than 1000 places" in data["output"]
+    assert len(looked) < 10

@@ -36,6 +36,37 @@ def test_without_an_index(project, file):
     assert file.read_bytes() == TEXT
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"line_id": "abc123", "new_content": "x"}, {"after_line_id": "start", "new_content": "x"},
+        {"before_line_id": "end", "new_content": "x"},
+    ],
+)  # fmt: skip
+def test_without_a_read_the_answer_stays_the_same(project, file, change):
+    first = no("no_index", project, change)
+    # Neither the refusal, nor another one, nor a dry run is a read.
+    assert no("no_index", project, change) == first
+    refused("out_of_range", "rye/swe/edit_range", project, path="f.txt", start_line=99, end_line=99, new_text="x")
+    done("rye/swe/insert_at", project, path="f.txt", line=1, new_text="x", dry_run=True)
+    assert no("no_index", project, change) == first
+    assert no("no_index", project, convert_newlines="crlf") == first
+    assert file.read_bytes() == TEXT
+    # Control: after a read the ends can be named, and a line that is none is told as that.
+    done("read", project, file_path="f.txt")
+    if "line_id" in change:
+        no("invalid_line_id", project, change)
+    else:
+        done("edit_lines", project, file_path="f.txt", changes=[change])
+
+
+@pytest.mark.parametrize("wrong", [{"line_id": "abc123", "new_content": "x"}, {"line_id": "", "new_content": "x"}])
+def test_no_line_of_a_refusal_begins_with_a_blank(project, file, names, wrong):
+    file.write_bytes(TEXT + b"more\n")
+    for said in (no("stale_file", project, wrong), no("invalid_line_id", project, wrong)):
+        assert not [line for line in said.split("\n") if line.startswith(" ")], said
+
+
 def test_unknown_ids_name_the_nearest_and_the_available(project, file):
     file.write_bytes(b"".join(b"line %d\n" % n for n in range(60)))
     names = ids(project)

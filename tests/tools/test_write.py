@@ -47,9 +47,23 @@ def test_a_large_content(project):
     assert (project / "f.txt").read_text() == content
 
 
-def test_the_same_content_again(project):
-    (project / "f.txt").write_bytes(b"a\n")
-    assert "the same content as before" in done("write", project, file_path="f.txt", content="a\n")["output"]
+def test_the_same_content_again_is_no_change(project):
+    first = done("write", project, file_path="f.txt", content="a\n")
+    assert first["unchanged"] is False
+    known, stood = ids(project), (project / "f.txt").stat()
+    data = done("write", project, file_path="f.txt", content="a\n")
+    assert (data["unchanged"], data["created"], "entry_id" in data) == (True, False, False)
+    assert data["output"].startswith("f.txt is unchanged")
+    # It is the same file, its IDs stand, and the last change is still the one before.
+    now = (project / "f.txt").stat()
+    assert (now.st_ino, now.st_mtime_ns) == (stood.st_ino, stood.st_mtime_ns)
+    assert ids(project) == known
+    assert done("undo", project, list=True)["total"] == 1
+    assert done("undo", project)["undone"] == first["entry_id"]
+    assert not (project / "f.txt").exists()
+    # Control: other content is a change, and an empty file is not an absent one.
+    assert done("write", project, file_path="f.txt", content="")["unchanged"] is False
+    assert done("write", project, file_path="f.txt", content="")["unchanged"] is True
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o755, 0o444])

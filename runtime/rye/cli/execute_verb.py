@@ -41,8 +41,10 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from rye import api, executor
+    from rye.toolkit import unreadable
     from rye.toolkit.output import Door
 
+    unreadable.close()
     project = project_to_work_in(args.project)
     if args.allow_unsigned:
         _require_person()

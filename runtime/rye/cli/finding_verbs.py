@@ -45,13 +45,14 @@ def _build_search(parser: argparse.ArgumentParser) -> None:
 
 
 def _build_load(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye load TYPE ID [--from S] [--to project|user] [--overwrite] [--project DIR] [--json]"
+    parser.usage = "rye load TYPE ID [--from S] [--to project|user] [--overwrite] [--allow-downgrade] [--project DIR] [--json]"
     parser.epilog = _LOAD_EPILOG
     parser.add_argument("type", metavar="TYPE", choices=_TYPES, help="tool, knowledge or directive")
     parser.add_argument("item_id", metavar="ID", help="the item's id")
     parser.add_argument("--from", dest="source", metavar="S", help="the space: project, user or system (default: the first)")
     parser.add_argument("--to", dest="destination", metavar="S", choices=("project", "user"), help="copy it to this space")
     parser.add_argument("--overwrite", action="store_true", help="let the copy replace another file")
+    parser.add_argument("--allow-downgrade", action="store_true", help="let the copy be of a lower version than stood there")
     _add_common(parser, "print text, metadata and signer as JSON, and nothing else")
 
 
@@ -103,7 +104,7 @@ def _load(args: argparse.Namespace) -> int:
 
     found = api.load(
         args.type, args.item_id, project_path=_project(args), source=args.source, destination=args.destination,
-        overwrite=args.overwrite,
+        overwrite=args.overwrite, allow_downgrade=args.allow_downgrade,
     )  # fmt: skip
     if args.json:
         print_json(found)

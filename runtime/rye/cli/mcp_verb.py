@@ -57,7 +57,9 @@ def _run(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace, project: str) -> int:
     from rye import mcp_stdio
+    from rye.toolkit import unreadable
 
+    unreadable.close()
     # Before anything is loaded that could print.
     wire = None if args.http else mcp_stdio.put_away()
     _require_library()

@@ -23,15 +23,14 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from rye import api
-    from rye.toolkit import swe
-    from rye.toolkit.workspace import Workspace, find_root
+    from rye.toolkit import profiles, swe
+    from rye.toolkit.workspace import find_root
 
     project = args.project or find_root(os.getcwd())
     item_id = args.name if "/" in args.name else f"{_FOLDER}/{args.name}"
     inputs = {}
     if item_id == f"{_FOLDER}/swe":
-        with Workspace(project) as ws:
-            profile = swe.profile(ws)
+        profile = profiles.profile(project)
         inputs = {"profile": profile, "edits": swe.effect_on_edits(profile)}
     response = api.execute(item_id, inputs, item_type="directive", project_path=project)
     if args.json:

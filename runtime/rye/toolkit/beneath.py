@@ -15,7 +15,8 @@ import ctypes
 import errno
 import os
 from collections import deque
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +33,21 @@ PATH_MAX = 4_096
 _SYS_OPENAT2 = 437
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _AGAIN_LIMIT = 32
+# Renames that never pause, or a call that a filter refuses now: component by component it goes all the same.
+_UNABLE = (errno.EAGAIN, errno.ENOSYS, errno.EPERM)
 
 
 class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_HOW_SIZE = ctypes.sizeof(_OpenHow)
+
+
+@lru_cache(maxsize=64)
+def _how(flags: int) -> Any:  # noqa: ANN401 - a pointer of ctypes
+    """Return a pointer to the request, which the kernel only reads."""
+    return ctypes.byref(_OpenHow(flags, 0, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS))
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -43,9 +55,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def _openat2(root_fd: int, path: bytes, flags: int) -> int:
     """Open `path` (no NUL) beneath `root_fd` through no symbolic link at all."""
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS)
+    how = _how(flags | os.O_CLOEXEC)
     for _ in range(_AGAIN_LIMIT):
-        fd: int = _libc.syscall(_SYS_OPENAT2, root_fd, path, ctypes.byref(how), ctypes.sizeof(how))
+        fd: int = _libc.syscall(_SYS_OPENAT2, root_fd, path, how, _HOW_SIZE)
         if fd >= 0:
             return fd
         code = ctypes.get_errno()
@@ -100,10 +112,31 @@ def open_beneath(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int,
         try:
             return _openat2(root_fd, path, flags), _lexical(parts)
         except OSError as err:
-            # A link on the way (ELOOP), renames that never pause (EAGAIN), or a call that a filter refuses now: walk.
-            if err.errno not in (errno.ELOOP, errno.EAGAIN, errno.ENOSYS, errno.EPERM):
+            # A link on the way: walk.
+            if err.errno not in (errno.ELOOP, *_UNABLE):
                 raise
     return _walk(root_fd, parts, flags)
+
+
+def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
+    """Open the place `parts` names below `root_fd` through no symbolic link; flags as in `open_beneath`.
+
+    Raises:
+        OSError: ELOOP or ENOTDIR where a link stands; ENOENT … as the kernel says.
+    """
+    if kernel_resolves():
+        try:
+            return _openat2(root_fd, os.fsencode("/".join(parts) or "."), flags)
+        except OSError as err:
+            if err.errno not in _UNABLE:
+                raise
+    trail = _Trail(root_fd)
+    try:
+        for part in parts[:-1]:
+            trail.down(os.fsencode(part))
+        return os.open(parts[-1] if parts else ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=trail.here)
+    finally:
+        trail.close()
 
 
 def _lexical(parts: Sequence[bytes]) -> Parts:
@@ -204,6 +237,14 @@ def inner_target(target: bytes) -> list[bytes]:
     if target.startswith(b"/"):
         raise OSError(errno.EXDEV, "the path passes through an absolute symbolic link")
     return target.split(b"/")
+
+
+def real_path(fd: int, path: str) -> str:
+    """Return the real path of a folder that is open and was named by `path`: in one step where the kernel tells it."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return os.path.realpath(path)
 
 
 def open_parent(root_fd: int, parts: Sequence[bytes]) -> tuple[int, Parts]:

@@ -8,6 +8,7 @@ such as LD_PRELOAD that a caller adds takes effect inside, never in bubblewrap i
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from functools import cache
 from typing import Any, Final
@@ -203,12 +204,26 @@ def _layout(policy: Policy, view: hidden.View, shield: protected.Shield, fds: li
         mounts.append((root, 2, _bound("--bind" if policy.write_project else "--ro-bind", root, fds)))
         mounts += [(path, 3, _bound("--bind", path, fds)) for path in shield.pinned]
         mounts += [(path, 4, _bound("--ro-bind", path, fds)) for path in shield.fixed if path not in view.hidden]
+        mounts += [(path, 5, ["--tmpfs", path, "--remount-ro", path]) for path in _locks(root)]
     mounts.sort(key=lambda mount: (mount[0].count("/"), mount[0], mount[1]))
     # Writable for the command's own use, and gone with it: homes and temporary folders. Other hidden folders take nothing.
     free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden.homes()))  # noqa: S108
     closed = [path for path in view.hidden if os.path.isdir(path) and path not in free]
     words = [word for _, _, words in mounts for word in words]
     return words + [word for path in closed for word in ("--remount-ro", path)]
+
+
+def _locks(root: str) -> list[str]:
+    """Return the folder of lock files, where it stands: to read one is enough to hold it against the file tools."""
+    path = root
+    for name in (".ai", "cache", "locks"):
+        path = f"{path}/{name}"
+        try:
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                return []
+        except OSError:
+            return []
+    return [path]
 
 
 def _bound(option: str, path: str, fds: list[int]) -> list[str]:

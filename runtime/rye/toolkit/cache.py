@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rye import state
 from rye.errors import WorkspaceError
+from rye.toolkit import beneath, names
 from rye.toolkit.output import deadline
 from rye.toolkit.refusals import system_failure
 
@@ -28,7 +29,9 @@ VIEWS = ".ragix"
 """The project's folder for what was last viewed of each file."""
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MAX_WAIT = 60.0
+# A holder that works is done in far less; one that does not must not hold up every call for as long as it may take.
+_MAX_WAIT = 10.0
+_MAX_LISTED = 1 << 20
 # A passing trouble must not pass for an absence: IDs would be lost, and the lock would be another than others hold.
 _PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _ABSENT = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM)
@@ -68,7 +71,7 @@ def view_folder(ws: Workspace) -> Iterator[int | None]:
 
 def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
     try:
-        fd = _descend(os.dup(ws.fd), parts)
+        fd = _descend(ws.fd, parts)
     except OSError as err:
         if err.errno in _PASSING:
             raise
@@ -83,7 +86,10 @@ def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
 def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
     try:
         base = os.open(state.state_dir(ws.root), _DIR)
-        return _descend(base, ("cache", *parts))
+        try:
+            return _descend(base, ("cache", *parts))
+        finally:
+            os.close(base)
     except OSError as err:
         raise WorkspaceError(
             "cache_unwritable", f"Neither the project's .ai/cache nor the user's state folder can be written ({err.strerror}).",
@@ -91,19 +97,18 @@ def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
         ) from None  # fmt: skip
 
 
-def _descend(fd: int, parts: tuple[str, ...]) -> int:
-    """Open (and make) nested folders below `fd`, which is consumed, following no link."""
-    for part in parts:
-        try:
+def _descend(base: int, parts: tuple[str, ...]) -> int:
+    """Open nested folders below `base`, made where they are missing, following no link."""
+    try:
+        return beneath.open_unlinked(base, parts, _DIR)
+    except FileNotFoundError:
+        for depth, part in enumerate(parts):
+            above = beneath.open_unlinked(base, parts[:depth], _DIR)
             try:
-                below = os.open(part, _DIR, dir_fd=fd)
-            except FileNotFoundError:
-                _make(part, fd)
-                below = os.open(part, _DIR, dir_fd=fd)
-        finally:
-            os.close(fd)
-        fd = below
-    return fd
+                _make(part, above)
+            finally:
+                os.close(above)
+        return beneath.open_unlinked(base, parts, _DIR)
 
 
 def _make(part: str, dir_fd: int) -> None:
@@ -177,23 +182,26 @@ def _write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
 
 
 @contextmanager
-def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float = _MAX_WAIT) -> Iterator[None]:
+def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float | None = None) -> Iterator[None]:
     """Hold the locks of some files (physical project-relative paths) across processes and threads.
 
     Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
 
     Raises:
-        WorkspaceError: `locked` when others hold one for longer than the call may take, or than `patience` (seconds);
-            `cache_unwritable`.
+        WorkspaceError: `locked`, naming the holder where the system tells, when others hold any of them for longer than the
+            call may take, or than `patience` (seconds for all of them, 10 if None); `cache_unwritable`.
         DeadlineError: the call's time is up.
     """
     wanted = sorted({name_of(path)[:2] for path in paths})
+    begun = time.monotonic()
+    end = begun + min(_MAX_WAIT if patience is None else patience, deadline().remaining()) if wait else begun
     with ExitStack() as stack:
         base = stack.enter_context(folder(ws, "locks"))
         for name in wanted:
             fd = _open_lock(base, f"{name}.lock")
             stack.callback(os.close, fd)
-            _take(fd, min(patience, deadline().remaining()) if wait else 0.0)
+            if not _taken(fd, end):
+                raise _held(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - begun)
         yield
 
 
@@ -212,19 +220,17 @@ def _open_lock(dir_fd: int, name: str) -> int:
         ) from None  # fmt: skip
 
 
-def _take(fd: int, patience: float) -> None:
-    end = time.monotonic() + patience
+def _taken(fd: int, end: float) -> bool:
+    """Lock a file, waiting for it until `end` (on the monotonic clock); tell whether it was to be had."""
     pause = 0.000_5
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+            return True
         except BlockingIOError:
             deadline().check()
             if time.monotonic() > end:
-                raise WorkspaceError(
-                    "locked", "Another call has held this file's lock for too long.", "Try again in a moment."
-                ) from None
+                return False
         except OSError as err:
             raise system_failure(err, "The file's lock") from None
         # Jitter keeps waiters from meeting in step.
@@ -232,3 +238,43 @@ def _take(fd: int, patience: float) -> None:
 
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
         pause = min(pause * 2, 0.01)
+
+
+def _held(fd: int, name: str, waited: float) -> WorkspaceError:
+    pid = holder(fd)
+    if pid == os.getpid():
+        who, remedy = "another call of this process", "Try again in a moment."
+    elif pid is None:
+        who, remedy = "another process", f"Try again in a moment. If it stays so, `fuser -v {name}` shows the process to end."
+    else:
+        who = f"process {pid} ({_program(pid)})"
+        remedy = (
+            'Try again in a moment. If it stays so, that process must end: a background job by job(action="end"), any other by '
+            f"your user (`kill {pid}`)."
+        )
+    return WorkspaceError(
+        "locked", f"The lock of this file is held by {who}; {waited:.0f} seconds were waited for it. Nothing was written.",
+        remedy, **({} if pid is None else {"pid": pid}),
+    )  # fmt: skip
+
+
+def holder(fd: int) -> int | None:
+    """Return the process that has locked an open file, as the kernel lists it (proc_locks(5)); None where it does not tell."""
+    info = os.fstat(fd)
+    wanted = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+            rows = [line.split() for line in file.read(_MAX_LISTED).splitlines()]
+    except OSError:
+        return None
+    # A waiter's row has an arrow first. Process 0 is one that this process cannot see.
+    found = [int(row[4]) for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == wanted and row[4].isdecimal()]
+    return next((pid for pid in found if pid), None)
+
+
+def _program(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return names.show(file.read(64).strip())
+    except OSError:
+        return "unknown program"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rye import state
 from rye.errors import WorkspaceError
 from rye.record import Record, changed
-from rye.toolkit import cache, config, journal, names
+from rye.toolkit import cache, config, journal, names, profiles
 from rye.toolkit.commit_steps import Step, clear, leave, look, prepare, take_back, turn
 from rye.toolkit.output import deadline
 from rye.toolkit.refusals import system_failure
@@ -80,8 +80,10 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
     Raises:
         WorkspaceError: `conflict` when a file is not as expected; `state_unwritable` where nothing could be recorded;
             `no_space` … from the system: no file was changed. Only after `unsettled` the next call settles what became of them.
+        UsageError: `read_only_profile`, `bad_profile`; nothing was changed.
         DeadlineError: the call's time is up; nothing was changed.
     """
+    profiles.refuse_changes(ws.root)
     entries = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
     steps = [Step(change.place, entry) for change, entry in zip(changes, entries, strict=True)]
     with deadline().commit():
@@ -154,7 +156,7 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
 
 
 def _folder(ws: Workspace) -> Path:
-    return state.commits_dir(ws.root)
+    return state.commits_dir(ws.real)
 
 
 def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:

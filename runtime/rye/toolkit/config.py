@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import state
 from rye.errors import UsageError
-from rye.toolkit import beneath
+from rye.toolkit import beneath, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,8 @@ _DEFAULTS: dict[str, Value] = {
     "outputs.max_age_days": 7,
     "jobs.max_ended": 50,
     "jobs.max_age_days": 7,
+    # Names of `rye.toolkit.acted_on` that tools may write after all.
+    "protected.allow": [],
     "signing.agents": "deny",
     "log.events": False,
     "sandbox.mode": "auto",
@@ -55,20 +57,25 @@ _GRANTS = frozenset({"sandbox.pass_env"})
 
 _MAX_BYTES = 256 * 1024
 
-_loaded: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
+# The user's file by its path, with the very bytes it was read from.
+_loaded: dict[str, tuple[bytes, dict[str, Any]]] = {}
+
+
+def _user_path() -> str:
+    return f"{state.user_ai()}/config/rye.yaml"
 
 
 def _user_file() -> dict[str, Any]:
-    """Return the user's file, read again when it changed."""
-    path = state.user_ai() / "config" / "rye.yaml"
+    """Return the user's file, read at every call: times and inodes come back, and what is tightened holds at once."""
+    path = _user_path()
     try:
-        info = os.stat(path)
+        os.stat(path)
     except OSError:
         return {}
-    stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
-    known = _loaded.get(str(path))
-    if known is None or known[0] != stamp:
-        known = _loaded[str(path)] = (stamp, mapping(read(path), path))
+    data = read(path)
+    known = _loaded.get(path)
+    if known is None or known[0] != data:
+        known = _loaded[path] = (data, mapping(data, path) if data else {})
     return known[1]
 
 
@@ -82,7 +89,7 @@ def of_project(root: str, name: str) -> tuple[bytes, str]:
     """Return the bytes of a project's `.ai/config/<name>`, opened beneath the root (none: b""), and where it stands.
 
     Raises:
-        UsageError: `bad_config`, naming the file.
+        UsageError: `bad_config`, naming the file; with `outside` where a link leads out of the project.
     """
     shown = f"{root}/.ai/config/{name}"
     try:
@@ -94,14 +101,14 @@ def of_project(root: str, name: str) -> tuple[bytes, str]:
     except OSError as err:
         if err.errno in (errno.ENOENT, errno.ENOTDIR):
             return b"", shown
-        raise _bad(shown, f"cannot be read ({err.strerror})") from None
+        raise _bad(shown, f"cannot be read ({err.strerror})", outside=err.errno == errno.EXDEV) from None
     return _content(fd, shown), shown
 
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def read(path: Path) -> bytes:
+def read(path: Path | str) -> bytes:
     """Return the bytes of a settings file of the user's or the system's; b"" where there is none. Errors as `of_project`."""
     try:
         return _content(os.open(path, _READ), path)
@@ -125,34 +132,42 @@ def _content(fd: int, path: Path | str) -> bytes:
 
 
 def mapping(data: bytes, path: Path | str) -> dict[str, Any]:
-    """Return the settings that a file's bytes hold; what is no mapping holds none.
+    """Return the settings that a file's bytes hold; an empty file holds none.
 
     Raises:
         UsageError: `bad_config`, naming `path`.
     """
     content = parsed(data, path)
-    return content if isinstance(content, dict) else {}
+    if content is not None and not isinstance(content, dict):
+        raise _bad(path, "is not a mapping")
+    return content or {}
 
 
 def parsed(data: bytes, path: Path | str) -> Any:  # noqa: ANN401 - whatever stands there
-    """Return what a settings file's bytes say in YAML. Aliases are refused: a few lines of them stand for gigabytes.
+    """Return what a settings file's bytes say in YAML, held to `shapes.plain`.
+
+    Aliases are refused: a few lines of them stand for gigabytes.
 
     Raises:
         UsageError: `bad_config`, naming `path`.
     """
+    if not data:
+        return None
     import yaml
 
     try:
         if b"*" in data and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(data, yaml.SafeLoader)):
             raise _bad(path, "holds an alias (*name); write the value out")
         # Not the C loader, whose recursion ends the process on a bottomless file.
-        return yaml.load(data, yaml.SafeLoader)
+        content = yaml.load(data, yaml.SafeLoader)
+        shapes.plain(content, path)
+        return content
     except (yaml.YAMLError, ValueError, RecursionError) as err:
         raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
 
 
-def _bad(path: Path | str, why: str) -> UsageError:
-    return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.")
+def _bad(path: Path | str, why: str, **details: bool) -> UsageError:
+    return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.", **details)
 
 
 def setting(key: str) -> Value:
@@ -161,15 +176,18 @@ def setting(key: str) -> Value:
     Raises:
         UsageError: `bad_config`, when the user's file is not valid or holds another type there.
     """
-    found = _value(_user_file(), key, str(state.user_ai() / "config" / "rye.yaml"))
+    found = _value(_user_file(), key, _user_path())
     return _DEFAULTS[key] if found is None else found
 
 
 def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
     """Return what a file says about a key, checked; None where it says nothing."""
-    value: Any = content
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
+    section, _, name = key.partition(".")
+    inner = content.get(section)
+    if inner is not None and not isinstance(inner, dict):
+        told = f"The setting {section} must be a mapping, such as {section}: {{{name}: …}}, not {repr(inner)[:200]}."
+        raise UsageError("bad_config", told, f"Mend {path}.")
+    value = (inner or {}).get(name)
     if value is None:
         return None
     if key in _LEVELS and isinstance(value, bool):
@@ -198,14 +216,19 @@ def tightened(key: str, root: str, wish: str | None = None) -> Value:
         UsageError: `bad_config`, when a file is not valid: an unreadable project file is not taken for silence.
     """
     users = setting(key)
-    content, path = _project_file(root)
-    projects = _value(content, key, path)
+    projects = of_projects(key, root)
     if key in _LEVELS:
         levels = _LEVELS[key]
         return max((one for one in (users, projects, wish) if isinstance(one, str)), key=levels.index)
     if key in _GRANTS and isinstance(users, list) and isinstance(projects, list):
         return [one for one in users if one in projects]
     return users
+
+
+def of_projects(key: str, root: str) -> Value | None:
+    """Return what a project's file says about a key, whoever may say it; None where it says nothing. Errors as `tightened`."""
+    content, path = _project_file(root)
+    return _value(content, key, path)
 
 
 def number(key: str) -> int:

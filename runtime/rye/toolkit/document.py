@@ -62,13 +62,21 @@ class Document(Record, frozen=False):
 
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
         """Return lines [start, stop), counted from 0; with `ids` each has one from now on."""
-        raw = self.text.lines(start, stop)
-        code, marks = self.text.encoding, self.index.marks
-        if ids and not all(at in marks for at in range(start, start + len(raw))):
-            lines.give_ids(self.index, start, [code.key(line) for line in raw])
-            marks = self.index.marks
-        texts = code.show_all(raw)
-        return [Row(at, marks[at - 1].id if ids else None, text) for at, text in enumerate(texts, start + 1)]
+        texts = self.texts(start, stop)
+        names = self.ids(start, start + len(texts)) if ids else [None] * len(texts)
+        return list(map(Row, range(start + 1, start + 1 + len(texts)), names, texts))
+
+    def texts(self, start: int, stop: int) -> list[str]:
+        """Return lines [start, stop) as they are shown."""
+        return self.text.encoding.show_all(self.text.lines(start, stop))
+
+    def ids(self, start: int, stop: int) -> list[str]:
+        """Return the IDs of lines [start, stop), all of them in the text; each has one from now on."""
+        if not all(map(self.index.marks.__contains__, range(start, stop))):
+            key = self.text.encoding.key
+            lines.give_ids(self.index, start, [key(line) for line in self.text.lines(start, stop)])
+        marks = self.index.marks
+        return [marks[at].id for at in range(start, stop)]
 
     def name(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Give every line of some ranges an ID, all at once."""
@@ -230,7 +238,7 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
         text = (
             Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])
             if stored.points is not None
-            else parse(data, stored.encoding)
+            else (parse if whole else glanced)(data, stored.encoding)
         )
         if text.count != stored.count:
             # Not ours: a clone can bring an index that names the right content.
@@ -241,7 +249,10 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
         return document
     if stored is not None and not whole:
         stored = index_store.load(ws, file.path, dense=True)
-    return _anew(ws, file, data, content_hash, declared, stored)
+    # What opens a file for editing and is refused leaves no index, so that the next edit gets the same answer; a change that
+    # lands keeps its own. A damaged one is replaced at once.
+    keep = stored is not None or not whole or index_store.load(ws, file.path, dense=False) is not None
+    return _anew(ws, file, data, content_hash, declared, stored, keep=keep)
 
 
 def _same(declared: str, known: Encoding) -> bool:
@@ -269,6 +280,8 @@ def _anew(
     content_hash: str,
     declared: str | None,
     stored: index_store.Stored | None,
+    *,
+    keep: bool = True,
 ) -> Document:
     """Index a content that was not known: as the successor of the known one, or as the first."""
     code = _encoding(data, declared, stored)
@@ -282,7 +295,8 @@ def _anew(
         index = carry.reconcile(before, digests, lambda at: code.key(text.lines(at, at + 1)[0]), content_hash)
     document = Document(ws, file, text, index, before, known=stored is not None, data=data, stored=None)
     fit(index, text)
-    document.keep()
+    if keep:
+        document.keep()
     return document
 
 

@@ -164,6 +164,13 @@ def _write(
         found = "does not exist" if before is None else f"has the SHA-256 {before}, not the one expected"
         hint = f'Call read(file_path="{place.shown}") to see it.' if before else "Leave expected_sha256 out to create it."
         raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)
+    if old == data:
+        # Nothing to take back: an entry would stand before the change that the next undo is meant for.
+        told = [f"{place.shown} is unchanged: it holds this very content already ({len(data)} bytes). Nothing was written."]
+        return ok(
+            "\n".join([*told, *(f"Warning: {warning}" for warning in recovered)]), file_path=place.shown,
+            bytes_written=len(data), created=False, unchanged=True, truncated=False, warnings=recovered,
+        )  # fmt: skip
     entry = journal.whole_entry(ws, _WRITE, place, old, data)
     warnings = [*recovered, *journal.land(ws, place, data, entry)]
     warnings += index_whole(ws, place, data, code.name)
@@ -172,7 +179,7 @@ def _write(
         diff.append(envelope(len(diff), len(diff) + 1, "diff lines", f'read(file_path="{place.shown}")', omitted=1))
     return ok(
         "\n".join([*diff, *(f"Warning: {warning}" for warning in warnings)]), file_path=place.shown, bytes_written=len(data),
-        created=old is None, truncated=cut, entry_id=entry.id, warnings=warnings,
+        created=old is None, unchanged=False, truncated=cut, entry_id=entry.id, warnings=warnings,
     )  # fmt: skip
 
 
@@ -219,8 +226,6 @@ def _as_text(data: bytes, encoding: str) -> Encoding | None:
 def _described(place: Place, old: bytes | None, data: bytes, encoding: str) -> list[str]:
     if old is None:
         return [f"Created {place.shown} ({len(data)} bytes)"]
-    if old == data:
-        return [f"Wrote {place.shown} ({len(data)} bytes), the same content as before"]
     code, was = _as_text(data, encoding), _as_text(old, encoding)
     if code is None or was is None or code != was:
         change = "" if code is None or was is None else f"{was.label} -> {code.label}: "

@@ -18,7 +18,6 @@ import struct
 import time
 import zlib
 from array import array
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye import state
@@ -83,12 +82,11 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
         raw = cache.read(fd, f"{name}.json")
         if raw is None:
             return None
-        known_as = (sha256(raw).digest(), path)
-        known = _checked.get(known_as)
+        known = _checked.get((ws.root, path))
         try:
-            if known is not None:
+            if known is not None and known[0] == raw:
                 _touch(fd, f"{name}.json")
-                return _detached(known)
+                return _detached(known[1])
             record = unsealed(raw)
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
@@ -97,23 +95,21 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
             if stored is not None and stored.points is None:
                 if len(_checked) >= _REMEMBERED:
                     _checked.clear()
-                _checked[known_as] = _detached(stored)
+                _checked[ws.root, path] = raw, _detached(stored)
             return stored
         except (ValueError, LookupError, TypeError, AttributeError, struct.error, OverflowError, RecursionError):
             return None
 
 
-# Indexes that this process has decoded and checked, by the very bytes they were read from.
-_checked: dict[tuple[bytes, bytes], Stored] = {}
+# Indexes that this process has decoded and checked, by root and path, with the very bytes they were read from.
+_checked: dict[tuple[str, bytes], tuple[bytes, Stored]] = {}
 _REMEMBERED = 64
 
 
 def _detached(stored: Stored) -> Stored:
     """Return a copy that may be changed without changing the original."""
     old = stored.index
-    marks = {at: Mark(mark.id, mark.loose, mark.near, mark.shown) for at, mark in old.marks.items()}
-    index = changed(old, marks=marks, versions=list(old.versions), dead=dict(old.dead))
-    return changed(stored, index=index)
+    return changed(stored, index=changed(old, marks=dict(old.marks), versions=list(old.versions), dead=dict(old.dead)))
 
 
 def _touch(fd: int, *files: str) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rye import state
 from rye.errors import EditError, WorkspaceError
 from rye.record import Record, as_dict, changed, field
-from rye.toolkit import cache, config, index_store
+from rye.toolkit import cache, config, index_store, profiles
 from rye.toolkit.encoding import UTF8
 from rye.toolkit.replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
 from rye.toolkit.text import split
@@ -117,8 +117,10 @@ def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[
 
     Raises:
         WorkspaceError: see `rye.toolkit.replace`; nothing was written.
+        UsageError: `read_only_profile`, `bad_profile`; nothing was written.
         DeadlineError: the call's time is up; nothing was written.
     """
+    profiles.refuse_changes(ws.root)
     warnings = hard_links(place)
     temporary = temporary_name()
     pending = _begin(ws, entry, temporary.decode())

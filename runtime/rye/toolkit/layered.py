@@ -13,7 +13,7 @@ from typing import Any
 from rye import state
 from rye.errors import UsageError
 from rye.record import Record
-from rye.toolkit import config
+from rye.toolkit import config, shapes
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}")
 # Where a file stands: its bytes, and what they say.
@@ -38,12 +38,12 @@ def load(root: str, name: str) -> Layers:
     """Return the layers of `.ai/config/<name>`.
 
     Raises:
-        UsageError: `bad_config`, when a file is not a YAML mapping.
+        UsageError: `bad_config`, when a file is not a YAML mapping, or has another shape than `rye.toolkit.shapes` says.
     """
     system = _bundled(name)
     user = user_file(name)
     read = [(config.read(system), str(system)), (config.read(user), str(user)), config.of_project(root, name)]
-    return Layers(*(_mapping(data, where) for data, where in read))
+    return Layers(*(shapes.checked(name, _mapping(data, where), where) for data, where in read))
 
 
 def user_file(name: str) -> Path:

@@ -33,7 +33,7 @@ _SPACE = b" \t\r\x0b\x0c"
 
 
 class Mark(Record, frozen=False):
-    """What is known of a line that has an ID.
+    """What is known of a line that has an ID; never changed, since indexes share them.
 
     Attributes:
         id: its ID.
@@ -188,11 +188,11 @@ def _later_id(index: Index, text: bytes, taken: set[str]) -> str:
 
 def note_shown(index: Index, start: int, stop: int) -> bool:
     """Record that lines [start, stop) were printed as they are now; tell whether that was news."""
-    ages = index.ages.values(start, stop)
-    news = False
-    for at, age in zip(range(start, stop), ages, strict=True):
-        mark = index.marks[at]
-        if mark.shown < max(age, mark.near, 0):
-            mark.shown = index.revision
-            news = True
-    return news
+    marks, news, at = index.marks, list[int](), start
+    for length, age in index.ages.part(start, stop):
+        news += [here for here in range(at, at + length) if (mark := marks[here]).shown < age or mark.shown < mark.near]
+        at += length
+    for here in news:
+        mark = marks[here]
+        marks[here] = Mark(mark.id, mark.loose, mark.near, index.revision)
+    return bool(news)

@@ -1,9 +1,10 @@
-"""Names in a project that a command must not change, because a program of the user acts on what they say.
+"""What a command must not change in a project: `.ai`, what git acts on, and the names of `rye.toolkit.acted_on`.
 
 A name that is absent must not come into being either, and a mount needs something to lie on. So an empty folder (where
 git reads a file: a file that says what its absence says) is made while commands run, and taken away when the last of
-them has ended. What was made stands in the state folder with its inode, so that a crash leaves nothing that the next call
-does not find. An empty folder is what git, editors and searches show least.
+them has ended; for a few names only, since nobody wants forty of them: the rest is held where it is present. What was made
+stands in the state folder with its inode, so that a crash leaves nothing that the next call does not find. An empty folder is
+what git, editors and searches show least.
 
 Not held: a symbolic link at such a name can be replaced (told in the report), repositories inside the project other than its
 own, and a name that is exchanged from outside the sandbox while a command runs (git does so with its configuration).
@@ -18,23 +19,14 @@ import os
 import secrets
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rye import state
 from rye.record import Record
+from rye.toolkit import acted_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-NAMES: Final = (".ai", ".vscode", ".mcp.json", ".claude", ".cursor")
-"""Protected in every project, also when absent."""
-
-WHEN_PRESENT: Final = (
-    ".idea", ".envrc", ".gitmodules", ".lldbinit", ".gdbinit", ".direnv", ".bashrc", ".bash_profile", ".bash_login",
-    ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc", ".vimrc", ".exrc", ".nvimrc",
-    ".emacs", ".gitconfig",
-)  # fmt: skip
-"""Protected where they exist: the configuration of shells, editors and debuggers."""
+    from collections.abc import Iterator, Sequence
 
 # Below `.git`. `commondir` lets a repository take its configuration and hooks from another place; `.` is this place.
 _GIT = {"hooks": None, "config": b"", "commondir": b".\n", "modules": None, "worktrees": None}
@@ -62,11 +54,17 @@ def _kind(path: str) -> int | None:
         return None
 
 
+def _held(listed: Sequence[str]) -> list[str]:
+    """Return the names that the user has not allowed to be written."""
+    allowed = acted_on.allowed()
+    return [name for name in listed if name not in allowed]
+
+
 def _wanted(root: str) -> Iterator[tuple[str, bytes | None]]:
     """Yield the names to be made when absent, with a file's content (None: a folder)."""
     git = f"{root}/.git"
     kind = _kind(git)
-    for name in NAMES:
+    for name in (".ai", *_held(acted_on.ALSO_ABSENT)):
         yield f"{root}/{name}", None
     if kind is None:
         yield git, None
@@ -96,7 +94,9 @@ def shield(root: str, *, when_present: bool = True) -> Shield:
     inner = _kind(git) == stat.S_IFDIR and not _is_ours(root, git)
     present += [] if inner else [git]
     if when_present:
-        present += [f"{root}/{name}" for name in WHEN_PRESENT] + [f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner]
+        present += [f"{root}/{name}" for name in _held(acted_on.NAMES)] + [
+            f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner
+        ]
     links = [path for path in dict.fromkeys((git, *present)) if _kind(path) == stat.S_IFLNK]
     if links:
         shown = ", ".join(os.path.relpath(path, root) for path in links)

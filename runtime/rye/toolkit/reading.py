@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate, repeat
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.errors import UsageError, WorkspaceError
 from rye.toolkit import document as documents
 from rye.toolkit.output import envelope, ok, output_room
-from rye.toolkit.visible import reveal, shorten
+from rye.toolkit.visible import reveal, shortened
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rye.toolkit.document import Document
-    from rye.toolkit.rows import Row
 
 _BATCH = 500
 # Bytes kept free for the notices around the lines.
@@ -99,30 +101,28 @@ class _Window:
         """Show lines [start, stop) as far as they fit; return where it stopped."""
         at = start
         while at < stop and not self.full:
-            for row in self.document.rows(at, min(at + _BATCH, stop), ids=self.ids):
-                text = self._line(row)
-                size = (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) + 1
-                if size > self.room and self.lines:
-                    self.full = True
-                    break
-                self.room -= size
-                self.lines.append(text)
-                at += 1
+            lines = self._lines(at, min(at + _BATCH, stop))
+            encoded = lines if "".join(lines).isascii() else [line.encode("utf-8", "replace") for line in lines]
+            ends = list(accumulate(map(add, map(len, encoded), repeat(1))))
+            # A first line is shown, however long.
+            fits = bisect_right(ends, self.room) or int(not self.lines)
+            self.full = fits < len(lines)
+            self.room -= ends[fits - 1] if fits else 0
+            self.lines += lines[:fits]
+            at += fits
         if self.ids and at > start:
             self.seen.append((start, at))
         return at
 
-    def _line(self, row: Row) -> str:
-        text = shorten(row.text)
+    def _lines(self, start: int, stop: int) -> list[str]:
+        document = self.document
+        texts = shortened(document.texts(start, stop))
         if self.whitespace:
-            text = reveal(
-                text,
-                self.document.text.encoding.terminator(self._raw(row)) == self.document.text.encoding.crlf,
-            )
-        return f"[LID:{row.id}] {text}" if self.ids else text
-
-    def _raw(self, row: Row) -> bytes:
-        return self.document.text.lines(row.number - 1, row.number)[0]
+            code, raw = document.text.encoding, document.text.lines(start, stop)
+            texts = [reveal(text, code.terminator(line) == code.crlf) for text, line in zip(texts, raw, strict=True)]
+        if not self.ids:
+            return texts
+        return [f"[LID:{name}] {text}" for name, text in zip(document.ids(start, stop), texts, strict=True)]
 
 
 def _facts(document: Document) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 
+from rye import state
 from rye.errors import WorkspaceError
 from rye.toolkit import names
 
@@ -54,9 +55,16 @@ _SYSTEM = {
 }
 
 
-def protected(path: str, place: str) -> WorkspaceError:
-    """Return the refusal of a write into a place that tools may not write."""
+def protected(path: str, place: str | None, acted_on: str | None = None) -> WorkspaceError:
+    """Return the refusal of a write into a place that tools may not write, or at a name that other programs act on."""
+    if acted_on is None:
+        return WorkspaceError(
+            "protected_path", f"{path} lies in {place}, which tools may not write.",
+            "Ask the user to change it; git and rye have their own commands for these places.",
+        )  # fmt: skip
+    settings = state.user_ai() / "config" / "rye.yaml"
     return WorkspaceError(
-        "protected_path", f"{path} lies in {place}, which tools may not write.",
-        "Ask the user to change it; git and rye have their own commands for these places.",
+        "protected_path", f"{path} is protected: other programs run or load what stands at {acted_on} without asking, so tools "
+        "may not write it. Nothing was written.",
+        f"Tell the user what to put there; only the user can allow it, by `protected: {{allow: [{acted_on}]}}` in {settings}.",
     )  # fmt: skip

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from rye.errors import RyeError, UsageError, WorkspaceError
-from rye.toolkit import beneath, console, jobs, outputs, process, sandbox
+from rye.toolkit import beneath, console, jobs, outputs, process, profiles, sandbox
 from rye.toolkit.capture import Capture
 from rye.toolkit.output import deadline, ok, output_room
 from rye.toolkit.workspace import Workspace
@@ -54,7 +54,13 @@ def bash(
         cwd = os.path.join(root, shown) if shown else root
         chosen = sandbox.effective(root, mode, network)
         policy = sandbox.Policy(
-            root, cwd, network=chosen.network, env={**variables, "PWD": cwd}, pass_env=chosen.pass_env, wanted=chosen.wanted
+            root,
+            cwd,
+            write_project=not profiles.read_only(root),
+            network=chosen.network,
+            env={**variables, "PWD": cwd},
+            pass_env=chosen.pass_env,
+            wanted=chosen.wanted,
         )
         confined = sandbox.confine([_shell(), "-c", command], policy, chosen.mode)
         goes_on = False

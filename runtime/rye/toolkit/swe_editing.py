@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.errors import EditError, UsageError
 from rye.toolkit import document as documents
-from rye.toolkit import edits, journal, swe, undoing
+from rye.toolkit import edits, journal, profiles, swe, undoing
 from rye.toolkit.editing import fit
 from rye.toolkit.edits import Splice
 from rye.toolkit.landing import Landed, land
@@ -17,15 +18,23 @@ from rye.toolkit.view import named, out_of_range
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rye.toolkit.document import Document
+    from rye.toolkit.rows import Row
+    from rye.toolkit.text import Text
 
 CONTEXT = 2
 """Lines shown on each side of an edit."""
 
 _CATEGORY = "rye/swe"
+_WORD = r"\w+"
 _PLACES = 10
+# Places that are looked for beside the first.
+_MOST_PLACES = 1_000
+# Of a file where the snippet does not stand: lines looked at, those of them that are compared, and how much of each. What
+# compares two texts takes up to the product of their lengths.
+_LOOKED_AT, _COMPARED, _COMPARED_CHARS = 5_000, 200, 80
 _NOTICES = 2_000
 
 
@@ -115,14 +124,14 @@ def undo_edit(
     project_path: str, entry_id: str | None = None, limit: int = 20, offset: int = 1, *, list: bool = False,
     dry_run: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the result of `rye/swe/undo_edit`; see its CONFIG_SCHEMA. Errors as `undoing.undo`, `swe.profile`."""
+    """Return the result of `rye/swe/undo_edit`; see its CONFIG_SCHEMA. Errors as `undoing.undo`, `profiles.profile`."""
     swe.enabled()
     with Workspace(project_path) as ws:
-        held_back = swe.profile(ws) == swe.READ_ONLY
+        held_back = profiles.profile(ws.root) == profiles.READ_ONLY
     result = undoing.undo(project_path, entry_id, limit, offset, list=list, dry_run=dry_run or held_back)
     if list:
         return result
-    facts = {"applied": not (dry_run or held_back), "profile": swe.READ_ONLY} if held_back else {"applied": not dry_run}
+    facts = {"applied": not (dry_run or held_back), "profile": profiles.READ_ONLY} if held_back else {"applied": not dry_run}
     # Of a batch there are several.
     undone = ", ".join(sorted(result.get("file_paths") or [result["file_path"]]))
     head = _not_applied() if held_back and not dry_run else f"✓ Undone {undone}" if not dry_run else ""
@@ -161,17 +170,19 @@ def _snippet(document: Document, old: str, new: str) -> tuple[_Asked, list[int]]
         # The snippet ended with its line: the next one is not touched.
         stop -= 1
         lines.pop()
-    elsewhere = [text.line_at(at) + 1 for at in places[1:]]
-    return _Asked(start, stop, len(lines), [Splice(start, stop, lines)]), elsewhere
+    return _Asked(start, stop, len(lines), [Splice(start, stop, lines)]), _line_numbers(text, places[1:])
 
 
 def _places(document: Document, wanted: bytes) -> list[int]:
-    """Return the byte offsets at which a snippet stands, at whole characters of a wide encoding, without overlaps."""
+    """Return the byte offsets at which a snippet stands, at whole characters of a wide encoding, without overlaps.
+
+    The first, and at most 1,000 others.
+    """
     data, unit = document.data or b"", len(document.text.encoding.newline)
     out: list[int] = []
     base = len(document.text.encoding.bom)
     at = data.find(wanted, base)
-    while at >= 0:
+    while at >= 0 and len(out) <= _MOST_PLACES:
         whole = (at - base) % unit == 0
         if whole:
             out.append(at)
@@ -179,14 +190,30 @@ def _places(document: Document, wanted: bytes) -> list[int]:
     return out
 
 
+def _line_numbers(text: Text, offsets: Sequence[int]) -> list[int]:
+    """Return the numbers (from 1) of the lines in which ascending offsets stand; a line is looked up once."""
+    out: list[int] = []
+    line, end = -1, 0
+    for at in offsets:
+        if at >= end:
+            line = text.line_at(at)
+            end = text.offset(line + 1)
+        out.append(line + 1)
+    return out
+
+
 def _absent(document: Document, old: str) -> EditError:
     """Name the lines that are most like the snippet's first: what was retyped is seldom far off."""
     from rye.toolkit.suggest import nearest
 
-    first = next((line for line in content_lines(old) if line.strip()), "")
-    rows = document.rows(0, min(document.text.count, 5_000), ids=False)
-    by_text = {row.text.strip(): row for row in reversed(rows)}
-    close = [by_text[found] for found in nearest(first.strip(), by_text, 2)]
+    first = next((line for line in content_lines(old) if line.strip()), "").strip()[:_COMPARED_CHARS]
+    rows = document.rows(0, min(document.text.count, _LOOKED_AT), ids=False)
+    by_text: dict[str, Row] = {}
+    for row in rows:
+        by_text.setdefault(row.text.strip()[:_COMPARED_CHARS], row)
+    words = {*re.findall(_WORD, first)}
+    alike = sorted(by_text, key=lambda text: -len(words.intersection(re.findall(_WORD, text))))
+    close = [by_text[found] for found in nearest(first, alike[:_COMPARED], 2)]
     near = f" The nearest lines: {'; '.join(f'{row.number}: {named(row)}' for row in close)}." if close else ""
     return EditError(
         "snippet_not_found", f"The text of old does not stand in {document.path}. Nothing was written.{near}",
@@ -196,8 +223,9 @@ def _absent(document: Document, old: str) -> EditError:
 
 def _with_places(result: dict[str, Any], others: list[int]) -> dict[str, Any]:
     more = f" and {len(others) - _PLACES} more" if len(others) > _PLACES else ""
+    some = f"more than {len(others)}" if len(others) == _MOST_PLACES else len(others) + 1
     notice = (
-        f"[the text stands at {len(others) + 1} places; only the first was changed. The others, in the numbering before: "
+        f"[the text stands at {some} places; only the first was changed. The others, in the numbering before: "
         f"line {', '.join(map(str, others[:_PLACES]))}{more}]"
     )
     return {
@@ -216,8 +244,8 @@ def _edit(
     swe.enabled()
     with_diff = swe.diff_wanted(show_diff)
     with Workspace(project_path) as ws:
-        profile = swe.profile(ws)
-        held_back = profile == swe.READ_ONLY
+        profile = profiles.profile(ws.root)
+        held_back = profile == profiles.READ_ONLY
         journal.recover(ws)
         with documents.held_for_edit(ws, path, encoding) as document:
             asked = wanted(document)
@@ -235,7 +263,7 @@ def _edit(
 
 
 def _not_applied() -> str:
-    return f"Not applied: the profile {swe.READ_ONLY} lets no edit through. Nothing was written. The patch:"
+    return f"Not applied: the profile {profiles.READ_ONLY} lets no edit through. Nothing was written. The patch:"
 
 
 def _counts(asked: _Asked) -> str:

@@ -69,6 +69,8 @@ class Text:
         self.count = count
         self.points = points
         self.slice = slice_
+        # What was cut last, and its lines.
+        self._cut: tuple[int, int, list[bytes]] = (0, 0, [])
 
     def lines(self, start: int = 0, stop: int | None = None) -> list[bytes]:
         """Return raw lines [start, stop), terminators included."""
@@ -76,7 +78,10 @@ class Text:
         if start >= stop:
             return []
         line, low, high = self.points.around(start, stop - 1, self.size)
-        return split(self.slice(low, high), self.encoding)[start - line : stop - line]
+        cut = self._cut if self._cut[:2] == (low, high) else (low, high, split(self.slice(low, high), self.encoding))
+        if high - low <= _CHUNK:
+            self._cut = cut
+        return cut[2][start - line : stop - line]
 
     def offset(self, line: int) -> int:
         """Return the byte offset of a line's first byte; of the end for `line == count`."""
@@ -111,11 +116,13 @@ def glanced(data: bytes, encoding: Encoding) -> Text:
     """Return the text of a whole content for one look at a few lines: counted, and cut only where it is looked at."""
     points = Checkpoints(array("Q", [0]), array("Q", [len(encoding.bom)]))
     count = 0
-    for offset, lines in chunks(data, encoding):
+    one_byte = len(encoding.newline) == 1
+    for low, high in _parts(data, encoding):
         if count:
             points.lines.append(count)
-            points.offsets.append(offset)
-        count += len(lines)
+            points.offsets.append(low)
+        ended = data.endswith(encoding.newline, low, high)
+        count += data.count(encoding.newline, low, high) + (not ended) if one_byte else len(split(data[low:high], encoding))
     return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
 
 
@@ -174,6 +181,12 @@ def mark(points: Checkpoints, lines: list[bytes], number: int, offset: int) -> N
 
 def chunks(data: bytes, encoding: Encoding) -> Iterator[tuple[int, list[bytes]]]:
     """Yield (offset, raw lines) over the whole content, about a megabyte at a time, so that memory stays small."""
+    for low, high in _parts(data, encoding):
+        yield low, split(data[low:high], encoding)
+
+
+def _parts(data: bytes, encoding: Encoding) -> Iterator[tuple[int, int]]:
+    """Yield the offsets at which parts of about a megabyte of whole lines begin and end."""
     at, end, unit = len(encoding.bom), len(data), len(encoding.newline)
     while at < end:
         stop = at + _CHUNK
@@ -181,7 +194,7 @@ def chunks(data: bytes, encoding: Encoding) -> Iterator[tuple[int, list[bytes]]]
         if stop < end:
             found = _find(data, encoding.newline, stop, at)
             cut = end if found < 0 else found + unit
-        yield at, split(data[at:cut], encoding)
+        yield at, cut
         at = cut
 
 

@@ -17,6 +17,11 @@ def shorten(text: str) -> str:
     return f"{text[:MAX_LINE_CHARS]}… [line shortened: {MAX_LINE_CHARS:,} of {len(text):,} characters shown]"
 
 
+def shortened(lines: list[str]) -> list[str]:
+    """Return `shorten` of each line; where none is long, which one look tells, the lines themselves."""
+    return lines if len(max(lines, key=len, default="")) <= MAX_LINE_CHARS else list(map(shorten, lines))
+
+
 def reveal(text: str, crlf: bool = False) -> str:
     """Return a line with tabs as `→`, trailing blanks as `·`, CR as `␍`, and odd spaces and format characters as `<U+00A0>`."""
     body = re.sub(_TRAILING, lambda match: match[0].replace(" ", "·"), text)

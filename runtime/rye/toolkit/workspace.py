@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rye import state
 from rye.errors import WorkspaceError
 from rye.record import Record
-from rye.toolkit import beneath, names, users_own
+from rye.toolkit import acted_on, beneath, names, users_own
 from rye.toolkit.output import deadline
 from rye.toolkit.refusals import outside, protected, system_failure, wrong_kind
 from rye.toolkit.suggest import nearest
@@ -132,12 +132,11 @@ class Workspace:
         except OSError as err:
             self.close()
             raise system_failure(err, root) from None
-        if f"{os.path.realpath(self.root)}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
+        self.real = beneath.real_path(self.fd, self.root)
+        if f"{self.real}/".startswith(tuple(f"{tree}/" for tree in _KERNEL_TREES)):
             self.close()
             raise WorkspaceError(
-                "bad_project",
-                f"{root} lies in a kernel file system.",
-                "Give project_path a directory on a disk.",
+                "bad_project", f"{root} lies in a kernel file system.", "Give project_path a directory on a disk."
             )
 
     def __enter__(self) -> Workspace:
@@ -298,8 +297,9 @@ class Workspace:
     def guard(self, parts: beneath.Parts) -> None:
         """Raise `protected_path` when physical components lie in a place that tools may not write."""
         place = names.protected(parts) or users_own.place_of(self.fd, parts)
-        if place is not None:
-            raise protected(names.show(b"/".join(parts)), place)
+        name = None if place else acted_on.name_at(self.fd, parts)
+        if place or name:
+            raise protected(names.show(b"/".join(parts)), place, name)
 
     def check(self, path: str) -> None:
         """Confine `path` without needing it to exist: what the executor asks before a tool runs.

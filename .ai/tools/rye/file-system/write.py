@@ -1,13 +1,13 @@
-# rye:signed:2026-11-21T10:56:03Z:5054c6fdb5f6dbd5e05b07707a37cee0e8d65dedea26c15173bed5052d6b6f58:ygfWlll5JTRftvv0-2GgB3Ma_kgchOUooMMmPGanveeBlzgG1NAKgtZObTVvjaSgxOnpOsbYMnD0EG-BtDukAQ==:b63173adc9f5699f
+# rye:signed:2026-11-21T11:41:25Z:1fc17548d92fc64eb07ae0314889dd4d0ad6d1e620692cf944cc004a874332d4:IXzNofdiWz0eINb8gBOqjMpjGhOwtaZe0vzDUQuTR5ZvC0RuO9-TaKQCuEsA2pTYwDICJ07Q0n7Nzozo_9tjCw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
 a byte order mark unless encoding says otherwise; no newline is added or translated).
-Does not: append, merge, or write outside the project, through links out of it, or into .git, .ai/trusted_keys, .ai/keys
-and .ai/cache.
+Does not: append, merge, or write outside the project, through links out of it, into .git, .ai/trusted_keys, .ai/keys and
+.ai/cache, or to files that other programs run or load unasked (.vscode, .mcp.json, .envrc …) unless the user allows it.
 Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
-IDs of the file become unknown (read it again before edit_lines); recorded for undo.
-Returns: output (a creation message, or the unified diff), file_path, bytes_written, created, entry_id. A diff over 50 KB is
+IDs of the file become unknown (read it again before edit_lines); recorded for undo. The same content: none.
+Returns: output (a creation message, or the unified diff), file_path, bytes_written, created, unchanged, entry_id. A diff over 50 KB is
 cut at a line boundary with a [tool_result: …] line. expected_sha256 refuses unless the present content has that digest.
 Prefer edit_lines for changing a part of an existing file: it sends and risks only those lines.
 """
@@ -54,8 +54,9 @@ OUTPUT_SCHEMA = {
         "file_path": {"type": "string", "description": "The file, from the project's root"},
         "bytes_written": {"type": "integer", "description": "Size of the file now"},
         "created": {"type": "boolean", "description": "Whether the file is new"},
+        "unchanged": {"type": "boolean", "description": "Whether the file held this content already: nothing was written"},
         "truncated": {"type": "boolean", "description": "Whether the output was cut"},
-        "entry_id": {"type": "string", "description": "What undo takes this back by"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by; absent when unchanged"},
         "warnings": {"type": "array", "description": "What went less than well"},
     },
 }

@@ -1,9 +1,10 @@
-# rye:signed:2026-11-21T09:07:05Z:8e309b4aefeff1f3732114d92976f97b4228356a0f8974cdc7bc825456fba342:cXxdtbIGp-tB22BDgb-PB3DSbspKOUwD78NxCcEtvq5ph260-vOwDLWZousGVmtBwEG3Hj-F9FGZTLHM-zb7Dg==:b63173adc9f5699f
+# rye:signed:2026-11-21T10:29:59Z:3f35b6fe92f148cdd052ae20fced7f7d3eb8aa04d2b56d74a29f0694c6bdb73d:DpCCmNPAFh171jlWQpZ1ROGq8wfRyXJJSuGc8L05EnMHtnok3bJ90k90906HtbXlJAZk7a-XyiQdOQqv7lnVAA==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
 destination (project or user) copies the item there under the same id, byte for byte, so that its signature stays valid.
-Does not: show an item whose signature is not trusted; replace another file unless overwrite=true; execute anything. Ids under
+Does not: show an item whose signature is not trusted; replace another file unless overwrite=true, nor a higher version at
+all (a person may: `rye load … --allow-downgrade`); execute anything. Ids under
 rye/ are served by the system bundle: a copy of one does not take its place.
 Side effects: with destination, one file is written atomically, and can be undone; else none.
 Returns: output (the text, at most 50 KB; a cut ends with a [tool_result: …] line naming the call that continues), metadata

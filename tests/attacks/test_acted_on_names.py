@@ -1,0 +1,146 @@
+"""Files that other programs run or load without asking: no way of writing makes or changes one, a command neither."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import pytest
+
+import rye
+from rye.errors import UsageError, WorkspaceError
+from rye.toolkit import acted_on, sandbox
+from rye.toolkit.workspace import Workspace
+
+TASKS = '{"tasks": [{"command": "evil", "runOptions": {"runOn": "folderOpen"}}]}\n'
+FILES = [".vscode/tasks.json", ".mcp.json", ".claude/settings.json", ".cursor/mcp.json", ".envrc", ".bashrc", ".gdbinit",
+         ".idea/workspace.xml", ".gemini/settings.json"]  # fmt: skip
+SPELLED = ["./.vscode/tasks.json", "src/../.vscode/tasks.json", ".VSCode/tasks.json", ".vscode./tasks.json", ".ENVRC"]
+
+
+def call(tool, project, /, **parameters):
+    """Return the tool's result, success or failure."""
+    item_id = tool if "/" in tool else f"rye/file-system/{tool}"
+    answer = rye.execute(item_id, parameters, project_path=project)
+    return answer["data"] or {"success": False, "code": answer["code"], "error": answer["error"]}
+
+
+def done(tool, project, /, **parameters):
+    data = call(tool, project, **parameters)
+    assert data["success"], data
+    return data
+
+
+def patch(project, **request):
+    return rye.execute("rye/workspace/workspace_write_patch", request, project_path=project)
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def allow(user_space, *names):
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text(f"protected: {{allow: [{', '.join(names)}]}}\n")
+
+
+def fill(project):
+    (project / "src").mkdir()
+    for name in FILES:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("old\n")
+
+
+@pytest.mark.parametrize("path", [*FILES, *SPELLED])
+def test_none_is_made(project, path):
+    (project / "src").mkdir()
+    refused = call("write", project, file_path=path, content=TASKS)
+    assert refused["code"] == "protected_path", refused
+    assert "protected: {allow: [" in refused["error"]
+    assert "protected_path" in str(patch(project, createFiles=[{"path": path, "content": TASKS}])["data"])
+    assert [one.name for one in project.iterdir() if one.name not in ("src", ".ai")] == []
+    # Control: the same content at another name.
+    assert call("write", project, file_path="tasks.json", content=TASKS)["success"]
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_none_is_changed_or_removed(project, path):
+    fill(project)
+    first = re.search(r"LID:(\w+)", done("read", project, file_path=path)["output"])[1]
+    ways = {
+        "write": call("write", project, file_path=path, content=TASKS),
+        "edit_lines": call("edit_lines", project, file_path=path, changes=[{"line_id": first, "new_content": TASKS}]),
+        "edit_range": call("rye/swe/edit_range", project, path=path, start_line=1, end_line=1, new_text=TASKS),
+        "insert_at": call("rye/swe/insert_at", project, path=path, line=1, new_text=TASKS),
+        "edit_file": call("rye/swe/edit_file", project, path=path, old="old", new="new"),
+    }
+    assert {way: result.get("code") for way, result in ways.items()} == dict.fromkeys(ways, "protected_path"), ways
+    deletion = [{"docPath": path.lower(), "originalSha256": digest("old\n")}]
+    assert "protected_path" in str(patch(project, deleteFiles=deletion)["data"])
+    assert (project / path).read_text() == "old\n"
+
+
+def test_a_link_is_followed_to_what_it_stands_for(project):
+    (project / "editor").mkdir()
+    (project / ".vscode").symlink_to("editor")
+    (project / ".envrc").symlink_to("editor/env.sh")
+    (project / "inner").symlink_to(".claude")
+    for path in ("editor/tasks.json", ".vscode/tasks.json", "editor/env.sh", ".envrc"):
+        assert call("write", project, file_path=path, content=TASKS)["code"] == "protected_path", path
+    (project / ".claude").mkdir()
+    assert call("write", project, file_path="inner/settings.json", content=TASKS)["code"] == "protected_path"
+    assert sorted(one.name for one in (project / "editor").iterdir()) == []
+
+
+def test_a_home_below_the_project_counts_as_its_root_does(tmp_path, monkeypatch):
+    (tmp_path / "who").mkdir()
+    monkeypatch.setenv("USER_SPACE", str(tmp_path / "who"))
+    assert call("write", tmp_path, file_path="who/.bashrc", content="x\n")["code"] == "protected_path"
+    # Elsewhere below the root the name means nothing to anyone: a template, a repository of dotfiles.
+    assert call("write", tmp_path, file_path="skeleton/.bashrc", content="x\n")["success"]
+
+
+def test_the_user_alone_can_allow_a_name(project, user_space):
+    (project / ".ai/config").mkdir(parents=True)
+    (project / ".ai/config/rye.yaml").write_text("protected: {allow: [.vscode]}\n")
+    assert call("write", project, file_path=".vscode/tasks.json", content=TASKS)["code"] == "protected_path"
+    allow(user_space, ".vscode")
+    entry = done("write", project, file_path=".vscode/tasks.json", content=TASKS)["entry_id"]
+    assert call("write", project, file_path=".envrc", content=TASKS)["code"] == "protected_path"
+    # What is allowed no more cannot be undone by a tool either.
+    allow(user_space)
+    assert call("undo", project, entry_id=entry)["code"] == "protected_path"
+
+
+@pytest.mark.parametrize("name", [".ai", ".git", "src", "'*'"])
+def test_nothing_but_names_of_the_list_can_be_allowed(project, user_space, name):
+    allow(user_space, name)
+    with Workspace(str(project)) as ws:
+        with pytest.raises(UsageError, match=r"protected\.allow"):
+            ws.guard((b".vscode", b"tasks.json"))
+        with pytest.raises(WorkspaceError, match="may not write"):
+            ws.guard((b".git", b"config"))
+
+
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+def test_commands_and_file_tools_hold_the_same_names(project, user_space):
+    fill(project)
+    for name in acted_on.NAMES:
+        if not (project / name).exists():
+            (project / name).write_text("old\n")
+    each = (
+        f"for n in {' '.join(acted_on.NAMES)}; do f=$n; [ -d $n ] && f=$n/x; (echo x >> $f) 2>/dev/null && echo $n; done; true"
+    )
+
+    def by_commands():
+        return done("rye/bash/bash", project, command=each)["output"].split()
+
+    def by_file_tools():
+        paths = [f"{name}/x" if (project / name).is_dir() else name for name in acted_on.NAMES]
+        written = [call("write", project, file_path=path, content="x\n")["success"] for path in paths]
+        return [name for name, was in zip(acted_on.NAMES, written, strict=True) if was]
+
+    assert by_commands() == by_file_tools() == []
+    allow(user_space, ".vscode", ".envrc")
+    # Control: what the user allows, both write.
+    assert by_commands() == by_file_tools() == [".vscode", ".envrc"]

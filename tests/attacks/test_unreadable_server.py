@@ -1,0 +1,113 @@
+"""A command without a sandbox, run as the server's own user, cannot read the server's environment or memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from test_sandbox_escapes import as_user, python_for
+
+import rye
+
+# Root may read every process; what is tried here needs an ordinary user.
+USER = 65534 if os.geteuid() == 0 else os.geteuid()
+SECRET = "canary-77aa01"
+# What a server is here: it closes itself or not, starts a command as `bash` does without a sandbox, and prints what that says.
+SERVER = """
+import subprocess, sys
+from rye.toolkit import sandbox, unreadable
+if sys.argv[2] == "closed":
+    unreadable.close()
+held = "in memory: " + "-".join(["canary", "88bb02"])
+confined = sandbox.confine(["/bin/sh", "-c", sys.argv[3], "sh", sys.executable], sandbox.Policy(sys.argv[1], sys.argv[1]), "off")
+done = subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, cwd=sys.argv[1], capture_output=True, text=True)
+print(done.stdout)
+"""
+ENVIRONMENT = "tr '\\0' '\\n' < /proc/$PPID/environ | grep canary"
+MEMORY = """exec "$1" -c '
+import os
+parent = os.getppid()
+needle = b"in memory: " + b"canary-" + b"88bb02"
+with open(f"/proc/{parent}/maps") as maps, open(f"/proc/{parent}/mem", "rb", 0) as memory:
+    for line in maps:
+        low, high = (int(word, 16) for word in line.split()[0].split("-"))
+        if line.split()[1].startswith("rw"):
+            try:
+                memory.seek(low)
+                if needle in memory.read(high - low):
+                    print("found in memory")
+                    break
+            except (OSError, ValueError, OverflowError):
+                pass
+'"""
+
+
+@pytest.fixture
+def folder():
+    outside = "/opt" if os.access("/opt", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="rye-unreadable-", dir=outside) as name:
+        Path(name).chmod(0o755)
+        shutil.copytree(Path(rye.__file__).parent, Path(name, "rye"), ignore=shutil.ignore_patterns("__pycache__"))
+        project = Path(name, "project")
+        project.mkdir()
+        project.chmod(0o777)
+        yield name
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+@pytest.mark.parametrize(
+    ("command", "found"), [(ENVIRONMENT, SECRET), (MEMORY, "found in memory")], ids=["environment", "memory"]
+)
+def test_a_command_reads_nothing_of_the_server(folder, command, found):
+    env = {
+        "PATH": os.environ["PATH"], "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "MY_API_KEY": SECRET,
+        "USER_SPACE": f"{folder}/project", "HOME": f"{folder}/project",
+    }  # fmt: skip
+    said = {}
+    for state in ("open", "closed"):
+        argv = [python_for(USER), "-c", SERVER, f"{folder}/project", state, command]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False, **as_user(USER))
+        assert done.returncode == 0, done.stderr
+        said[state] = done.stdout
+    if found not in said["open"] and Path("/proc/sys/kernel/yama/ptrace_scope").exists() and command is MEMORY:
+        pytest.skip("this kernel lets no process read another's memory")
+    # Control: an open server is read.
+    assert found in said["open"]
+    assert found not in said["closed"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="prctl is Linux's")
+@pytest.mark.parametrize(("words", "dumpable"), [(["mcp"], 0), (["execute", "rye/file-system/ls"], 0), (["tools"], 1)])
+def test_the_doors_that_serve_close_themselves(project, words, dumpable):
+    code = (
+        "import ctypes, os, sys; from rye import cli; cli.main(sys.argv[1:]); "
+        "os.write(2, b'dumpable %d' % ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=project,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert b"dumpable %d" % dumpable in done.stderr, done
+
+
+def test_a_library_leaves_its_host_as_it_is(project):
+    code = (
+        "import ctypes, rye, sys; rye.execute('rye/bash/bash', {'command': 'true'}, project_path=sys.argv[1]); "
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, project], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "1\n", done
