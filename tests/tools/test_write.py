@@ -188,7 +188,7 @@ def test_hard_links_are_warned_of(project):
         (b"\xef\xbb\xbfa\n", "utf-8", "b\n", b"b\n", "utf-8+bom -> utf-8"),
         (b"a\n", "utf-8-sig", "a\n", b"\xef\xbb\xbfa\n", "utf-8 -> utf-8+bom"),
         (b"\xef\xbb\xbfa\n", "UTF-8-SIG", "b\n", b"\xef\xbb\xbfb\n", "-a\n+b"),
-        (b"\xef\xbb\xbfa\n", "utf_8_sig", "\ufeffa\n", b"\xef\xbb\xbfa\n", "same content"),
+        (b"\xef\xbb\xbfa\n", "utf_8_sig", "\ufeffa\n", b"\xef\xbb\xbfa\n", "is unchanged"),
         (b"a\n", "utf-8-sig", "", b"\xef\xbb\xbf", "utf-8 -> utf-8+bom"),
     ],
 )
