@@ -35,13 +35,13 @@ ROOMS = (
 )  # fmt: skip
 TOOLKIT = (
     "swe_editing", "swe_search", "view", "swe", "house", "language_actions", "checking", "refactoring", "language",
-    "lsp_session", "lsp_servers", "lsp_wire", "positions", "websearching", "search_providers", "layered", "browsing",
-    "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses", "globbing", "grepping", "literal",
-    "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep", "globs", "first",
+    "lsp_session", "source_files", "file_uris", "lsp_servers", "lsp_wire", "positions", "websearching", "search_providers",
+    "layered", "browsing", "webpage", "page_text", "web_cache", "fetch", "http_transport", "connections", "addresses", "globbing",
+    "grepping", "literal", "listing", "sight", "pages", "walk", "fallback", "scan", "regex_subset", "gitignore", "ripgrep", "globs", "first",
     "running", "attending", "jobs", "supervisor", "outputs", "process", "live", "capture", "console", "spool", "guard",
     "child", "sandbox", "bubblewrap", "landlocked", "policy", "confined_start", "landlock", "seccomp", "hidden", "protected",
     "clean_env", "patching", "patched", "undoing", "reading", "batches", "editing", "patches", "visible", "line_edits",
-    "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "journal", "profiles", "edits", "document",
+    "landing", "patch_store", "doc_paths", "invocation", "commits", "commit_steps", "history", "journal", "profiles", "edits", "document",
     "rows", "checkpoint_store",
     "index_store", "text", "encoding", "carry", "lines", "runs", "cache", "align", "align_slide", "align_script", "replace",
     "workspace", "refusals", "users_own", "acted_on", "names", "suggest", "eventlog", "config", "shapes", "beneath", "output", "untrusted", "unreadable",

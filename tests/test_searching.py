@@ -116,6 +116,7 @@ def test_filters(shelf, filters, ids):
 def test_only_some_fields_are_searched_if_asked(shelf):
     assert found(shelf, "water", fields=["title", "body"]) != []
     assert found(shelf, "water", fields=["title"]) == []
+    assert found(shelf, "water", fields=[]) == found(shelf, "water")
 
 
 @pytest.mark.parametrize(

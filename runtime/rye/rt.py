@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from rye import cli
 
     words = list(sys.argv[1:] if argv is None else argv)
-    return cli.at_the_door("rt", lambda: _run(words))
+    return cli.at_the_door("rt", lambda: _run(words), as_json="--json" in words)
 
 
 def _run(words: list[str]) -> int:

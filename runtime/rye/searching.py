@@ -93,7 +93,8 @@ def _scoped(scope: str | None) -> tuple[Sequence[str], Callable[[str], bool]]:
 
 
 def _asked(wanted: Wanted) -> matching.Asked:
-    fields = tuple(catalogue.FIELDS if wanted.fields is None else wanted.fields)
+    # None named is no wish: an empty list, too.
+    fields = tuple(wanted.fields or catalogue.FIELDS)
     known = {"content": "body", "preview": "body"}
     named = tuple(known.get(name, name) for name in fields)
     _one_of("fields", [name for name in named if name not in catalogue.FIELDS], catalogue.FIELDS)

@@ -10,14 +10,20 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from rye.errors import UsageError
+
 
 def user_space() -> Path:
-    """Return the folder that holds the user's `.ai` (`USER_SPACE`, else the home directory)."""
+    """Return the folder that holds the user's `.ai` (`USER_SPACE`, else the home directory).
+
+    Raises:
+        UsageError: `bad_user_space`, when it is no absolute path: a project could hold what it then leads to.
+    """
     return _paths(os.environ.get("USER_SPACE") or home())[0]
 
 
 def user_ai() -> Path:
-    """Return `${USER_SPACE:-~}/.ai`."""
+    """Return `${USER_SPACE:-~}/.ai`. Errors as `user_space`."""
     return _paths(os.environ.get("USER_SPACE") or home())[1]
 
 
@@ -39,6 +45,8 @@ def _home_of_account() -> str:
 @lru_cache(maxsize=8)
 def _paths(space: str) -> tuple[Path, Path]:
     # Asked for several times in every call.
+    if not os.path.isabs(space):
+        raise UsageError("bad_user_space", f"USER_SPACE is {space[:200]!r}, no absolute path.", "Set it to one, or unset it.")
     return Path(space), Path(space, ".ai")
 
 

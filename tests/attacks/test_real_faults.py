@@ -6,13 +6,14 @@ import os
 import re
 import resource
 import subprocess
+import time
 
 import pytest
 from harness import fingerprint
 
 import rye
 from rye.errors import WorkspaceError
-from rye.toolkit import replace
+from rye.toolkit import document, lsp_session, replace
 from rye.toolkit.workspace import Workspace
 
 TEXT = "".join(f"line {number} of a file that is worth keeping\n" for number in range(40))
@@ -91,6 +92,85 @@ def test_a_full_disk(disk, leave):
     assert (
         call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[9], "new_content": "on"}])["status"] == "success"
     )
+
+
+@pytest.mark.parametrize("place", ["in the project", "no folder yet"])
+@pytest.mark.parametrize("lines", [40, 30_000])
+def test_a_read_on_a_full_disk_shows_lines_without_ids_that_nobody_would_know(disk, monkeypatch, place, lines):
+    monkeypatch.setenv("USER_SPACE", str(disk / "home"))
+    subprocess.run(["mount", "-o", "remount,size=2m", disk], check=True)
+    file = disk / "a.txt"
+    text = "".join(f"line {number}\n" for number in range(lines))
+    file.write_text(text)
+    if place == "in the project":
+        call(disk, "ls", path=".")
+        (disk / "b.txt").write_text("b\n")
+        ids_of(call(disk, "read", file_path="b.txt"))
+    filled(disk)
+    for line_ids in ("all", "none"):
+        data = call(disk, "read", file_path="a.txt", limit=30, line_ids=line_ids, changes_since="x")["data"]
+        assert data["success"], data
+        assert data["output"].split("\n")[:30] == text.split("\n")[:30]
+        assert (data["line_count"], data["total_lines"], data["changes_known"]) == (30, lines, False)
+        assert "version" not in data
+        assert "[LID:" not in data["output"]
+        (warning,) = data["warnings"]
+        assert "No space left on device" in warning
+        assert f"[{warning}]" in data["output"]
+    assert call(disk, "read", file_path="a.txt", offset=lines + 1)["code"] == "bad_offset"
+    (disk / "filler").unlink()
+    ids = ids_of(call(disk, "read", file_path="a.txt", limit=30))
+    edited = call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "on"}])
+    assert edited["status"] == "success", edited
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_what_else_reads_answers_on_a_full_disk_too(disk, monkeypatch, indexed):
+    monkeypatch.setenv("USER_SPACE", str(disk / "home"))
+    (disk / "a.c").write_text("int x = y;\n")
+    if indexed:
+        ids_of(call(disk, "read", file_path="a.c"))
+        (disk / "a.c").write_text("int xx = yy;\n")
+    filled(disk)
+    whole = rye.execute("rye/workspace/workspace_read_file", {"docPath": "a.c"}, project_path=disk)
+    assert "1: int x" in whole["data"]["output"], whole
+    found = call(disk, "grep", pattern="int")
+    assert "a.c:1:[no LID]:int x" in found["data"]["output"], found
+    told = rye.execute("rye/lsp/lsp", {"file_path": "a.c"}, project_path=disk)
+    lsp_session.close_all()
+    assert told["status"] == "success", told
+    assert "error: " in told["data"]["output"]
+    assert told["data"]["output"].split("\n")[0].endswith(" [no LID]")
+    assert told["data"]["diagnostics"][0]["line_id"] is None
+
+
+def test_on_a_full_disk_lines_that_were_shown_before_keep_their_ids(disk):
+    (disk / "a.txt").write_text(TEXT)
+    ids = ids_of(call(disk, "read", file_path="a.txt", limit=10))
+    time.sleep(0.1)
+    filled(disk)
+    again = call(disk, "read", file_path="a.txt", limit=10)
+    assert ids_of(again) == ids
+    assert "warnings" not in again["data"]
+    assert ids_of(call(disk, "read", file_path="a.txt")) == [], "that the others are shown cannot be kept"
+    (disk / "filler").unlink()
+    edited = call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "on"}])
+    assert edited["status"] == "success", edited
+    assert (disk / "a.txt").read_text() == TEXT.replace(TEXT.split("\n")[5], "on")
+
+
+def test_control_ids_that_were_not_kept_are_unknown_to_the_next_call(disk, monkeypatch):
+    (disk / "a.txt").write_text(TEXT)
+    ids_of(call(disk, "read", file_path="a.txt"))
+    (disk / "a.txt").write_text(TEXT.replace("worth", "not worth"))
+    filled(disk)
+    monkeypatch.setattr(document.Document, "keep", lambda _: None)
+    ids = ids_of(call(disk, "read", file_path="a.txt"))
+    monkeypatch.undo()
+    (disk / "filler").unlink()
+    (disk / "a.txt").write_text(TEXT.replace("worth", "hardly worth"))
+    answer = call(disk, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "on"}])
+    assert answer["status"] == "error", "a naive read showed an ID that names nothing now"
 
 
 def test_writing_in_place_on_a_full_disk_loses_the_file(disk):

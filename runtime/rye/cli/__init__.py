@@ -98,20 +98,18 @@ def command() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    return at_the_door("rye", lambda: _run(words))
+    return at_the_door("rye", lambda: _run(words), as_json="--json" in words)
 
 
-def at_the_door(command: str, run: Callable[[], int]) -> int:
-    """Do what a command was asked for; return its exit code. Whatever goes wrong is said in one line."""
+def at_the_door(command: str, run: Callable[[], int], *, as_json: bool = False) -> int:
+    """Do what a command was asked for; return its exit code.
+
+    Whatever goes wrong is said in one line on standard error; with `as_json` a refusal is JSON on standard output, too.
+    """
     _mend_streams()
     _forget_folder_on_path()
     try:
-        code = run()
-        sys.stdout.flush()
-        return code
-    except RyeError as err:
-        print(f"{command}: {err}", file=sys.stderr)
-        return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
+        return _answered(command, run, as_json=as_json)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -119,10 +117,34 @@ def at_the_door(command: str, run: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as err:
-        _give_up_stdout()
-        where = f"{err.filename!r}: " if err.filename is not None else ""
-        print(f"{command}: {where}{err.strerror or err}. Check the folder, the disk and the permissions.", file=sys.stderr)
+        print(f"{command}: {_told(err, _give_up_stdout())}", file=sys.stderr)
         return 1
+
+
+def _told(err: OSError, unprinted: OSError | None) -> str:
+    from rye.cli.verbs import UnprintedError
+
+    unprinted = err if isinstance(err, UnprintedError) else unprinted
+    if unprinted is not None:
+        return f"The answer cannot be printed: {unprinted.strerror or unprinted}. What the command did, if anything, stands."
+    where = f"{err.filename!r}: " if err.filename is not None else ""
+    return f"{where}{err.strerror or err}. Check the folder, the disk and the permissions."
+
+
+def _answered(command: str, run: Callable[[], int], *, as_json: bool) -> int:
+    """Do it or refuse it. Nothing of the answer stays in a buffer, help neither: what cannot be printed is an error here."""
+    try:
+        return run()
+    except RyeError as err:
+        if as_json:
+            from rye.cli.verbs import print_json
+
+            details = {"details": err.details} if err.details else {}
+            print_json({"status": "error", "error": str(err), "code": err.code, **details})
+        print(f"{command}: {err}", file=sys.stderr)
+        return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
+    finally:
+        sys.stdout.flush()
 
 
 def _run(words: list[str]) -> int:
@@ -154,12 +176,14 @@ def _mend_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _give_up_stdout() -> None:
-    """Drop what is still to be printed, if that is what failed: Python would try again at the end."""
+def _give_up_stdout() -> OSError | None:
+    """Drop what is still to be printed, and return why, if that is what failed: Python would try again at the end."""
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as err:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return err
+    return None
 
 
 def _forget_folder_on_path() -> None:

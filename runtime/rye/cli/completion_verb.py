@@ -30,7 +30,15 @@ _rye() {
 compdef _rye rye
 """,
     "fish": """\
-complete -c rye -f -a '(rye completion --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+function __rye_words
+    set -l found (rye completion --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+    if test -n "$found"
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c rye -f -a '(__rye_words)'
 """,
 }
 _EPILOG = """\

@@ -90,13 +90,29 @@ def _parameters(args: argparse.Namespace, project: str) -> dict[str, Any]:
     for word in args.values:
         name, equals, value = word.partition("=")
         if not equals:
-            raise UsageError("bad_word", f"Not name=value: {word!r}.", "Write file_path=README.md.")
+            raise UsageError("bad_word", f"Not name=value: {word!r}.", "Name the parameter, as in file_path=README.md.")
+        if name in words:
+            raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
         words[name] = value
     if words:
         from rye import schema
 
-        given.update(schema.from_words(_schema(args.type, args.item_id, project), words))
+        wanted = _schema(args.type, args.item_id, project)
+        for name, word in words.items():
+            _check_json(name, word, wanted.get("properties", {}).get(name))
+        given.update(schema.from_words(wanted, words))
     return given
+
+
+def _check_json(name: str, word: str, wanted: object) -> None:
+    """Refuse a broken list or object with the reason: most often a shell has taken its quotes."""
+    if isinstance(wanted, dict) and wanted.get("type") in ("array", "object"):
+        try:
+            json.loads(word)
+        except (ValueError, RecursionError) as err:
+            raise UsageError(
+                "bad_word", f"{name} is not JSON: {err}. It came as {word[:200]}", f"In a shell, quote it: {name}='[…]'."
+            ) from None
 
 
 def _schema(item_type: str, item_id: str, project: str) -> dict[str, Any]:

@@ -24,6 +24,10 @@ _USAGE_CODES = frozenset(
 )
 
 
+class UnprintedError(OSError):
+    """The answer cannot be written to standard output."""
+
+
 class Verb(Record):
     """One verb.
 
@@ -102,6 +106,9 @@ def answer_stream() -> Iterator[TextIO]:
     """Point descriptor 1 at standard error for good, and give another one for the answer: no tool knows that one.
 
     A tool that outlives its call would else still write into the answer.
+
+    Raises:
+        UnprintedError: what was written there cannot be printed.
     """
     if not _stands_on_stdout(sys.stdout):
         yield sys.stdout
@@ -113,10 +120,12 @@ def answer_stream() -> Iterator[TextIO]:
         try:
             yield answer
             answer.flush()
-        except OSError:
+        except OSError as err:
             # The reader went away, or the disk is full: what is still buffered has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), real)
-            raise
+            if isinstance(err, BrokenPipeError) or err.filename is not None:
+                raise
+            raise UnprintedError(*err.args) from None
 
 
 def _stands_on_stdout(stream: TextIO) -> bool:

@@ -84,7 +84,7 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
         DeadlineError: the call's time is up; nothing was changed.
     """
     profiles.refuse_changes(ws.root)
-    entries = _apart([_entry(ws, change, tool, batch) for change in changes])
+    entries = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
     steps = [Step(change.place, entry) for change, entry in zip(changes, entries, strict=True)]
     with deadline().commit():
         record = _begin(ws, steps, batch or entries[0].id)

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _GLANCE_WHOLE = 4 << 20
 
 
+UNKEPT = ("no_space", "cache_unwritable", "read_only", "permission_denied")
+"""Codes of errors after which line IDs cannot be kept, though the file can perhaps be read (`unnamed`)."""
+
+
 class Document(Record, frozen=False):
     """A text file and its line index, in step with each other.
 
@@ -87,14 +91,20 @@ class Document(Record, frozen=False):
             self.keep()
 
     def confirm(self) -> None:
-        """Keep that the content under the file's new times is the known one, so that the next view need not hash it."""
+        """Keep that the content under the file's new times is the known one, so that the next view need not hash it.
+
+        Where that cannot be kept, the next view hashes it.
+        """
         if not self.index.digests and self.text.count:
             stored = index_store.load(self.ws, self.file.path, dense=True)
             if stored is None:
                 return
             self.index = stored.index
-        self.stored = None
-        self.keep()
+        stored, self.stored = self.stored, None
+        try:
+            self.keep()
+        except WorkspaceError:
+            self.stored = stored
 
     def keep(self) -> None:
         """Store the index as it now is."""
@@ -132,12 +142,19 @@ def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tu
             yield file, _recalled(ws, file) or _counted(ws, file)
 
 
+@contextmanager
+def unnamed(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
+    """Hold a file for one look as `glance` does, as a document whose lines have no IDs. Errors as `view`."""
+    with glance(ws, path, encoding) as (file, text):
+        yield Document(ws, file, text, lines.fresh(0, "", b"", 32), None, known=False, data=None)
+
+
 def _recalled(ws: Workspace, file: OpenFile) -> Text | None:
     """Return the text of a large file that was looked at, or indexed, in just this state."""
     stamp = index_store.stamp_of(file.stat)
     kept = checkpoint_store.load(ws, file.path, stamp)
     if kept is None:
-        stored = index_store.load(ws, file.path, dense=False)
+        stored = _loaded(ws, file)
         if stored is None or stored.points is None or stored.stamp != stamp:
             return None
         kept = stored.encoding, stored.count, stored.points
@@ -146,9 +163,17 @@ def _recalled(ws: Workspace, file: OpenFile) -> Text | None:
 
 
 def _counted(ws: Workspace, file: OpenFile) -> Text:
-    text = _streamed(file) or _glanced(file, None, index_store.load(ws, file.path, dense=False))
+    text = _streamed(file) or _glanced(file, None, _loaded(ws, file))
     checkpoint_store.save(ws, file.path, index_store.stamp_of(file.stat), text)
     return text
+
+
+def _loaded(ws: Workspace, file: OpenFile) -> index_store.Stored | None:
+    """Return the kept index, if there is one and a place to keep it."""
+    try:
+        return index_store.load(ws, file.path, dense=False)
+    except WorkspaceError:
+        return None
 
 
 def _streamed(file: OpenFile) -> Text | None:

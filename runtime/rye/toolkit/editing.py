@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.toolkit import cache, commits, edits, index_store, journal, line_edits, lines
 from rye.toolkit import document as documents
-from rye.toolkit.encoding import Encoding, detect
+from rye.toolkit.encoding import Encoding, bom_of, detect
 from rye.toolkit.landing import Landed, index_lost, land
 from rye.toolkit.output import MAX_LINE_CHARS, envelope, ok, output_room
 from rye.toolkit.text import parse
@@ -142,6 +142,8 @@ def write(
     """
     code = detect(b"", encoding)
     data = code.encode(content) if "\0" not in content else _with_nul(code, content)
+    bom = bom_of(encoding)
+    data = data if data.startswith(bom) else bom + data
     with Workspace(project_path) as ws:
         recovered = commits.recover(ws)
         with ws.place(file_path, create_parents=True) as place, cache.locked(ws, place.path):
@@ -226,7 +228,8 @@ def _described(place: Place, old: bytes | None, data: bytes, encoding: str) -> l
         return [f"Created {place.shown} ({len(data)} bytes)"]
     code, was = _as_text(data, encoding), _as_text(old, encoding)
     if code is None or was is None or code != was:
-        return [f"Replaced {place.shown} ({len(old)} -> {len(data)} bytes; no text diff between the two)"]
+        change = "" if code is None or was is None else f"{was.label} -> {code.label}: "
+        return [f"Replaced {place.shown} ({len(old)} -> {len(data)} bytes; {change}no text diff between the two)"]
     text = parse(old, code)
     splices: list[Splice] = edits.refine(text, [edits.Splice(0, text.count, parse(data, code).lines())])
     return edits.unified_diff(place.shown, text, splices)

@@ -131,6 +131,14 @@ def detect(data: bytes, declared: str | None = None) -> Encoding:
     return _detected(data) or Encoding(certain=False)
 
 
+def bom_of(declared: str) -> bytes:
+    """Return the byte order mark that a codec's name asks for: UTF-8's with `utf-8-sig`, none with any other."""
+    try:
+        return codecs.BOM_UTF8 if codecs.lookup(declared).name == "utf-8-sig" else b""
+    except (LookupError, ValueError):
+        return b""
+
+
 def _declared(name: str) -> Encoding:
     try:
         codec = codecs.lookup(name).name.removesuffix("-sig")

@@ -56,7 +56,8 @@ class Entry(Record):
     """One change of one file. `before` or `after` is None where the file did not exist. `encoding` is a codec name.
 
     A `whole` entry replaces, creates or deletes the file: its one splice holds the content before and after, split at LF bytes.
-    `batch` names the commit of several files that it was a part of; `mode` is kept of a deleted file (permission bits).
+    `batch` names the commit of several files that it was a part of, `batch_size` says of how many. `mode` is kept of a deleted
+    file (permission bits).
     """
 
     id: str
@@ -72,12 +73,19 @@ class Entry(Record):
     whole: bool = False
     batch: str | None = None
     mode: int | None = None
+    batch_size: int | None = None
 
 
 def new_entry(tool: str, path: str, before: str | None, after: str | None, encoding: str, splices: list[Recorded]) -> Entry:
     """Return an entry with a fresh ID (ordered by time)."""
     now = time.time()
     return Entry(f"{int(now * 1000):011x}{os.urandom(2).hex()}", now, tool, path, before, after, encoding, splices)
+
+
+def undoing(entry: Entry, undoes: str) -> Entry:
+    """Return an entry that undoes another one: its ID comes after that one's, whatever the clock says."""
+    after = int(undoes[:11], 16) + 1
+    return changed(entry, id=f"{max(int(entry.id[:11], 16), after):011x}{entry.id[11:]}", undoes=undoes)
 
 
 def whole_entry(ws: Workspace, tool: str, place: Place, old: bytes | None, data: bytes | None) -> Entry:
@@ -226,17 +234,18 @@ def _load(path: Path) -> Entry | None:
 
 def entries(ws: Workspace) -> Iterator[Entry]:
     """Yield the recorded changes, newest first; unreadable files are passed over."""
+    return (entry for entry in map(kept, files(ws)) if entry is not None)
+
+
+def files(ws: Workspace) -> list[Path]:
+    """Return the files of the recorded changes, newest first."""
     try:
-        names = sorted((folder(ws)).glob("*.json"), reverse=True)
+        return sorted(folder(ws).glob("*.json"), reverse=True)
     except OSError:
-        return
-    for path in names:
-        entry = _kept(path)
-        if entry is not None:
-            yield entry
+        return []
 
 
-def _kept(path: Path) -> Entry | None:
+def kept(path: Path) -> Entry | None:
     """Return an entry that is not past its age; one that is counts as gone, also where trimming has not come by yet."""
     try:
         aged = path.stat().st_mtime < _oldest()
@@ -256,7 +265,7 @@ def find(ws: Workspace, entry_id: str) -> Entry:
         EditError: `unknown_entry`.
     """
     if entry_id.isalnum():
-        entry = _kept(folder(ws) / f"{entry_id}.json")
+        entry = kept(folder(ws) / f"{entry_id}.json")
         if entry is not None:
             return entry
     raise EditError(

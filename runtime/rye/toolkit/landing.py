@@ -105,7 +105,7 @@ def prepare(
     recorded = _recorded(document, outcome, exact)
     before = document.index.content_hash
     entry = journal.new_entry(tool, document.path, before, index.content_hash, text.encoding.name, recorded)
-    return Prepared(outcome, exact, diff, changed(entry, undoes=undoes))
+    return Prepared(outcome, exact, diff, entry if undoes is None else journal.undoing(entry, undoes))
 
 
 def land(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from rye.errors import UsageError, WorkspaceError
+from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.record import Record
 from rye.toolkit import document as documents
-from rye.toolkit import hidden, lsp_servers, sandbox, walk
+from rye.toolkit import hidden, lines, lsp_servers, sandbox, walk
 from rye.toolkit.encoding import detect
 from rye.toolkit.lsp_session import ANSWER_SECONDS, Started, path_of, session, uri_of
 from rye.toolkit.lsp_wire import LanguageServerError
@@ -20,17 +20,19 @@ from rye.toolkit.pages import Page
 from rye.toolkit.policy import Policy
 from rye.toolkit.positions import Positions
 from rye.toolkit.ripgrep import Pattern, View
+from rye.toolkit.source_files import MAX_FILES
 from rye.toolkit.untrusted import plain
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rye.toolkit.lsp_session import Session, Stamp
+    from rye.toolkit.document import Document
+    from rye.toolkit.lsp_session import Session
+    from rye.toolkit.rows import Row
 
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _NOTICES = 1_000
-_MAX_FILES = 50_000
 _MAX_MENTIONS = 500
 _MESSAGE = 2_000
 # Sources of dependencies beside the folder of programs, which servers of these languages read.
@@ -38,11 +40,12 @@ _LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
 
 
 class Project(Record, frozen=False):
-    """A project, the session that knows it, and the texts already looked at."""
+    """A project, the session that knows it, the texts already looked at, and of some their lines with IDs."""
 
     ws: Workspace
     session: Session
     texts: dict[str, Positions]
+    indexed: dict[str, Document]
 
     def positions(self, path: str) -> Positions | None:
         """Return a project file's text for positions; None where it is no text of this project."""
@@ -94,8 +97,8 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         root = _root_of(ws, path, server.markers)
         found = session(root, server, lambda: confined(server.argv, ws.root))
         with found.held():
-            project = Project(ws, found, {})
-            found.refresh(_stamps(ws, server.languages), lambda one: _text_at(project, one))
+            project = Project(ws, found, {}, {})
+            found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
             positions = project.positions(path)
             if positions is None:
                 raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")
@@ -156,23 +159,6 @@ def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:
         folder = os.path.dirname(folder)
 
 
-def _stamps(ws: Workspace, languages: dict[str, str]) -> dict[str, Stamp]:
-    """Return (size, mtime, inode) of the project's source files, which the server is told of when they change."""
-    found: dict[str, Stamp] = {}
-    globs = tuple(f"*{suffix}" for suffix in languages)
-    with walk.held(ws, ".") as tree:
-        for names in tree.files(View(False, False, globs, walk.inherited(tree), caches=walk.caches(tree))):
-            for name in names:
-                try:
-                    info = os.stat(os.fsencode(name), dir_fd=ws.fd, follow_symlinks=False)
-                except OSError:
-                    continue
-                found[os.path.join(ws.root, name.removeprefix("./"))] = (info.st_size, info.st_mtime_ns, info.st_ino)
-            if len(found) > _MAX_FILES:
-                break
-    return found
-
-
 def show_mentions(project: Project, path: str, symbol: str) -> None:
     """Show the server every file of the language that holds a name, so that none is unknown to it.
 
@@ -201,7 +187,7 @@ class Spot(Record):
         path: project-relative, or absolute where it lies outside.
         line: from 1.
         column: from 1, in characters.
-        line_id: None outside the project.
+        line_id: None outside the project, and where IDs cannot be kept.
         text: the line, without its end.
     """
 
@@ -217,9 +203,14 @@ class Spot(Record):
 
     def shown(self) -> str:
         """Return it as one line of output."""
-        if self.line_id is None:
+        if os.path.isabs(self.path):
             return f"{self.path}:{self.line}:{self.column}: (outside the project)"
-        return f"{self.path}:{self.line}:{self.column}: [LID:{self.line_id}] {self.text}"
+        return f"{self.path}:{self.line}:{self.column}: {named(self.line_id)} {self.text}"
+
+
+def named(line_id: str | None) -> str:
+    """Return a line's ID as it stands in output; a line has none where IDs cannot be kept."""
+    return f"[LID:{line_id}]" if line_id is not None else "[no LID]"
 
 
 def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
@@ -235,13 +226,43 @@ def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spo
         else:
             wanted.setdefault(path, []).append((at, *positions.line(positions.offset(position))))
     for path, places in wanted.items():
-        with documents.view(project.ws, path) as document:
-            ranges = [(min(line, document.text.count) - 1, min(line, document.text.count)) for _, line, _ in places]
-            for (at, line, column), (start, stop) in zip(places, ranges, strict=True):
-                row = next(iter(document.rows(start, stop))) if stop > start >= 0 else None
-                out[at] = Spot(path, line, column, row.id if row else None, row.text[:_MESSAGE] if row else "")
-            document.shown(*{one for one in ranges if one[1] > one[0] >= 0})
+        rows = _rows(project, path, {line for _, line, _ in places})
+        for at, line, column in places:
+            row = rows.get(line)
+            out[at] = Spot(path, line, column, row.id if row else None, row.text[:_MESSAGE] if row else "")
     return [spot for spot in out if spot is not None]
+
+
+def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
+    """Return some lines of a file (number from 1) with their IDs, and record that these are shown."""
+    known = project.indexed.get(path)
+    if known is not None and _shown_before(known, numbers):
+        return {number: known.rows(number - 1, number)[0] for number in numbers}
+    try:
+        with documents.view(project.ws, path) as document:
+            rows = _some(document, numbers, ids=True)
+            document.shown(*{(row.number - 1, row.number) for row in rows.values()})
+            return rows
+    except WorkspaceError as err:
+        if err.code not in documents.UNKEPT:
+            raise
+    with documents.unnamed(project.ws, path) as document:
+        return _some(document, numbers, ids=False)
+
+
+def _some(document: Document, numbers: set[int], *, ids: bool) -> dict[int, Row]:
+    count = document.text.count
+    # A server may name the line after the last one.
+    ends = {number: min(number, count) for number in numbers} if count else {}
+    return {number: document.rows(end - 1, end, ids=ids)[0] for number, end in ends.items()}
+
+
+def _shown_before(document: Document, numbers: set[int]) -> bool:
+    """Tell whether some lines of a file read whole were printed as they are, so that nothing is new to be kept."""
+    marks = document.index.marks
+    if document.data is None or not all(number - 1 in marks for number in numbers):
+        return False
+    return not any(lines.note_shown(document.index, number - 1, number) for number in numbers)
 
 
 def position_of(project: Project, path: str, line_id: str, symbol: str, occurrence: int) -> dict[str, int]:
@@ -273,7 +294,13 @@ def position_of(project: Project, path: str, line_id: str, symbol: str, occurren
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
     """Return a file's diagnostics: `[{line, column, severity, message, code, source, line_id, text}]`, in order of place."""
-    given = project.session.diagnostics(project.absolute(path), seconds)
+
+    def index() -> None:
+        # The server needs its time anyway. Whatever fails here fails again where IDs are needed.
+        with suppress(RyeError), documents.view(project.ws, path) as document:
+            project.indexed[path] = document
+
+    given = project.session.diagnostics(project.absolute(path), seconds, index)
     uri = uri_of(project.absolute(path))
     placed = spots(project, [(uri, one["range"]["start"]) for one in given])
     rows = [
@@ -291,21 +318,25 @@ def described(path: str, row: dict[str, Any]) -> str:
     """Return a diagnostic as one line: `path:line:col: severity: message [code] [LID:…]`."""
     message = " ".join(row["message"].split())
     code = f" ({row['code']})" if row["code"] else ""
-    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} [LID:{row['line_id']}]"
+    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} {named(row['line_id'])}"
 
 
-def answer(project: Project, lines: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def answer(project: Project, told: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """Return a result of as many lines as fit, and what every answer says of the server."""
     page = Page(output_room() - _NOTICES)
     shown = 0
-    for line in lines:
+    for line in told:
         if not page.add([line]):
             break
         shown += 1
     output = list(page.lines)
-    if shown < len(lines):
-        output.append(envelope(shown, len(lines), unit, call))
+    if shown < len(told):
+        output.append(envelope(shown, len(told), unit, call))
     state = "started for this call" if project.session.cold else "warm"
     if project.session.cold:
         output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
-    return ok("\n".join(output), truncated=shown < len(lines), server=project.session.server.name, server_state=state, **fields)
+    if not project.session.sources_of(project.ws.root).complete:
+        output.append(
+            f"(only the first {MAX_FILES:,} source files are watched: changes elsewhere may be unknown to the server)"
+        )
+    return ok("\n".join(output), truncated=shown < len(told), server=project.session.server.name, server_state=state, **fields)

@@ -145,7 +145,7 @@ def _symbols(asked: _Asked) -> dict[str, Any]:
         kind = _KINDS[one["kind"]] if 0 < one.get("kind", 0) < len(_KINDS) else "symbol"
         name = plain(str(one.get("name", "")), 200)
         rows.append({"name": name, "kind": kind, "depth": depth, **spot.fields()})
-        lines.append(f"{'  ' * depth}{kind} {name} {spot.path}:{spot.line} [LID:{spot.line_id}]")
+        lines.append(f"{'  ' * depth}{kind} {name} {spot.path}:{spot.line} {language.named(spot.line_id)}")
     return language.answer(asked.project, lines or ["No symbols."], "grep", "symbols", symbols=rows, count=len(rows))
 
 

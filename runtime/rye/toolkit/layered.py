@@ -16,10 +16,13 @@ from rye.record import Record
 from rye.toolkit import config, shapes
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}")
+# Where a file stands: its bytes, and what they say.
+_parsed: dict[str, tuple[bytes, dict[str, Any]]] = {}
+_MAX_PARSED = 64
 
 
 class Layers(Record):
-    """The mappings of one settings file; {} where a layer has none."""
+    """The mappings of one settings file, which readers leave as they are; {} where a layer has none."""
 
     system: dict[str, Any]
     user: dict[str, Any]
@@ -79,6 +82,16 @@ def _bundled(name: str) -> Path:
 
 
 def _mapping(data: bytes, where: str) -> dict[str, Any]:
+    """Return what a file's bytes say; they are read at every call, and parsed when they are others than before."""
+    known = _parsed.get(where)
+    if known is None or known[0] != data:
+        if len(_parsed) >= _MAX_PARSED:
+            _parsed.clear()
+        known = _parsed[where] = (data, _parse(data, where))
+    return known[1]
+
+
+def _parse(data: bytes, where: str) -> dict[str, Any]:
     if not data.strip():
         return {}
     content = config.parsed(data, where)

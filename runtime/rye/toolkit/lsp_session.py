@@ -11,25 +11,27 @@ import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
 
 from rye.record import Record, field
+from rye.toolkit.file_uris import normal, path_of, uri_of
 from rye.toolkit.lsp_wire import LanguageServerError, Wire
 from rye.toolkit.output import deadline
+from rye.toolkit.source_files import SourceFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rye.toolkit.lsp_servers import Server
+    from rye.toolkit.source_files import Stamp
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 # After an empty first publication: a server may say "nothing yet" before it looked.
 _SETTLE_SECONDS = 1.5
+# A server that was asked to look again at the same text, and finds the same, may say nothing.
+_AGAIN_SECONDS = 10.0
 _SWEEP_SECONDS = 5.0
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
-
-Stamp = tuple[int, int, int]
 
 
 class Published(NamedTuple):
@@ -69,6 +71,9 @@ class Session(Record, frozen=False):
         report: the sandbox's account.
         lock: held during a question, so that documents and answers belong together.
         cold: no question was answered yet.
+        sources: what is known of each project's files, by its root.
+        stamps: the states of its files that the server knows of.
+        stale: open documents whose published diagnostics may hold no longer.
     """
 
     root: str
@@ -81,7 +86,8 @@ class Session(Record, frozen=False):
     used: float = field(factory=time.monotonic)
     opened: dict[str, _Opened] = field(factory=dict)
     published: dict[str, Published] = field(factory=dict)
-    stamps: dict[str, Stamp] | None = None
+    sources: dict[str, SourceFiles] = field(factory=dict)
+    stamps: dict[str, dict[str, Stamp]] = field(factory=dict)
     stale: set[str] = field(factory=set)
 
     def initialize(self) -> None:
@@ -123,35 +129,53 @@ class Session(Record, frozen=False):
         """Tell whether the server said it can do something."""
         return bool(self.capabilities.get(capability))
 
-    def refresh(self, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
+    def sources_of(self, project: str) -> SourceFiles:
+        """Return what is known of a project's files that the server is told of when they change."""
+        if project not in self.sources:
+            self.sources[project] = SourceFiles(self.server.languages, self.server.markers)
+        return self.sources[project]
+
+    def refresh(self, project: str, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
         """Tell the server what changed on the disk since the last question.
 
         Args:
-            stamps: absolute path to (size, mtime, inode) of every source file now.
+            project: its root, which may lie above the server's.
+            stamps: absolute path of every source file to its state now.
             read: gives a file's text, or None where it has none.
         """
-        before = self.stamps
-        self.stamps = stamps
-        for path in list(self.opened):
-            text = read(path) if path in stamps or os.path.exists(path) else None
-            if text is None:
-                self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
-                del self.opened[path]
-            elif text != self.opened[path].text:
-                self.show(path, text)
+        before = self.stamps.get(project)
+        self.stamps[project] = stamps
+        same = self._reopened(stamps, before or {}, read)
         if before is None:
             return
         events = [(path, _CREATED) for path in stamps.keys() - before.keys()]
         events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
-        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() if stamps[path] != before[path]]
+        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() - same if stamps[path] != before[path]]
         if events:
-            # What was published of documents that stand as they stood may not hold any more.
-            self.stale = set(self.opened)
+            # What was published of documents may not hold any more when anything but themselves changed.
+            self.stale |= self.opened.keys() - ({events[0][0]} if len(events) == 1 else set())
             changes = [{"uri": uri_of(path), "type": kind} for path, kind in sorted(events)]
             self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
 
+    def _reopened(self, stamps: dict[str, Stamp], before: dict[str, Stamp], read: Callable[[str], str | None]) -> set[str]:
+        """Show open documents as they stand on the disk, and close those that are gone; return those found unchanged."""
+        same: set[str] = set()
+        for path, opened in list(self.opened.items()):
+            stamp = stamps.get(path)
+            if stamp is not None and stamp == before.get(path):
+                continue
+            text = read(path) if stamp is not None or os.path.exists(path) else None
+            if text is None:
+                self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
+                del self.opened[path]
+            elif text != opened.text:
+                self.show(path, text)
+            else:
+                same.add(path)
+        return same
+
     def show(self, path: str, text: str, *, again: bool = False) -> None:
-        """Open a document, or give the server its new text; `again` makes it look at the same text anew."""
+        """Open a document, or give the server its new text; `again` makes it look anew, at what the text includes, too."""
         uri = uri_of(path)
         known = self.opened.get(path)
         before = self.published[uri].times if uri in self.published else 0
@@ -162,34 +186,48 @@ class Session(Record, frozen=False):
             self.wire.notify("textDocument/didOpen", {"textDocument": document})
         elif again or known.text != text:
             self.opened[path] = _Opened(known.version + 1, text, before)
-            self.wire.notify(
-                "textDocument/didChange",
-                {"textDocument": {"uri": uri, "version": known.version + 1}, "contentChanges": [{"text": text}]},
-            )
+            document = {"uri": uri, "version": known.version + 1}
+            # clangd's own word, without which it trusts what it knows of the same text, and of files changed within a second.
+            change = {"textDocument": document, "contentChanges": [{"text": text}], "forceRebuild": again}
+            self.wire.notify("textDocument/didChange", change)
 
-    def diagnostics(self, path: str, seconds: float) -> list[dict[str, Any]]:
-        """Return what the server says of an open document as it was last shown. Errors as `Wire.request`."""
+    def diagnostics(self, path: str, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
+        """Return what the server says of an open document as it was last shown; `meanwhile` is done before it is waited for.
+
+        Errors as `Wire.request`.
+        """
         uri = uri_of(path)
         if self.offers("diagnosticProvider"):
-            told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
+            told = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds, meanwhile)
             return sound(told.get("items")) if isinstance(told, dict) else []
+        again = path in self.stale and self._current(path)
         if path in self.stale:
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
-        document = self.opened[path]
+        self.wire.sent()
+        meanwhile()
 
         def current() -> bool:
-            found = self.published.get(uri)
-            if found is None:
-                return False
-            # Without a version only a publication after our own change can be of it.
-            return found.version == document.version if found.version is not None else found.times > document.published_before
+            return self._current(path)
 
+        if again:
+            self.wire.pause(min(seconds, _AGAIN_SECONDS), current)
+            if not current() and self.wire.alive:
+                known = self.published[uri]
+                self.published[uri] = Published(known.version and self.opened[path].version, known.items, known.times + 1)
         self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
         if self.cold and not self.published[uri].items:
             seen = self.published[uri].times
             self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].times > seen)
         return list(self.published[uri].items)
+
+    def _current(self, path: str) -> bool:
+        """Tell whether what was published of an open document is of the text that was last shown."""
+        found, document = self.published.get(uri_of(path)), self.opened[path]
+        if found is None:
+            return False
+        # Without a version only a publication after our own change can be of it.
+        return found.version == document.version if found.version is not None else found.times > document.published_before
 
     def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON
         """Ask the server something. Errors as `Wire.request`."""
@@ -204,25 +242,6 @@ def sound(given: object) -> list[dict[str, Any]]:
 def _placed(span: object) -> bool:
     start = span.get("start") if isinstance(span, dict) else None
     return isinstance(start, dict) and all(isinstance(start.get(name), int) for name in ("line", "character"))
-
-
-def uri_of(path: str) -> str:
-    """Return a file's URI."""
-    return "file://" + quote(os.fsencode(path), safe="/")
-
-
-def path_of(uri: str) -> str | None:
-    """Return the path of a file's URI; None for any other."""
-    parts = urlsplit(uri)
-    return (
-        unquote(parts.path, errors="surrogateescape") if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
-    )
-
-
-def normal(uri: str) -> str:
-    """Return a URI as this module writes it, whatever the server escaped."""
-    path = path_of(uri)
-    return uri if path is None else uri_of(path)
 
 
 def _introduction(root: str, server: Server) -> dict[str, Any]:

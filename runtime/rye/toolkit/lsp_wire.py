@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _SAID = 4_096
 _GRACE = 1.0
+# A server that does not read is not waited for.
+_SENDING = 0.02
 # After so many questions without any message a server is given up; one alone may be a large project that loads.
 _MAX_SILENCES = 2
 
@@ -73,6 +75,7 @@ class Wire:
         self._silences = 0
         self.when_closed: Callable[[], None] = lambda: None
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._all_sent = threading.Event()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # A sandbox that dies with its parent dies with the very thread that started it: so the one that listens does.
         begun = threading.Event()
@@ -119,8 +122,14 @@ class Wire:
         """Send a notification; one that a dead server cannot take is dropped."""
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def request(self, method: str, params: Any, seconds: float) -> Any:  # noqa: ANN401 - JSON
-        """Ask and return the result.
+    def request(
+        self,
+        method: str,
+        params: Any,  # noqa: ANN401 - JSON
+        seconds: float,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Any:  # noqa: ANN401 - JSON
+        """Ask and return the result; `meanwhile` is done before it is waited for.
 
         Raises:
             LanguageServerError: `server_refused` with the server's words; `server_timeout`; `server_died`.
@@ -132,6 +141,8 @@ class Wire:
             self._waiting.add(number)
         self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         try:
+            self.sent()
+            meanwhile()
             self.wait_for(lambda: number in self._answers, seconds, method)
         except RyeError:
             self.notify("$/cancelRequest", {"id": number})
@@ -164,6 +175,10 @@ class Wire:
                     told = f"{self._name} did not answer {what} within {seconds:g} s."
                     raise LanguageServerError("server_timeout", told, "Try again: it may still be loading the project.")
                 self._changed.wait(min(left, 0.25))
+
+    def sent(self) -> None:
+        """Let what was told go out, before this thread has other work: else it would keep the interpreter to itself."""
+        self._all_sent.wait(_SENDING)
 
     def pause(self, seconds: float, happened: Callable[[], bool]) -> None:
         """Wait for a while, less if `happened` becomes true."""
@@ -201,6 +216,7 @@ class Wire:
 
     def _send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message).encode()
+        self._all_sent.clear()
         self._outgoing.put(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
 
     def _write(self) -> None:
@@ -210,6 +226,8 @@ class Wire:
             while (data := self._outgoing.get()) is not None:
                 pipe.write(data)
                 pipe.flush()
+                if self._outgoing.empty():
+                    self._all_sent.set()
         except (OSError, ValueError):
             self._end()
 

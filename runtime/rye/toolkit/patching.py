@@ -5,24 +5,24 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from rye.errors import EditError, RyeError, UsageError
+from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.record import Record
-from rye.toolkit import commits, invocation, journal, patch_store, patches
+from rye.toolkit import commits, invocation, patch_store, patches
 from rye.toolkit import document as documents
 from rye.toolkit.batches import land_all
 from rye.toolkit.commits import Committed
 from rye.toolkit.doc_paths import DocPaths
 from rye.toolkit.editing import fit
 from rye.toolkit.encoding import detect
+from rye.toolkit.history import History
 from rye.toolkit.output import MAX_LINE_CHARS, envelope, output_room
 from rye.toolkit.patched import TOOL, ActiveFiles, described, worked
 from rye.toolkit.replace import digest_of
 from rye.toolkit.text import Text, parse
-from rye.toolkit.undoing import undone_by
 from rye.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rye.toolkit.journal import Entry
     from rye.toolkit.patched import Worked
@@ -66,11 +66,24 @@ def read_file(
             if content is not None:
                 facts = {"path": path, "source": "active", "sha256": digest_of(content)}
                 return _window(doc_path, parse(content, detect(content)), facts, offset, limit, recovered)
-            with documents.held_for_edit(ws, path or "") as document:
-                facts = {"path": document.path, "source": "disk", "sha256": digest_of(document.data or b"")}
-                return _window(doc_path, document.text, facts, offset, limit, recovered)
+            shown, data, text = _read_whole(ws, path or "")
+            facts = {"path": shown, "source": "disk", "sha256": digest_of(data)}
+            return _window(doc_path, text, facts, offset, limit, recovered)
 
     return invocation.answered(_READ, project_path, work, docPath=doc_path)
+
+
+def _read_whole(ws: Workspace, path: str) -> tuple[str, bytes, Text]:
+    """Return a file's path, bytes and text; its lines keep IDs where these can be kept."""
+    try:
+        with documents.held_for_edit(ws, path) as document:
+            return document.path, document.data or b"", document.text
+    except WorkspaceError as err:
+        if err.code not in documents.UNKEPT:
+            raise
+    with ws.file(path) as file:
+        data = file.read()
+        return file.shown, data, parse(data, detect(data))
 
 
 def _window(doc_path: str, text: Text, facts: Answer, offset: int, limit: int, warnings: Sequence[str]) -> Answer:
@@ -330,9 +343,9 @@ def _change_diff(change: Answer) -> list[str]:
 def _fate(ws: Workspace, record: Answer) -> Answer:
     """Return what became of a batch, from the journal as far as it reaches: `status`, `entries`, `undoneBy`, `notes`."""
     batch_id = record["batchId"]
-    known = [*journal.entries(ws)]
-    entries = [entry for entry in known if entry.batch == batch_id]
-    undone = undone_by(known)
+    history = History(ws)
+    entries = [entry for entry in history if entry.batch == batch_id]
+    undone, known = history.undone, history.read
     # A batch that was undone may have been applied again: the newest entry of a file counts.
     newest = {entry.path: entry for entry in reversed(entries)}.values()
     by = sorted({_maker(known, undone[entry.id]) for entry in newest if entry.id in undone})
@@ -344,5 +357,5 @@ def _fate(ws: Workspace, record: Answer) -> Answer:
     return {**told, "error": record["error"]} if status == "not_applied" else told
 
 
-def _maker(known: Sequence[Entry], entry_id: str) -> str:
-    return next((entry.batch or entry.id for entry in known if entry.id == entry_id), entry_id)
+def _maker(known: Mapping[str, Entry], entry_id: str) -> str:
+    return (known[entry_id].batch or entry_id) if entry_id in known else entry_id

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate, repeat
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rye.errors import UsageError
+from rye.errors import UsageError, WorkspaceError
 from rye.toolkit import document as documents
 from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.visible import reveal, shortened
@@ -31,24 +31,60 @@ def read(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the result of `rye/file-system/read`; see its CONFIG_SCHEMA for the parameters.
 
+    Where the disk is full, or nothing can be written for another reason, the lines come without IDs, and a warning says so.
+
     Raises:
         WorkspaceError, UsageError: see `document.view`; `bad_offset` for a window past the end.
     """
-    with Workspace(project_path) as ws, documents.view(ws, file_path, encoding) as document:
-        room = output_room() - _NOTICES - 2 * len(file_path.encode("utf-8", "replace"))
-        window = _Window(document, ids=line_ids == "all", whitespace=show_whitespace, room=room)
-        if changes_since is not None:
-            since = document.index.revision_of(changes_since)
-            if since is not None:
-                return _changes(document, window, changes_since, since, file_path)
-        result = _window(document, window, file_path, offset, limit)
-        if changes_since is not None:
-            result["output"] = (
-                f"[changes_since: version {changes_since[:80]} is not among the last 20 of this file; here is the window "
-                f"instead.]\n{result['output']}"
-            )
-            result["changes_known"] = False
-        return result
+    asked = _Asked(file_path, offset, limit, line_ids == "all", changes_since, show_whitespace)
+    with Workspace(project_path) as ws:
+        try:
+            with documents.view(ws, file_path, encoding) as document:
+                return _answer(document, asked)
+        except WorkspaceError as err:
+            if err.code not in documents.UNKEPT:
+                raise
+            with documents.unnamed(ws, file_path, encoding) as document:
+                return _unnamed(document, asked, err)
+
+
+class _Asked(NamedTuple):
+    """What is asked for; see the tool's CONFIG_SCHEMA."""
+
+    file_path: str
+    offset: int
+    limit: int
+    ids: bool
+    changes_since: str | None
+    whitespace: bool
+
+
+def _answer(document: Document, asked: _Asked) -> dict[str, Any]:
+    """Show the window, or what changed since a version that is known."""
+    room = output_room() - _NOTICES - 2 * len(asked.file_path.encode("utf-8", "replace"))
+    window = _Window(document, ids=asked.ids, whitespace=asked.whitespace, room=room)
+    since = None if asked.changes_since is None else document.index.revision_of(asked.changes_since)
+    if since is not None:
+        return _changes(document, window, asked.changes_since or "", since, asked.file_path)
+    result = _window(document, window, asked.file_path, asked.offset, asked.limit)
+    if asked.changes_since is not None:
+        result["output"] = (
+            f"[changes_since: version {asked.changes_since[:80]} is not among the last 20 of this file; here is the window "
+            f"instead.]\n{result['output']}"
+        )
+        result["changes_known"] = False
+    return result
+
+
+def _unnamed(document: Document, asked: _Asked, err: WorkspaceError) -> dict[str, Any]:
+    """Show the window without IDs: one that cannot be kept would be unknown to the next call."""
+    window = _Window(document, ids=False, whitespace=asked.whitespace, room=output_room() - 2 * _NOTICES)
+    result = _window(document, window, asked.file_path, asked.offset, asked.limit)
+    del result["version"]
+    why = err.message.rstrip(".")
+    warning = f"No line IDs and no version: they cannot be kept ({why}). edit_lines needs them: read again when they can."
+    changes = {} if asked.changes_since is None else {"changes_known": False}
+    return {**result, **changes, "output": f"{result['output']}\n[{warning}]", "warnings": [warning]}
 
 
 class _Window:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import EditError, UsageError, WorkspaceError
@@ -14,6 +16,7 @@ from rye.toolkit.batches import Piece, Whole, land_all
 from rye.toolkit.commits import Committed
 from rye.toolkit.editing import fit, index_whole
 from rye.toolkit.encoding import Encoding
+from rye.toolkit.history import History
 from rye.toolkit.landing import Prepared, landed, prepare
 from rye.toolkit.output import envelope, ok, output_room
 from rye.toolkit.patch_store import new_id
@@ -45,61 +48,52 @@ def undo(
         raise UsageError("entry_or_batch", "entry_id and batchId are both given.", "Give the one or the other.")
     with Workspace(project_path) as ws:
         recovered = commits.recover(ws)
-        known = [*journal.entries(ws)]
+        history = History(ws)
         if list:
-            return _listing(known, limit, offset)
-        undone = undone_by(known)
+            return _listing(history, limit, offset)
         if entry_id is None and batch_id is None:
-            last = _last(known, undone)
+            last = _last(history)
             entry_id, batch_id = (last.id, None) if last.batch is None else (None, last.batch)
         if batch_id is not None:
-            answer = _revert_all(ws, _standing(known, undone, batch_id), batch_id, dry_run=dry_run)
+            answer = _revert_all(ws, _standing(history, batch_id), batch_id, dry_run=dry_run)
         else:
-            answer = _revert_one(ws, _entry(ws, entry_id or "", undone), dry_run=dry_run)
+            answer = _revert_one(ws, _entry(ws, history, entry_id or ""), dry_run=dry_run)
         answer["warnings"][:0] = recovered
         return answer
 
 
-def _entry(ws: Workspace, entry_id: str, undone: dict[str, str]) -> Entry:
+def _entry(ws: Workspace, history: History, entry_id: str) -> Entry:
     entry = journal.find(ws, entry_id)
-    if entry.id in undone:
+    by = history.undoer(entry)
+    if by is not None:
         raise EditError(
-            "already_undone", f"Change {entry.id} is already undone, by {undone[entry.id]}. Nothing was written.",
-            f'To redo it, call undo(entry_id="{undone[entry.id]}").',
+            "already_undone", f"Change {entry.id} is already undone, by {by}. Nothing was written.",
+            f'To redo it, call undo(entry_id="{by}").',
         )  # fmt: skip
     return entry
 
 
-def _standing(known: Sequence[Entry], undone: dict[str, str], batch_id: str) -> list[Entry]:
+def _standing(history: History, batch_id: str) -> list[Entry]:
     """Return the entries of a batch that are not undone."""
-    entries = [entry for entry in known if entry.batch == batch_id]
+    entries = history.batch(batch_id)
     if not entries:
         raise EditError(
             "unknown_batch", f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.",
             "Call undo(list=true) to see the changes; get_patch_change tells what became of a batch.",
         )  # fmt: skip
-    standing = [entry for entry in entries if entry.id not in undone]
+    standing = [entry for entry in entries if entry.id not in history.undone]
     if not standing:
-        by = next((entry.batch or entry.id for entry in known if entry.id == undone[entries[0].id]), "")
+        by = history.read[history.undone[entries[0].id]]
         raise EditError(
-            "already_undone", f"Batch {batch_id} is already undone, by {by}. Nothing was written.",
-            f'To redo it, call undo(batchId="{by}").',
+            "already_undone", f"Batch {batch_id} is already undone, by {by.batch or by.id}. Nothing was written.",
+            f'To redo it, call undo(batchId="{by.batch or by.id}").',
         )  # fmt: skip
     return standing
 
 
-def undone_by(known: Sequence[Entry]) -> dict[str, str]:
-    """Return which entries are undone, by which; newest first, so that an undone undo counts no more."""
-    out: dict[str, str] = {}
-    for entry in known:
-        if entry.undoes is not None and entry.id not in out:
-            out.setdefault(entry.undoes, entry.id)
-    return out
-
-
-def _last(known: Sequence[Entry], undone: dict[str, str]) -> Entry:
-    for entry in known:
-        if entry.undoes is None and entry.id not in undone:
+def _last(history: History) -> Entry:
+    for entry in history:
+        if entry.undoes is None and entry.id not in history.undone:
             return entry
     raise EditError(
         "nothing_to_undo", "No change of the file tools stands in this project's journal.",
@@ -107,17 +101,19 @@ def _last(known: Sequence[Entry], undone: dict[str, str]) -> Entry:
     )  # fmt: skip
 
 
-def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
-    undone = undone_by(known)
+def _listing(history: History, limit: int, offset: int) -> dict[str, Any]:
+    known = [*islice(history, min(offset - 1 + limit, sys.maxsize))]
+    # Of those not come to it is only known how many files there are.
+    total, undone = len(known) + history.left, history.undone
     out: list[str] = []
     rows: list[dict[str, Any]] = []
     room = output_room()
     if offset > max(len(known), 1):
         raise UsageError(
-            "bad_offset", f"offset {offset} is past the end: there are {len(known)} changes.",
-            f"Use an offset from 1 to {max(len(known), 1)}.",
+            "bad_offset", f"offset {offset} is past the end: there are {total} changes.",
+            f"Use an offset from 1 to {max(total, 1)}.",
         )  # fmt: skip
-    for entry in known[offset - 1 : offset - 1 + limit]:
+    for entry in known[offset - 1 :]:
         state = f", undone by {undone[entry.id]}" if entry.id in undone else ""
         about = f", undoes {entry.undoes}" if entry.undoes else ""
         of = f", of batch {entry.batch}" if entry.batch else ""
@@ -132,15 +128,15 @@ def _listing(known: Sequence[Entry], limit: int, offset: int) -> dict[str, Any]:
             "undone_by": undone.get(entry.id), "batchId": entry.batch,
         })  # fmt: skip
     end = offset - 1 + len(rows)
-    if end < len(known):
-        out.append(envelope(len(rows), len(known), "changes", f"undo(list=true, offset={end + 1})", len(known) - end))
+    if end < total:
+        out.append(envelope(len(rows), total, "changes", f"undo(list=true, offset={end + 1})", total - end))
     return ok(
         "\n".join(out) or "No changes recorded.",
         entries=rows,
         count=len(rows),
-        total=len(known),
-        truncated=end < len(known),
-        **({"next_offset": end + 1} if end < len(known) else {}),
+        total=total,
+        truncated=end < total,
+        **({"next_offset": end + 1} if end < total else {}),
     )
 
 
@@ -308,7 +304,7 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> Whole:
     if (None if now is None else sha256(now).hexdigest()) != entry.after:
         raise _changed(entry, "the file is gone" if now is None else "its content is another")
     back = journal.whole_entry(ws, _UNDO, place, now, data)
-    back = changed(back, undoes=entry.id, mode=back.mode if data is None else entry.mode)
+    back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
     return Whole(back, data, entry.encoding, splice.removed_ids)
 
 

@@ -1,9 +1,9 @@
-# rye:signed:2026-11-21T08:22:32Z:e9a27e61490fde31b1ccbde340312b8b6cfebeb94c9cb9599fdc08c8329d00fc:gTz1CQLNBsRt_Tzm2SIpVRCy2wRGxRcsQc2vehkaVy8rGU2bxtruFtKkxvvInQ7mGgUG3wUKM07xJUEmC_xfBw==:b63173adc9f5699f
+# rye:signed:2026-11-21T10:53:15Z:a45d54b187fc65a1333491fb480498ed1b5a5754959717a859d892a9294da4dd:FzNeWZD8eHu7aAvJeB_O_3TvnhlHyN_k_xJqeGOwm5id0aIdYvPKHX0pbdrKiLnAPG9DZIj3zYEJnG3fYaEFBw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
 Does not: follow links out of the project, change the file, decode images or documents.
-Side effects: none on your files; keeps line IDs in .ai/cache (or the user's state folder).
+Side effects: none on your files; keeps line IDs in .ai/cache (or the user's state folder). On a full disk lines come without IDs.
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
 lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] line naming the call that continues. Lines over
 2,000 characters are shortened visibly; their ID still stands for the whole line.
@@ -74,6 +74,7 @@ OUTPUT_SCHEMA = {
         "truncated": {"type": "boolean", "description": "Whether the output was cut"},
         "next_offset": {"type": "integer", "description": "Where the next call continues"},
         "version": {"type": "string", "description": "The file's version, for later calls"},
+        "warnings": {"type": "array", "description": "Why lines have no IDs, where these cannot be kept"},
         "encoding": {"type": "string", "description": "The file's encoding"},
         "file_path": {"type": "string", "description": "The file, from the project's root"},
         "changed_lines": {"type": "integer", "description": "With changes_since: lines changed"},

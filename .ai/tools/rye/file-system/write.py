@@ -1,8 +1,8 @@
-# rye:signed:2026-11-21T10:35:23Z:668b3412a63f9b5fbfa101297f25f6ec2b77d745c47d0f859bf14fb3cd02e453:3QH2ONIrO_dBqBQ1iRIOuzlgNZmv4oD_doZMjNCVS_jhA5qZEzvn5UUG28vC0rrDBt8_eiRhMCdQC41mNSc2CA==:b63173adc9f5699f
+# rye:signed:2026-11-21T11:41:25Z:1fc17548d92fc64eb07ae0314889dd4d0ad6d1e620692cf944cc004a874332d4:IXzNofdiWz0eINb8gBOqjMpjGhOwtaZe0vzDUQuTR5ZvC0RuO9-TaKQCuEsA2pTYwDICJ07Q0n7Nzozo_9tjCw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
-Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 unless
-encoding says otherwise; no newline is added or translated).
+Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
+a byte order mark unless encoding says otherwise; no newline is added or translated).
 Does not: append, merge, or write outside the project, through links out of it, into .git, .ai/trusted_keys, .ai/keys and
 .ai/cache, or to files that other programs run or load unasked (.vscode, .mcp.json, .envrc …) unless the user allows it.
 Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
@@ -38,7 +38,11 @@ CONFIG_SCHEMA = {
             "default": False,
             "description": "Ask a language server what the change broke and mended",
         },
-        "encoding": {"type": "string", "default": "utf-8", "description": "Codec name for the content"},
+        "encoding": {
+            "type": "string",
+            "default": "utf-8",
+            "description": "Codec name for the content; utf-8-sig puts a byte order mark before it, others write none",
+        },
     },
     "required": ["file_path", "content"],
     "additionalProperties": False,
