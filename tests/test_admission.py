@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_what_is_ready_is_compiled_once_and_known_by_its_bytes_place_and_trust(p
     assert refused(project) == "tampered"
     put_tool(project, "my/tool")
     assert ground(project).tool(candidate(project)) is first
-    (key,) = (rye.state.user_ai() / "trusted_keys").iterdir()
+    (key,) = (Path(rye.state.user_ai()) / "trusted_keys").iterdir()
     key.unlink()
     assert refused(project) == "untrusted_key"
 
@@ -143,7 +144,7 @@ def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, mo
     folder = tmp_path / "bundle"
     put(folder, "tools/rye/tool.py", signed(tool_text("rye/tool"), STRANGER))
     put(folder, "trusted_keys/k.toml", render_key_document(MINE.public, "rye"))
-    system = spaces.Space("system", folder / ".ai")
+    system = spaces.Space("system", str(folder / ".ai"))
     facts = {"id": "rye"}
     put(folder, "bundles/rye/manifest.yaml", signed(rye.bundles.compose(system, facts), suffix=".yaml"))
     monkeypatch.setattr(trust, "SYSTEM_KEY_DIGEST", MINE.public.digest)

@@ -336,7 +336,7 @@ def test_an_installed_bundle_is_not_signed_in_place(project, monkeypatch):
     path = put(package, ".ai/tools/my/greet.py", tool())
     (package / "spaces.py").write_text("")
     monkeypatch.setattr(spaces, "__file__", str(package / "spaces.py"))
-    assert spaces.system_folder() == package / ".ai"
+    assert spaces.system_folder() == str(package / ".ai")
     assert outcome(str(path))["code"] == "installed_bundle"
     os.symlink(package, project / "way")
     assert outcome("way/.ai/tools/my/greet.py")["code"] == "installed_bundle"

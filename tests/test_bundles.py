@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,7 @@ def bundle_at(root, key=MINE, ids=("extra/one", "extra/two"), **facts):
     """Write a bundle of tools with its manifest; return its space."""
     for item_id in ids:
         put(root, f"tools/{item_id}.py", signed(tool_text(item_id), key))
-    space = Space("bundle:extra", root / ".ai")
+    space = Space("bundle:extra", str(root / ".ai"))
     put(root, "bundles/extra/manifest.yaml", signed(bundles.compose(space, FACTS | facts), key, suffix=".yaml"))
     return space
 
@@ -37,7 +38,7 @@ def manifest_of(space):
 
 
 def candidate(space, item_id, raw=None):
-    path = space.folder / f"tools/{item_id}.py"
+    path = Path(space.folder) / f"tools/{item_id}.py"
     return Candidate("tool", item_id, ".py", space.name, path, path.read_bytes() if raw is None else raw)
 
 
@@ -100,7 +101,7 @@ def refusal(raw, store=STORE, bundle_id="extra"):
 
 def test_a_manifest_is_refused_like_any_item(tmp_path):
     good = manifest_of(bundle_at(tmp_path))
-    bare = bundles.compose(Space("bundle:extra", tmp_path / ".ai"), FACTS)
+    bare = bundles.compose(Space("bundle:extra", str(tmp_path / ".ai")), FACTS)
     assert refusal(None) == refusal(b"") == refusal(bare) == "unsigned"
     assert refusal(good + b"#") == "tampered"
     assert refusal(good, TrustStore()) == "untrusted_key"
@@ -285,7 +286,7 @@ def test_a_package_that_calls_its_bundle_rye_is_not_the_system(site, project):
     trust_key(STRANGER)
     installed(site, "rye", "extra_tools")
     package = site / "extra_tools"
-    space = Space("bundle:rye", package / ".ai")
+    space = Space("bundle:rye", str(package / ".ai"))
     put(package, "bundles/rye/manifest.yaml", signed(bundles.compose(space, FACTS | {"id": "rye"}), STRANGER, suffix=".yaml"))
     assert call(project)["code"] == "untrusted_key"
     (project / "a.txt").write_text("x\n")

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,7 @@ OTHER = "b" * 64
 def test_nothing_is_decided_at_first(project):
     decided = decisions.load()
     assert (decided.approvals, decided.shadows, decided.revoked) == ((), (), ())
-    assert not decisions.path().exists()
+    assert not Path(decisions.path()).exists()
 
 
 def test_decisions_are_read_back_as_they_were_made(project):
@@ -46,9 +47,9 @@ def test_decisions_are_read_back_as_they_were_made(project):
     elsewhere = Root(root.path, root.device, root.inode + 1)
     assert decided.announced(elsewhere, KEY) == decided.shadowed(elsewhere) == frozenset()
     assert decided.approvals[0].time.endswith("Z")
-    assert stat.S_IMODE(decisions.path().stat().st_mode) == 0o600
-    assert stat.S_IMODE(decisions.path().parent.stat().st_mode) == 0o700
-    assert sorted(os.listdir(decisions.path().parent)) == ["decisions.json", "decisions.lock"]
+    assert stat.S_IMODE(Path(decisions.path()).stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(decisions.path()).parent.stat().st_mode) == 0o700
+    assert sorted(os.listdir(Path(decisions.path()).parent)) == ["decisions.json", "decisions.lock"]
 
 
 def test_a_revocation_drops_the_keys_approvals_and_cannot_be_approved_away(project):
@@ -56,9 +57,9 @@ def test_a_revocation_drops_the_keys_approvals_and_cannot_be_approved_away(proje
     decisions.approve(KEY, root, frozenset())
     decisions.approve(OTHER, root, frozenset())
     decisions.revoke(KEY)
-    written = decisions.path().stat().st_ino
+    written = Path(decisions.path()).stat().st_ino
     decisions.revoke(KEY)
-    assert decisions.path().stat().st_ino == written
+    assert Path(decisions.path()).stat().st_ino == written
     assert decisions.load().revoked_keys == {KEY}
     assert len(decisions.load().revoked) == 1
     assert decisions.load().approved_keys(root) == {OTHER}
@@ -73,7 +74,7 @@ def test_only_a_full_digest_can_be_decided_on(project, key):
     for decide in (decisions.revoke, lambda key: decisions.approve(key, Root.of(project), frozenset())):
         with pytest.raises(ValueError):
             decide(key)
-    assert not decisions.path().exists()
+    assert not Path(decisions.path()).exists()
 
 
 def test_a_root_is_its_real_path_device_and_inode(project, tmp_path):
@@ -132,8 +133,8 @@ GOOD = {"format": 1, "approvals": [approval()], "shadows": [], "revoked": []}
 def test_a_broken_file_means_that_nothing_is_trusted(project, content):
     put_tool(project, "my/tool")
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
-    decisions.path().parent.mkdir(parents=True, exist_ok=True)
-    decisions.path().write_bytes(content)
+    Path(decisions.path()).parent.mkdir(parents=True, exist_ok=True)
+    Path(decisions.path()).write_bytes(content)
     for item_id in ("my/tool", "rye/file-system/read"):
         response = rye.execute(item_id, {}, project_path=project)
         assert (response["code"], response["data"]) == ("trust_store_unreadable", None)
@@ -142,35 +143,35 @@ def test_a_broken_file_means_that_nothing_is_trusted(project, content):
     for decide in (decisions.revoke, lambda key: decisions.approve_shadow(key, Root.of(project))):
         with pytest.raises(TrustError):
             decide(KEY)
-    assert decisions.path().read_bytes() == content
+    assert Path(decisions.path()).read_bytes() == content
     # Control: the same calls with a good file.
-    decisions.path().write_text(json.dumps(GOOD))
+    Path(decisions.path()).write_text(json.dumps(GOOD))
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
 
 
 def test_a_folder_in_the_files_place_means_that_nothing_is_trusted(project):
     put_tool(project, "my/tool")
-    decisions.path().mkdir(parents=True)
+    Path(decisions.path()).mkdir(parents=True)
     assert rye.execute("my/tool", project_path=project)["code"] == "trust_store_unreadable"
 
 
 def test_a_change_is_noticed_whatever_the_files_times_say(project):
     root = Root.of(project)
     decisions.approve(KEY, root, frozenset())
-    before = decisions.path().stat()
+    before = Path(decisions.path()).stat()
     assert decisions.load().approved_keys(root) == {KEY}
-    text = decisions.path().read_text()
+    text = Path(decisions.path()).read_text()
     # In place: same inode, size and time.
-    decisions.path().write_text(text.replace(KEY, OTHER))
+    Path(decisions.path()).write_text(text.replace(KEY, OTHER))
     os.utime(decisions.path(), ns=(before.st_atime_ns, before.st_mtime_ns))
-    after = decisions.path().stat()
+    after = Path(decisions.path()).stat()
     assert (before.st_ino, before.st_size, before.st_mtime_ns) == (after.st_ino, after.st_size, after.st_mtime_ns)
     assert decisions.load().approved_keys(root) == {OTHER}
 
 
 def test_what_cannot_be_kept_is_said_and_changes_nothing(project, user_space, monkeypatch):
     decisions.revoke(KEY)
-    before = decisions.path().read_bytes()
+    before = Path(decisions.path()).read_bytes()
     faults = [OSError(28, "No space left on device")]
     sync = os.fsync
 
@@ -184,8 +185,8 @@ def test_what_cannot_be_kept_is_said_and_changes_nothing(project, user_space, mo
         decisions.revoke(OTHER)
     assert caught.value.code == "trust_store_unwritable"
     assert "No space" in caught.value.message
-    assert decisions.path().read_bytes() == before
-    assert sorted(os.listdir(decisions.path().parent)) == ["decisions.json", "decisions.lock"]
+    assert Path(decisions.path()).read_bytes() == before
+    assert sorted(os.listdir(Path(decisions.path()).parent)) == ["decisions.json", "decisions.lock"]
     monkeypatch.undo()
     monkeypatch.setenv("USER_SPACE", str(user_space / "file"))
     (user_space / "file").write_bytes(b"")
@@ -194,8 +195,8 @@ def test_what_cannot_be_kept_is_said_and_changes_nothing(project, user_space, mo
 
 
 def test_a_lock_file_that_is_a_link_is_not_followed(project, tmp_path):
-    decisions.path().parent.mkdir(parents=True)
-    decisions.path().with_suffix(".lock").symlink_to(tmp_path / "elsewhere")
+    Path(decisions.path()).parent.mkdir(parents=True)
+    Path(decisions.path()).with_suffix(".lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RyeError) as caught:
         decisions.revoke(KEY)
     assert caught.value.code == "trust_store_unwritable"

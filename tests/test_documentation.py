@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ import rye
 from rye import cli, directives, items, spaces, trust
 from rye.signing import form_of
 
-FOLDER = spaces.system_folder() / "knowledge"
+FOLDER = Path(spaces.system_folder()) / "knowledge"
 ENTRIES = sorted(FOLDER.rglob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HEADER = {"id", "title", "entry_type", "category", "version", "description", "tags"}
@@ -43,7 +44,7 @@ def test_an_entry_is_verified_complete_and_short(path, project):
     item_id = path.relative_to(FOLDER).with_suffix("").as_posix()
     loaded = rye.load("knowledge", item_id, project_path=project, source="system")
     assert loaded["item"]["owner"] == "rye"
-    store = trust.TrustStore.build([], [(spaces.system_folder() / "trusted_keys/b63173adc9f5699f.toml").read_bytes()])
+    store = trust.TrustStore.build([], [(Path(spaces.system_folder()) / "trusted_keys/b63173adc9f5699f.toml").read_bytes()])
     entry = items.read_knowledge(trust.verify(path.read_bytes(), form_of("knowledge", ".md"), store), item_id, ".md")
     assert set(entry.header) >= HEADER
     assert 40 <= len(path.read_bytes().split(b"\n")) <= 220

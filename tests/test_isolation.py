@@ -424,7 +424,7 @@ def _running(pid):
 
 
 def spare(project):
-    return [cell for terms, cell in cells.keeper._spares.items() if terms.root == os.path.realpath(project)]
+    return [cell for terms, cell in dict(cells.keeper._spares).items() if terms.root == os.path.realpath(project)]
 
 
 def test_a_waiting_child_serves_the_next_call_and_one_call_only(project):

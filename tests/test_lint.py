@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import rye
@@ -55,7 +57,7 @@ def test_a_good_tool_has_no_findings():
 
 
 def test_every_tool_that_ships_is_a_good_one():
-    folder = system_folder() / "tools"
+    folder = Path(system_folder()) / "tools"
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
     assert len(files) >= 8
     for path in files:

@@ -214,7 +214,7 @@ def test_a_crash_between_two_versions_leaves_a_lock(locked, monkeypatch):
 
 
 def test_a_check_names_the_space_and_the_command(locked):
-    space = Space("project", locked / ".ai")
+    space = Space("project", str(locked / ".ai"))
     with pytest.raises(TrustError) as caught:
         lockfiles.check(space, "my/tool", "9.9.9", [{"item_id": "my/tool", "integrity": "0" * 64}])
     assert caught.value.code == "lockfile_mismatch"

@@ -35,13 +35,13 @@ def ids(project, item_type="tool"):
 
 def test_the_project_comes_first_then_the_user_then_the_system(project, user_space):
     assert [(space.name, space.folder) for space in spaces.spaces(project)] == [
-        ("project", project / ".ai"), ("user", user_space / ".ai"), ("system", spaces.system_folder()),
+        ("project", str(project / ".ai")), ("user", str(user_space / ".ai")), ("system", spaces.system_folder()),
     ]  # fmt: skip
-    assert spaces.system_folder().is_dir()
+    assert Path(spaces.system_folder()).is_dir()
 
 
 def test_in_its_own_checkout_the_bundle_is_the_system_space():
-    own = spaces.system_folder().parent
+    own = Path(spaces.system_folder()).parent
     assert [space.name for space in spaces.spaces(own)] == ["user", "system"]
     response = rye.execute("rye/file-system/read", {"file_path": "README.md", "limit": 1}, project_path=own)
     if (own / "README.md").exists():
@@ -105,7 +105,7 @@ def test_the_first_space_that_has_it_serves_it(project, user_space):
     assert (found(project).space, found(project).raw) == ("user", b"user")
     put(project, "tools/my/tool.py", b"project")
     one = found(project)
-    assert (one.space, one.raw, one.suffix, one.path) == ("project", b"project", ".py", project / ".ai/tools/my/tool.py")
+    assert (one.space, one.raw, one.suffix, one.path) == ("project", b"project", ".py", str(project / ".ai/tools/my/tool.py"))
 
 
 def test_extensions_are_tried_in_one_order(project):

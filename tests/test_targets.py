@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_an_id_names_the_file_that_is_served_of_each_type(project):
     assert named(project, "my/a") == [".ai/tools/my/a.py", ".ai/knowledge/my/a.md"]
     assert named(project, "my/?") == [".ai/tools/my/a.py", ".ai/knowledge/my/a.md"]
     (system,) = targets.resolve(["rye/file-system/read"], among(project))
-    assert system.path == spaces.system_folder() / "tools/rye/file-system/read.py"
+    assert system.path == Path(spaces.system_folder()) / "tools/rye/file-system/read.py"
 
 
 def test_what_names_nothing_names_the_nearest_ids(project):
@@ -144,7 +145,7 @@ def test_every_lists_the_items_of_the_spaces_shadowed_ones_too(project):
     found = [target.text for target in targets.every(among(project))]
     assert found[:3] == [".ai/tools/my/a.py", ".ai/tools/my/a.yaml", ".ai/tools/rye/file-system/read.py"]
     assert found[3] == str(project.parent / "home/.ai/tools/my/a.py")
-    assert str(spaces.system_folder() / "tools/rye/file-system/read.py") in found
+    assert str(Path(spaces.system_folder()) / "tools/rye/file-system/read.py") in found
     assert all(target.item_id for target in targets.every(among(project)))
 
 

@@ -6,6 +6,7 @@ by its path or times.
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -127,8 +128,8 @@ class Admission:
         try:
             return bundles.read(raw, bundle_id, self.store, self._known())
         except TrustError as err:
-            document = space.folder / "trusted_keys" / f"{err.details.get('fingerprint')}.toml"
-            if err.code != "untrusted_key" or bundle_id == bundles.SYSTEM or not document.is_file():
+            document = f"{space.folder}/trusted_keys/{err.details.get('fingerprint')}.toml"
+            if err.code != "untrusted_key" or bundle_id == bundles.SYSTEM or not os.path.isfile(document):
                 raise
             hint = f"If you know whose it is, run `rye trust add {document}`."
             raise TrustError(err.code, f"The installed bundle {bundle_id}: {err.message}", hint, **err.details) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import spaces
@@ -14,6 +13,7 @@ from rye.toolkit.output import NO_DOOR, opened_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from rye.targets import Target
     from rye.toolkit.output import Door
@@ -234,8 +234,9 @@ def sign_iter(
 
     among = _only(spaces.spaces(project_path), space)
     if everything and space is None:
-        own = Path(project_path) / ".ai"
-        among = [one for one in among if own.exists() and one.folder.exists() and one.folder.samefile(own)]
+        own = os.path.join(project_path, ".ai")
+        there = os.path.exists(own)
+        among = [one for one in among if there and os.path.exists(one.folder) and os.path.samefile(one.folder, own)]
     return attest.sign(_targets(targets, among, everything), keyring.signing_key(key))
 
 

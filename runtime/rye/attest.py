@@ -71,7 +71,7 @@ def _hold_to_manifest(target: Target, item_type: str, raw: bytes, store: TrustSt
     if target.item_id is None or not target.path.absolute().is_relative_to(system.folder):
         return
     manifest = bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store)
-    candidate = spaces.Candidate(item_type, target.item_id, target.suffix, system.name, target.path, raw)
+    candidate = spaces.Candidate(item_type, target.item_id, target.suffix, system.name, os.fspath(target.path), raw)
     bundles.check(manifest, candidate)
 
 
@@ -155,7 +155,7 @@ def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str)
 def _refuse_installed(path: Path) -> None:
     system = spaces.system_folder()
     inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(system))
-    if inside and system.parent == Path(spaces.__file__).resolve().parent:
+    if inside and os.path.dirname(system) == os.path.dirname(os.path.realpath(spaces.__file__)):
         raise ItemError(
             "installed_bundle", "It belongs to the installed system bundle, which is never changed in place.",
             "Sign it in a checkout of the bundle, or copy it to your project under another id.",

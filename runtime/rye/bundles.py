@@ -50,7 +50,9 @@ def bundle_of(space: Space) -> str | None:
 
 def path_of(space: Space, bundle_id: str) -> Path:
     """Return where a bundle's manifest stands."""
-    return space.folder / "bundles" / bundle_id / "manifest.yaml"
+    from pathlib import Path
+
+    return Path(space.folder, "bundles", bundle_id, "manifest.yaml")
 
 
 def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[str] = ()) -> Manifest:

@@ -91,9 +91,9 @@ class Decisions(Record):
 _known: dict[bytes, Decisions] = {}
 
 
-def path() -> Path:
+def path() -> str:
     """Return where the decisions lie."""
-    return state.path_of(f"{state.user_ai()}/trust/decisions.json")
+    return f"{state.user_ai()}/trust/decisions.json"
 
 
 def load() -> Decisions:
@@ -195,7 +195,7 @@ def _changing() -> Iterator[_Held]:
     """Read, let the block change, and replace the file in one durable step, one process at a time."""
     file = path()
     try:
-        with durable.locked(file.with_suffix(".lock")):
+        with durable.locked(f"{file.removesuffix('.json')}.lock"):
             held = _Held(load())
             before = held.now
             yield held
@@ -207,12 +207,12 @@ def _changing() -> Iterator[_Held]:
 
 def _unwritable(err: OSError) -> RyeError:
     return RyeError(
-        "trust_store_unwritable", f"The decision could not be kept in {path().parent}: {err.strerror}.",
+        "trust_store_unwritable", f"The decision could not be kept in {os.path.dirname(path())}: {err.strerror}.",
         "Make the folder writable; nothing was changed.",
     )  # fmt: skip
 
 
-def _write(file: Path, decisions: Decisions) -> None:
+def _write(file: str, decisions: Decisions) -> None:
     record = {
         "format": _FORMAT,
         "approvals": [{"key": a.key, **_named(a.root), "ids": sorted(a.ids), "time": a.time} for a in decisions.approvals],

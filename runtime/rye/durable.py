@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def locked(lock: Path) -> Iterator[None]:
+def locked(lock: str | Path) -> Iterator[None]:
     """Hold a lock file for the block, waiting for whoever has it; its folder is made (0700) if missing.
 
     Raises:
         OSError: it cannot be made; what the block raises passes through.
     """
-    lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
     fd = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -28,7 +28,7 @@ def locked(lock: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def write(path: Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = True, durably: bool = True) -> None:
+def write(path: str | Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = True, durably: bool = True) -> None:
     """Put a file in place in one step: whoever reads it finds the old content or the new one, also after a crash.
 
     Args:
@@ -41,7 +41,8 @@ def write(path: Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = Tru
     Raises:
         OSError: nothing was changed.
     """
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}")
     fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(fd, "wb") as stream:
@@ -49,15 +50,16 @@ def write(path: Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = Tru
             stream.flush()
             if durably:
                 os.fsync(stream.fileno())
-        temporary.replace(path)
+        os.replace(temporary, path)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
     if sync_folder and durably:
-        sync(path.parent)
+        sync(folder)
 
 
-def sync(folder: Path) -> None:
+def sync(folder: str | Path) -> None:
     """Make a folder's names durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

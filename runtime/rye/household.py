@@ -156,7 +156,7 @@ class Household:
 
 
 def _where(space: Space | None) -> str:
-    return os.fspath(space.folder) if space is not None else "no folder"
+    return space.folder if space is not None else "no folder"
 
 
 def _object(parameters: dict[str, Any] | str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _LARGEST_DOCUMENT = 64 * 1024
 
 def folder() -> Path:
     """Return `${USER_SPACE:-~}/.ai/keys`."""
-    return state.user_ai() / "keys"
+    return Path(state.user_ai()) / "keys"
 
 
 def signing_key(named: str | Path | None = None) -> PrivateKey:
@@ -104,7 +104,7 @@ def named_documents(paths: Sequence[str | Path]) -> list[bytes]:
 
 
 def _document_path(public: PublicKey) -> Path:
-    return state.user_ai() / "trusted_keys" / f"{public.fingerprint}.toml"
+    return Path(state.user_ai()) / "trusted_keys" / f"{public.fingerprint}.toml"
 
 
 def _owner(document: Path, public: PublicKey) -> str | None:

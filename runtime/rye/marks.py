@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import durable, state
@@ -18,7 +19,6 @@ from rye.record import Record, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _FORMAT = 1
 
@@ -39,7 +39,7 @@ class Marks(Record, frozen=False):
 
 def path() -> Path:
     """Return where the marks lie."""
-    return state.user_ai() / "trust" / "registry.json"
+    return Path(state.user_ai()) / "trust" / "registry.json"
 
 
 def load() -> Marks:

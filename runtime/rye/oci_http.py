@@ -11,6 +11,7 @@ import json
 import re
 import time
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye import durable, state
@@ -22,7 +23,6 @@ from rye.toolkit.untrusted import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from rye.oci_manifest import Layer, Pushed
     from rye.oci_requests import Answer
@@ -215,7 +215,7 @@ class Server:
 
 
 def _kept(url: str) -> Path:
-    return state.user_ai() / "cache" / "registry" / sha256(url.encode()).hexdigest()
+    return Path(state.user_ai()) / "cache" / "registry" / sha256(url.encode()).hexdigest()
 
 
 def _read_kept(path: Path) -> bytes | None:

@@ -57,7 +57,7 @@ def open_store(where: str | None, *, plain_http: bool = False) -> Store:
     Raises:
         UsageError: `bad_registry`.
     """
-    chosen = where or config.setting("registry.default") or state.user_ai() / "registry"
+    chosen = where or config.setting("registry.default") or Path(state.user_ai()) / "registry"
     name = os.fspath(chosen) if isinstance(chosen, str | Path) else ""
     if name.startswith("oci://"):
         from rye.oci_http import Server

@@ -7,7 +7,6 @@ installation begins nothing is written but the user's own memory of versions.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import executor, lockfiles, marks, rollback, spaces, state, trust
@@ -275,7 +274,7 @@ def _rivals(checked: Checked) -> Sequence[str]:
 def _lock_anew(checked: Checked, root: str, wish: Wish) -> str | None:
     """Renew the lockfile of a tool that has one where it was installed; return its path below `.ai`."""
     file = checked.file
-    space = spaces.Space(wish.destination, state.user_ai() if wish.destination == "user" else Path(root, ".ai"))
+    space = spaces.Space(wish.destination, state.user_ai() if wish.destination == "user" else os.path.join(root, ".ai"))
     if file.item_type != "tool" or not lockfiles.versions(space, file.item_id):
         return None
     tool, chain = executor.chain_of(file.item_id, root)

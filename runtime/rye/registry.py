@@ -44,8 +44,10 @@ def push(at: At, item_type: str, ids: Sequence[str], *, source: str | None = Non
 
 def push_bundle(at: At, bundle_id: str, folder: Path | None) -> list[dict[str, Any]]:
     """Push a bundle from its `.ai` folder; None for the system bundle's."""
-    system = folder is None
-    space = spaces.Space("system" if system else f"bundle:{bundle_id}", folder or spaces.system_folder())
+    if folder is None:
+        space = spaces.Space("system", spaces.system_folder())
+    else:
+        space = spaces.Space(f"bundle:{bundle_id}", str(folder))
     return pushing.push_bundle(space, bundle_id, at.store(), spaces.spaces(at.project))
 
 

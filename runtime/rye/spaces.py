@@ -14,7 +14,6 @@ import stat
 from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rye import decisions, state
@@ -26,6 +25,7 @@ from rye.trust import TrustStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
 _TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".toml")
 TYPES: Final = {
@@ -51,7 +51,7 @@ class Space(Record):
     """
 
     name: str
-    folder: Path
+    folder: str
     shadows: frozenset[str] = frozenset()
 
 
@@ -62,22 +62,22 @@ class Candidate(Record):
     item_id: str
     suffix: str
     space: str
-    path: Path
+    path: str
     raw: bytes
     shadowed: tuple[str, ...] = ()
 
 
-def system_folder() -> Path:
+def system_folder() -> str:
     """Return the system bundle's `.ai`: inside the installed package, or in the checkout of an editable install."""
     return _bundle_beside(__file__)
 
 
 @lru_cache(maxsize=2)
-def _bundle_beside(module: str) -> Path:
-    package = Path(module).resolve().parent
-    inside = package / ".ai"
+def _bundle_beside(module: str) -> str:
+    package = os.path.dirname(os.path.realpath(module))
+    inside = f"{package}/.ai"
     # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
-    return inside if inside.is_dir() else package.parents[1] / ".ai"
+    return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
 
 
 def installed_bundles() -> tuple[Space, ...]:
@@ -92,8 +92,8 @@ def installed_bundles() -> tuple[Space, ...]:
         package = entry.value.partition(":")[0].strip()
         if entry.dist is None or not re.fullmatch(_PACKAGE, package) or not _ID.fullmatch(entry.name):
             continue
-        folder = Path(str(entry.dist.locate_file(package.replace(".", "/")))) / ".ai"
-        if folder.is_dir() and _identity(folder) != _identity(system_folder()):
+        folder = os.path.join(str(entry.dist.locate_file(package.replace(".", "/"))), ".ai")
+        if os.path.isdir(folder) and _identity(folder) != _identity(system_folder()):
             out.append(Space(f"bundle:{entry.name}", folder))
     return tuple(out)
 
@@ -111,14 +111,14 @@ def spaces(project_path: str | Path) -> tuple[Space, ...]:
 
 
 def _project(project_path: str | Path) -> Space:
-    folder = state.path_of(os.path.join(project_path, ".ai"))
+    folder = os.path.join(project_path, ".ai")
     decided = decisions.load()
     if not decided.shadows:
         return Space("project", folder)
     return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _identity(folder: str) -> tuple[int, int] | None:
     """Name a folder by what it is; None where there is none, which is the same as no other."""
     try:
         info = os.stat(folder)
@@ -157,9 +157,9 @@ def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
         if found is None:
             continue
         suffix, raw = found
-        path = state.path_of(f"{space.folder}/{folder}/{item_id}{suffix}")
+        path = f"{space.folder}/{folder}/{item_id}{suffix}"
         if not serves(space, item_id):
-            shadowed.append(str(path))
+            shadowed.append(path)
             continue
         return Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
     raise _not_found(item_type, item_id, among, shadowed)
@@ -195,7 +195,7 @@ def alike(item_id: str, known: Iterable[str]) -> list[str]:
 def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
     """Return (id, path) of the items that stand in one space, sorted, hidden ones left out."""
     folder, suffixes = type_folder(item_type)
-    return sorted(_walk(space.folder / folder, suffixes))
+    return sorted(_walk(f"{space.folder}/{folder}", suffixes))
 
 
 def read_file(space: Space, path: str) -> bytes | None:
@@ -285,35 +285,38 @@ def listed(
         yield item_id, *found[item_id]
 
 
-def _walk(top: Path, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Yield (id, path) below a type folder; of files that share a stem only the one tried first."""
+    # Not at the top: it takes 4 ms to load, and a call of one tool does without.
+    from pathlib import Path
+
     best: dict[str, tuple[int, Path]] = {}
     for here, folders, files in os.walk(top):
         # A bottomless tree in a project must not end the walk's recursion.
-        deep = here.count("/") - str(top).count("/") >= _DEEPEST
+        deep = here.count("/") - top.count("/") >= _DEEPEST
         folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "_")))
         for name in files:
             stem, suffix = os.path.splitext(name)
             if suffix not in suffixes or name.startswith((".", "_")):
                 continue
             path = Path(here, name)
-            item_id = (path.parent / stem).relative_to(top).as_posix()
+            item_id = f"{here}/{stem}"[len(top) + 1 :]
             if _ID.fullmatch(item_id):
                 best[item_id] = min(best.get(item_id, (99, path)), (suffixes.index(suffix), path))
     for item_id, (_, path) in best.items():
         yield item_id, path
 
 
-def locate(path: Path) -> tuple[str, str] | None:
+def locate(path: str | Path) -> tuple[str, str] | None:
     """Return (item type, id) of a file by where it stands below an `.ai` folder; None outside of any."""
-    parts = path.absolute().parts
+    parts = [part for part in os.path.join(os.getcwd(), path).split("/") if part not in ("", ".")]
     for at in range(len(parts) - 1, 0, -1):
         if parts[at - 1] != ".ai":
             continue
         for item_type, (folder, suffixes) in TYPES.items():
-            below = Path(*parts[at + 1 :]) if len(parts) > at + 1 else None
-            if parts[at] == folder and below is not None and below.suffix in suffixes:
-                return item_type, below.with_suffix("").as_posix()
+            stem, suffix = os.path.splitext("/".join(parts[at + 1 :]))
+            if parts[at] == folder and suffix in suffixes:
+                return item_type, stem
         return None
     return None
 
@@ -329,7 +332,7 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = ()) -> Trust
     documents = {space.name: _key_documents(space) for space in among}
     documents["system"] = list(chain(*(found for name, found in documents.items() if name not in ("project", "user"))))
     decided = decisions.load()
-    root = next((space.folder.parent for space in among if space.name == "project"), None)
+    root = next((os.path.dirname(space.folder) for space in among if space.name == "project"), None)
     approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
     seal = sha256("\n".join([*sorted(approved), "", *sorted(decided.revoked_keys)]).encode())
     for name in ("user", "system", "project"):

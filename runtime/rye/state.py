@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 from functools import lru_cache
-from pathlib import Path
 
 from rye.errors import UsageError
 
 
-def user_space() -> Path:
+def user_space() -> str:
     """Return the folder that holds the user's `.ai` (`USER_SPACE`, else the home directory).
 
     Raises:
@@ -22,7 +21,7 @@ def user_space() -> Path:
     return _paths(os.environ.get("USER_SPACE") or home())[0]
 
 
-def user_ai() -> Path:
+def user_ai() -> str:
     """Return `${USER_SPACE:-~}/.ai`. Errors as `user_space`."""
     return _paths(os.environ.get("USER_SPACE") or home())[1]
 
@@ -43,17 +42,12 @@ def _home_of_account() -> str:
 
 
 @lru_cache(maxsize=8)
-def _paths(space: str) -> tuple[Path, Path]:
+def _paths(space: str) -> tuple[str, str]:
     # Asked for several times in every call.
     if not os.path.isabs(space):
         raise UsageError("bad_user_space", f"USER_SPACE is {space[:200]!r}, no absolute path.", "Set it to one, or unset it.")
-    return Path(space), Path(space, ".ai")
-
-
-@lru_cache(maxsize=256)
-def path_of(text: str) -> Path:
-    """Return a path, made once: to make one takes as long as to open it."""
-    return Path(text)
+    space = space.rstrip("/") or "/"
+    return space, os.path.join(space, ".ai")
 
 
 def project_digest(root: str) -> str:
@@ -66,18 +60,18 @@ def _digest_of(real: str) -> str:
     return hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
 
 
-def state_dir(root: str) -> Path:
+def state_dir(root: str) -> str:
     """Return the project's state folder, made private (0700) if it does not exist.
 
     Raises:
         OSError: the user's space cannot be written; callers decide what that means for them.
     """
-    path = path_of(f"{user_ai()}/state/{project_digest(root)}")
-    if not path.is_dir():
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = f"{user_ai()}/state/{project_digest(root)}"
+    if not os.path.isdir(path):
+        os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
 
-def commits_dir(real: str) -> Path:
+def commits_dir(real: str) -> str:
     """Return the folder of the commits under way below a root (real path): there only while one is, or one was cut off."""
-    return path_of(f"{user_ai()}/state/{_digest_of(real)}/journal/commits")
+    return f"{user_ai()}/state/{_digest_of(real)}/journal/commits"

@@ -10,12 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from rye import state
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _KEPT = 4_096
 _STATES = 16
@@ -27,8 +23,8 @@ class Verdicts:
 
     def __init__(self, trust_state: str) -> None:
         """Read what is kept for the state."""
-        self._path = state.user_ai() / "trust" / f"verdicts-{trust_state}.txt"
-        self._good = _load(str(self._path))
+        self._path = f"{state.user_ai()}/trust/verdicts-{trust_state}.txt"
+        self._good = _load(self._path)
 
     def __contains__(self, file_digest: object) -> bool:
         return file_digest in self._good
@@ -45,9 +41,10 @@ class Verdicts:
             self._keep(f"{file_digest}\n".encode(), anew=full)
 
     def _keep(self, line: bytes, *, anew: bool) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self._path.exists():
-            _forget_old(self._path.parent)
+        folder = os.path.dirname(self._path)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.exists(self._path):
+            _forget_old(folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(self._path, flags, 0o600)
         try:
@@ -60,11 +57,14 @@ class Verdicts:
             os.close(fd)
 
 
-def _forget_old(folder: Path) -> None:
+def _forget_old(folder: str) -> None:
     """Make room for one more state: every decision and every new key document begins one."""
-    kept = sorted(folder.glob("verdicts-*.txt"), key=lambda path: path.lstat().st_mtime_ns, reverse=True)
-    for path in kept[_STATES - 1 :]:
-        path.unlink(missing_ok=True)
+    with os.scandir(folder) as entries:
+        found = [one for one in entries if one.name.startswith("verdicts-") and one.name.endswith(".txt")]
+    kept = sorted(found, key=lambda one: one.stat(follow_symlinks=False).st_mtime_ns, reverse=True)
+    for one in kept[_STATES - 1 :]:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(one.path)
 
 
 def _own(info: os.stat_result) -> bool:

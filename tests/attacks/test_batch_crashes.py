@@ -103,7 +103,7 @@ def which(found: dict[str, bytes]) -> str:
 
 def torn_record(project: Path) -> bool:
     """Tell whether all that is left is a record cut short: nothing had begun. It is spared for a minute."""
-    left = list(state.commits_dir(str(project)).glob("*"))
+    left = list(Path(state.commits_dir(str(project))).glob("*"))
     for path in left:
         assert path.suffix == ".prepare", left
         os.utime(path, (0, 0))
@@ -123,7 +123,7 @@ def settled(project: Path, report: Report) -> str:
     if torn_record(project):
         assert after == "old"
         call(project, "rye/file-system/ls")
-    assert not state.commits_dir(str(project)).exists()
+    assert not Path(state.commits_dir(str(project))).exists()
     listing = call(project, "rye/file-system/undo", list=True)["data"]
     assert listing["total"] == (FILES if after == "new" else 0)
     if after == "new":

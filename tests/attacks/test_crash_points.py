@@ -147,7 +147,7 @@ def settled(project: Path, landed_unrecorded: bool = False) -> str:
     assert listing["status"] == "success", listing
     rest = [name for name in os.listdir(project) if name.startswith(".rye-") or name.endswith(".rye-conflict")]
     assert not rest, rest
-    pending = list((state.state_dir(str(project)) / "journal").glob("pending/*"))
+    pending = list((Path(state.state_dir(str(project))) / "journal").glob("pending/*"))
     for path in pending:
         # A record cut short: the change had not begun. It is spared for a minute, as someone may be writing it.
         assert not path.read_bytes().endswith(b"}")
@@ -349,7 +349,7 @@ def _hold_to_order(project: Path, text: str) -> None:
 
     assert call(project, "undo", list=True, limit=1)["status"] == "success"
     assert not [name for name in os.listdir(project) if name.startswith(".rye-") or name.endswith(".rye-conflict")]
-    pending = (state.state_dir(str(project)) / "journal").glob("pending/*")
+    pending = (Path(state.state_dir(str(project))) / "journal").glob("pending/*")
     assert not [path for path in pending if path.read_bytes().endswith(b"}")]
     assert (project / "f.txt").read_text() == text
     with Workspace(str(project)) as ws:

@@ -385,7 +385,7 @@ def test_what_an_agent_may_try_next_gives_the_clone_nothing(clone):
         assert done.returncode != 0, words
         harmless(clone, done.stdout, done.stderr)
     assert decisions.load() == decisions.Decisions()
-    assert not (rye.state.user_ai() / "trusted_keys").exists()
+    assert not (Path(rye.state.user_ai()) / "trusted_keys").exists()
     assert rye.execute("evil/signed", project_path=clone.root)["code"] == "untrusted_key"
 
 

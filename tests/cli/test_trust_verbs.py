@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_without_a_terminal_nothing_is_ever_approved(clone, user_space, agents):
         assert b"Only a person at a terminal may approve" in done.stderr
         assert b"Ask your user" in done.stderr
         assert MARK.encode() not in done.stderr
-    assert not decisions.path().exists()
+    assert not Path(decisions.path()).exists()
     assert call(clone)["code"] == "untrusted_key"
 
 
@@ -68,7 +69,7 @@ def test_without_a_terminal_add_and_revoke_need_the_users_own_leave(clone, user_
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"signing: {agents: allow}" in done.stderr
         assert b"--key" not in done.stderr, "these take none"
-    assert not decisions.path().exists()
+    assert not Path(decisions.path()).exists()
     assert not (user_space / ".ai/trusted_keys").exists()
     put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")
     assert shell("trust", "add", str(document), cwd=clone).returncode == 0
@@ -255,8 +256,8 @@ def test_revoking_the_systems_key_stops_every_item_and_not_the_verb(clone):
 
 
 def test_broken_decisions_are_said_by_every_verb(clone):
-    decisions.path().parent.mkdir(parents=True)
-    decisions.path().write_bytes(b"{")
+    Path(decisions.path()).parent.mkdir(parents=True)
+    Path(decisions.path()).write_bytes(b"{")
     for words in (("trust", "list"), ("tools",), ("verify", "--all"), ("execute", "rye/file-system/read", "file_path=a")):
         done = shell(*words, cwd=clone)
         assert (done.returncode, done.stdout) == (3, b""), words

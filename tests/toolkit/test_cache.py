@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_what_is_no_plain_folder_is_not_entered(ws, project, name, kind):
         cache.write(fd, "entry", b"data")
     assert not list(outside.iterdir())
     assert not list((project / "inside").iterdir())
-    assert (state.state_dir(str(project)) / "cache/tools/x/entry").read_bytes() == b"data"
+    assert (Path(state.state_dir(str(project))) / "cache/tools/x/entry").read_bytes() == b"data"
 
 
 def test_neither_place_can_be_written(ws, project, user_space):

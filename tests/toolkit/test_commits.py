@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -80,7 +81,7 @@ def entries(project):
 
 
 def nothing_left(project):
-    assert not state.commits_dir(str(project)).exists()
+    assert not Path(state.commits_dir(str(project))).exists()
     assert not [path for path in project.rglob("*") if path.name.startswith(".rye-")]
     return True
 
@@ -185,10 +186,10 @@ def test_cut_off_while_it_is_taken_back(project, monkeypatch):
     with pytest.raises(Cut):
         change(project)
     monkeypatch.undo()
-    assert [path.suffix for path in state.commits_dir(str(project)).iterdir()] == [".abort"]
+    assert [path.suffix for path in Path(state.commits_dir(str(project))).iterdir()] == [".abort"]
     assert "taken back" in settle(project)[0]
     assert contents(project) == {**BEFORE, "c": b"someone else's\n"}
-    assert not state.commits_dir(str(project)).exists()
+    assert not Path(state.commits_dir(str(project))).exists()
 
 
 @pytest.mark.parametrize("count", range(1, 5))
@@ -240,7 +241,7 @@ def test_a_landed_file_changed_since_lets_the_commit_be_finished(project, monkey
     assert "a was changed by another program meanwhile" in said[0]
     found = {path: data for path, data in contents(project).items() if not path.endswith(".rye-conflict")}
     assert found == {**AFTER, "a": b"a new, and more\n"}
-    assert not state.commits_dir(str(project)).exists()
+    assert not Path(state.commits_dir(str(project))).exists()
 
 
 def test_a_folder_that_is_gone_since(project, monkeypatch):
@@ -271,7 +272,7 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
 
 @pytest.mark.parametrize("data", [b"", b"{", b"garbage", b'{"entries":[{}]}', b'{"entries":1}'])
 def test_a_record_cut_short_is_dropped_when_it_is_old(project, data):
-    folder = state.commits_dir(str(project))
+    folder = Path(state.commits_dir(str(project)))
     folder.mkdir(parents=True)
     (folder / "x.prepare").write_bytes(data)
     assert settle(project) == []
@@ -284,7 +285,7 @@ def test_a_record_cut_short_is_dropped_when_it_is_old(project, data):
 
 def test_a_record_names_no_file_but_its_own_temporary_ones(project):
     entry = journal.new_entry(TOOL, "a", digest_of(b"x"), digest_of(b"y"), "utf-8", [])
-    folder = state.commits_dir(str(project))
+    folder = Path(state.commits_dir(str(project)))
     folder.mkdir(parents=True)
     record = {**journal.record_of(entry), "temporary": "c"}
     (folder / "x.done").write_bytes(journal.dump({"entries": [record]}))

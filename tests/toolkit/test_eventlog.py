@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ SECRET = "hunter2-parameter"
 @pytest.fixture
 def log(project, user_space):
     put(user_space, "config/rye.yaml", b"log: {events: true}\n")
-    return state.state_dir(str(project)) / "log/events.jsonl"
+    return Path(state.state_dir(str(project))) / "log/events.jsonl"
 
 
 def call(project, item_id="my/tool", **parameters):

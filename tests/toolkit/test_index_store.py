@@ -7,6 +7,7 @@ import os
 import shutil
 import zlib
 from hashlib import sha256
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -269,7 +270,7 @@ def test_a_linked_cache_is_not_followed(project, tmp_path, part):
     assert rows(read(project)) == known
     assert edit(project, line_id=known[0][0], new_content="x")["success"]
     assert [path.name for path in elsewhere.rglob("*")] == ["probe"]
-    kept = state.state_dir(str(project)) / "cache/tools/read/line_index"
+    kept = Path(state.state_dir(str(project))) / "cache/tools/read/line_index"
     assert list(kept.glob("*.json"))
 
 
@@ -304,7 +305,7 @@ def test_the_epoch_grows_with_every_rebuilt_index(project, small):
 def test_the_epoch_is_kept_outside_the_project(project, small):
     shutil.rmtree(project / ".ai")
     assert read(project)["version"].startswith("2.0-")
-    assert (state.state_dir(str(project)) / "line_epochs").stat().st_mode & 0o777 == 0o700
+    assert (Path(state.state_dir(str(project))) / "line_epochs").stat().st_mode & 0o777 == 0o700
 
 
 def test_an_unwritable_state_folder_gives_a_random_epoch(project, user_space):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 from commands import confined, held
@@ -32,7 +33,7 @@ def test_a_program_that_cannot_be_started_leaves_nothing(project):
     with held(project) as fd, pytest.raises(RyeError, match="No such file") as caught:
         jobs.start(str(project), Confined(["/no/such"], {}, (), {}), fd, FACTS, None)
     assert caught.value.code == "job_not_started"
-    assert os.listdir(state.state_dir(str(project)) / "jobs") == []
+    assert os.listdir(Path(state.state_dir(str(project))) / "jobs") == []
 
 
 def test_what_is_over_goes_by_age_and_number(project, user_space):
@@ -94,7 +95,7 @@ def test_a_supervisor_asked_to_terminate_takes_the_job_with_it(project):
 
 
 def test_links_in_the_state_folder_lead_nowhere(project, tmp_path):
-    folder = state.state_dir(str(project)) / "jobs"
+    folder = Path(state.state_dir(str(project))) / "jobs"
     folder.mkdir()
     (folder / ("0" * 16)).symlink_to(tmp_path)
     with pytest.raises(UsageError) as caught, jobs.home(str(project), "0" * 16):
@@ -112,20 +113,20 @@ def test_outputs_go_by_age_and_size(project, user_space):
         spool = kept.spool("stdout")
         spool.write(b"x" * 1_000)
         spool.close()
-        folder = state.state_dir(str(project)) / "outputs" / kept.id
+        folder = Path(state.state_dir(str(project))) / "outputs" / kept.id
         os.utime(folder, (time.time() - 100 + at,) * 2)
         made.append(kept.id)
     outputs.Outputs(str(project)).spool("stdout").close()
-    left = set(os.listdir(state.state_dir(str(project)) / "outputs"))
+    left = set(os.listdir(Path(state.state_dir(str(project))) / "outputs"))
     assert left & set(made) == set(made[2:])
-    os.utime(state.state_dir(str(project)) / "outputs" / made[3], (time.time() - 8 * 86_400,) * 2)
+    os.utime(Path(state.state_dir(str(project))) / "outputs" / made[3], (time.time() - 8 * 86_400,) * 2)
     outputs.Outputs(str(project)).spool("stdout").close()
-    assert made[3] not in os.listdir(state.state_dir(str(project)) / "outputs")
+    assert made[3] not in os.listdir(Path(state.state_dir(str(project))) / "outputs")
 
 
 def test_a_record_is_json_and_private(project):
     job_id = start(project, "true")
     over(project, job_id)
-    path = state.state_dir(str(project)) / "jobs" / job_id / "job.json"
+    path = Path(state.state_dir(str(project))) / "jobs" / job_id / "job.json"
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_bytes())["command"] == "x"

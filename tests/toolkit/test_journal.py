@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,7 @@ def call(project, tool, **parameters):
 
 
 def folder(project):
-    return state.state_dir(str(project)) / "journal"
+    return Path(state.state_dir(str(project))) / "journal"
 
 
 def entry_for(before=OLD, after=NEW, path="file", temporary=""):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_batches_are_private_and_damaged_ones_are_passed_over(ws, project):
     kept, broken = record(), record()
     patch_store.keep(ws, kept)
     patch_store.keep(ws, broken)
-    folder = state.state_dir(str(project)) / "patches"
+    folder = Path(state.state_dir(str(project))) / "patches"
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     for data in (b"", b"{}", b"garbage", b'{"ids": 1, "request": {}, "files": []}', b"[]"):
         (folder / f"{broken['batchId']}.json").write_bytes(data)
@@ -69,7 +70,7 @@ def test_batches_are_private_and_damaged_ones_are_passed_over(ws, project):
 def test_batches_go_with_their_age(ws, project):
     kept = record()
     patch_store.keep(ws, kept)
-    path = state.state_dir(str(project)) / "patches" / f"{kept['batchId']}.json"
+    path = Path(state.state_dir(str(project))) / "patches" / f"{kept['batchId']}.json"
     os.utime(path, (0, 0))
     patch_store.keep(ws, record())
     assert not path.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 import yaml
@@ -125,7 +126,7 @@ def test_the_tools_answer_is_the_refusal(project):
 
 
 def test_the_example_in_the_documentation_has_the_shape():
-    text = (spaces.system_folder() / "knowledge/rye/web/web-and-lsp.md").read_text()
+    text = (Path(spaces.system_folder()) / "knowledge/rye/web/web-and-lsp.md").read_text()
     example = next(block for block in text.split("```yaml\n")[1:] if block.startswith("languages:")).partition("```")[0]
     assert (
         shapes.checked("lsp.yaml", config.parsed(example.encode(), "example"), "example")["servers"]["zls"]["least_version"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,7 @@ def answer(body=b"text", hops=(), **headers):
 
 
 def folder(root):
-    return state.state_dir(str(root)) / "web"
+    return Path(state.state_dir(str(root))) / "web"
 
 
 def test_what_was_kept_comes_back_whole(tmp_path):
@@ -92,7 +93,7 @@ def test_a_key_depends_on_every_part_and_where_it_ends():
 
 
 def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path):
-    state.state_dir(str(tmp_path)).mkdir(parents=True, exist_ok=True)
+    Path(state.state_dir(str(tmp_path))).mkdir(parents=True, exist_ok=True)
     folder(tmp_path).write_text("a file is in the way")
     web_cache.store(str(tmp_path), NAME, answer())
     assert web_cache.load(str(tmp_path), NAME) is None

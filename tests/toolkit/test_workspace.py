@@ -343,7 +343,7 @@ def test_a_read_only_project_is_read_with_ids_and_edits_say_why_not(project, tmp
 
 
 def test_the_state_folder_is_private(project):
-    folder = state.state_dir(str(project))
+    folder = Path(state.state_dir(str(project)))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from calling import call
@@ -78,7 +79,7 @@ def test_a_batch_that_could_not_be_applied_is_kept_with_the_reason(project, monk
     monkeypatch.setattr(patching, "land_all", refuse)
     answer = write(project, files=[patch(project, "a.txt", insert(0, "x"))])
     assert (answer["code"], answer["successful"]) == ("no_space", False)
-    (kept,) = (state.state_dir(str(project)) / "patches").glob("*.json")
+    (kept,) = (Path(state.state_dir(str(project))) / "patches").glob("*.json")
     told = get(project, kept.stem)["result"]
     assert told["status"] == "not_applied"
     assert "The disk is full" in told["error"]
@@ -98,7 +99,7 @@ def test_a_long_diff_in_pages(project):
 
 
 def test_entries_that_are_gone_leave_the_word_of_the_batch(project, result):
-    for path in (state.state_dir(str(project)) / "journal").glob("*.json"):
+    for path in (Path(state.state_dir(str(project))) / "journal").glob("*.json"):
         os.unlink(path)
     assert get(project, result["batchId"])["result"]["status"] == "applied"
 

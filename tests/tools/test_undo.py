@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from pathlib import Path
 
 import pytest
 from calling import call, done, ids, refused, rows
@@ -34,7 +35,7 @@ def replace(project, name, content):
 
 
 def journal(project):
-    return state.state_dir(str(project)) / "journal"
+    return Path(state.state_dir(str(project))) / "journal"
 
 
 def test_the_last_change_is_taken_back_and_lines_get_their_ids_again(project, file):
@@ -248,7 +249,7 @@ def test_entries_are_private(project, file):
     entry = replace(project, ids(project)[0], "x")
     path = journal(project) / f"{entry}.json"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert state.state_dir(str(project)).stat().st_mode & 0o777 == 0o700
+    assert Path(state.state_dir(str(project))).stat().st_mode & 0o777 == 0o700
 
 
 def test_old_entries_are_dropped(project, file):

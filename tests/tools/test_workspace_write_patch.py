@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from calling import call, ids
@@ -454,7 +455,7 @@ def events(user_space):
 
 
 def log(project):
-    return [json.loads(line) for line in (state.state_dir(str(project)) / "log/events.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (Path(state.state_dir(str(project))) / "log/events.jsonl").read_text().splitlines()]
 
 
 def test_section_9_start_success_and_error_are_events(project, user_space):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye.cli.verbs import EXIT_OK, EXIT_TRUST, Verb, print_json, print_table
@@ -42,9 +41,9 @@ def _run_bundle(args: argparse.Namespace) -> int:
 
     space = spaces.Space(
         "system" if args.folder is None else f"bundle:{args.id}",
-        spaces.system_folder() if args.folder is None else Path(args.folder),
+        spaces.system_folder() if args.folder is None else args.folder,
     )
-    if not space.folder.is_dir():
+    if not os.path.isdir(space.folder):
         raise UsageError("no_bundle", f"There is no folder {space.folder}.", "Name the bundle's .ai folder with --folder.")
     spaces.check_id(args.id)
     if args.action == "create":
@@ -125,7 +124,7 @@ def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
                     raise TrustError("tampered", "It is listed, and its file is gone.", "Reinstall the bundle.")
                 path = standing[item_id]
                 raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
-                candidate = spaces.Candidate(item_type, item_id, path.suffix, space.name, path, raw)
+                candidate = spaces.Candidate(item_type, item_id, path.suffix, space.name, str(path), raw)
                 bundles.check(manifest, candidate)
                 verified = trust.verify(raw, signing.form_of(item_type, path.suffix), store)
                 spaces.refuse_alien_key(item_id, verified.key.role)

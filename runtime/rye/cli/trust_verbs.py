@@ -112,7 +112,7 @@ def _add(args: argparse.Namespace, project: str) -> int:  # noqa: ARG001 - one s
     _describe(key)
     if at_terminal() and not confirm("Trust this key in every project?"):
         return _refused()
-    path = state.user_ai() / "trusted_keys" / f"{key.public.fingerprint}.toml"
+    path = Path(state.user_ai()) / "trusted_keys" / f"{key.public.fingerprint}.toml"
     _write_document(path, key)
     print(f"Added: {path}")
     return EXIT_OK
@@ -189,7 +189,7 @@ def _admitted(key: TrustedKey, root: Root) -> list[dict[str, str]]:
     """Return the project's items that the key signed and that would be served, with side effects by their own word."""
     from rye import decisions, signing, spaces, trust
 
-    space = spaces.Space("project", Path(root.path) / ".ai", decisions.load().shadowed(root))
+    space = spaces.Space("project", os.path.join(root.path, ".ai"), decisions.load().shadowed(root))
     store = trust.TrustStore(keys=(key.as_explicit(),))
     rows: list[dict[str, str]] = []
     for item_type in spaces.TYPES:
@@ -223,7 +223,7 @@ def _signer_of(item_id: str, root: Root) -> str:
     """Say whose signature the file bears that would serve an id, as far as a key that is known here made it."""
     from rye import signing, spaces, trust
 
-    space = spaces.Space("project", Path(root.path) / ".ai", frozenset({item_id}))
+    space = spaces.Space("project", os.path.join(root.path, ".ai"), frozenset({item_id}))
     known = _store(root.path)
     store = trust.TrustStore(tuple(key.as_explicit() for key in (*known.keys, *known.proposed)), revoked=known.revoked)
     for item_type in spaces.TYPES:

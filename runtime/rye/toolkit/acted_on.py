@@ -44,7 +44,7 @@ def allowed() -> frozenset[str]:
     if unknown := [name for name in found if name not in NAMES]:
         raise UsageError(
             "bad_config", f"The setting {_SETTING} names {repr(unknown[0])[:80]}, which is none that can be allowed.",
-            f"Mend {state.user_ai() / 'config' / 'rye.yaml'}; the names are {', '.join(NAMES)}.",
+            f"Mend {state.user_ai()}/config/rye.yaml; the names are {', '.join(NAMES)}.",
         )  # fmt: skip
     return frozenset(found)
 

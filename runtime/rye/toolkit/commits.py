@@ -20,6 +20,7 @@ import errno
 import os
 import zlib
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye import state
@@ -33,7 +34,6 @@ from rye.toolkit.replace import conflict, digest_of, is_temporary, sync_director
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rye.toolkit.journal import Entry
     from rye.toolkit.workspace import Place, Workspace
@@ -156,7 +156,7 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
 
 
 def _folder(ws: Workspace) -> Path:
-    return state.commits_dir(ws.real)
+    return Path(state.commits_dir(ws.real))
 
 
 def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:

@@ -35,11 +35,11 @@ def record(root: str, event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON 
     if not config.setting("log.events"):
         return
     try:
-        folder = state.state_dir(root) / "log"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        path = folder / "events.jsonl"
-        if path.exists() and path.stat().st_size > _MAX_BYTES:
-            path.replace(folder / "events.1.jsonl")
+        folder = f"{state.state_dir(root)}/log"
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = f"{folder}/events.jsonl"
+        if os.path.exists(path) and os.stat(path).st_size > _MAX_BYTES:
+            os.replace(path, f"{folder}/events.1.jsonl")
         from datetime import UTC, datetime
 
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})

@@ -351,7 +351,9 @@ def next_epoch(ws: Workspace, path: bytes) -> int:
     Where the state folder cannot be written, the epoch is drawn at random from those that no counting reaches soon.
     """
     try:
-        folder = state.state_dir(ws.root) / "line_epochs"
+        from pathlib import Path
+
+        folder = Path(state.state_dir(ws.root), "line_epochs")
         folder.mkdir(mode=0o700, exist_ok=True)
         file = folder / cache.name_of(path)
         try:

@@ -93,7 +93,7 @@ def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
 
 def _folder(root: str) -> Path:
     try:
-        folder = state.state_dir(root) / FOLDER
+        folder = Path(state.state_dir(root)) / FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as err:
         raise RyeError(
@@ -113,7 +113,7 @@ def home(root: str, job_id: str) -> Iterator[int]:
     if outputs.ID.match(job_id):
         for kind in (FOLDER, outputs.FOLDER):
             with suppress(OSError):
-                fd = os.open(state.state_dir(root) / kind / job_id, _DIR)
+                fd = os.open(Path(state.state_dir(root)) / kind / job_id, _DIR)
                 break
         else:
             raise _not_found(job_id)

@@ -14,6 +14,7 @@ import os
 import stat
 import time
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import state
@@ -26,7 +27,6 @@ from rye.toolkit.text import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rye.toolkit.workspace import Place, Workspace
 
@@ -150,7 +150,7 @@ def land(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[
 
 def folder(ws: Workspace) -> Path:
     """Return the folder of the project's journal, which may not exist."""
-    return state.state_dir(ws.root) / "journal"
+    return Path(state.state_dir(ws.root)) / "journal"
 
 
 def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:

@@ -48,7 +48,7 @@ def load(root: str, name: str) -> Layers:
 
 def user_file(name: str) -> Path:
     """Return where the user's own file of this name lies."""
-    return state.user_ai() / "config" / name
+    return Path(state.user_ai()) / "config" / name
 
 
 def merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,11 @@ import re
 import shutil
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rye import state
 from rye.toolkit import config
 from rye.toolkit.spool import Spool
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = "outputs"
 ID = re.compile(r"[0-9a-f]{16}\Z")
@@ -42,7 +39,7 @@ class Outputs:
     def spool(self, name: str) -> Spool | None:
         """Make the file of a stream; None where the state folder cannot be written."""
         try:
-            above = state.state_dir(self._root) / FOLDER
+            above = Path(state.state_dir(self._root)) / FOLDER
             folder = above / self.id
             if not folder.exists():
                 above.mkdir(mode=0o700, exist_ok=True)

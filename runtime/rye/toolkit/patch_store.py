@@ -10,6 +10,7 @@ import os
 import re
 import time
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rye import state
@@ -18,7 +19,6 @@ from rye.toolkit import journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rye.toolkit.workspace import Workspace
 
@@ -35,7 +35,7 @@ def new_id() -> str:
 
 
 def _folder(ws: Workspace) -> Path:
-    return state.state_dir(ws.root) / "patches"
+    return Path(state.state_dir(ws.root)) / "patches"
 
 
 def keep(ws: Workspace, record: dict[str, Any]) -> None:

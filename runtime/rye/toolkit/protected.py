@@ -184,7 +184,7 @@ def _sweep(record: dict[str, Any]) -> None:
 
 
 def _path(root: str) -> str:
-    return str(state.state_dir(root) / "shielded.json")
+    return f"{state.state_dir(root)}/shielded.json"
 
 
 def _read(root: str) -> dict[str, Any]:

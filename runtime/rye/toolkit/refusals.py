@@ -62,7 +62,7 @@ def protected(path: str, place: str | None, acted_on: str | None = None) -> Work
             "protected_path", f"{path} lies in {place}, which tools may not write.",
             "Ask the user to change it; git and rye have their own commands for these places.",
         )  # fmt: skip
-    settings = state.user_ai() / "config" / "rye.yaml"
+    settings = f"{state.user_ai()}/config/rye.yaml"
     return WorkspaceError(
         "protected_path", f"{path} is protected: other programs run or load what stands at {acted_on} without asking, so tools "
         "may not write it. Nothing was written.",

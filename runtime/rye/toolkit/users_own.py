@@ -23,7 +23,7 @@ _Identity = tuple[int, int]
 def place_of(root_fd: int, parts: beneath.Parts) -> str | None:
     """Return which of the user's own places some physical components below a root lie in, or None."""
     whole, home = _identity(state.user_ai()), _identity(state.user_space())
-    closed = {_identity(state.user_ai() / name): name for name in _CLOSED}
+    closed = {_identity(f"{state.user_ai()}/{name}"): name for name in _CLOSED}
     for at, below in enumerate(parts):
         try:
             fd, _ = beneath.open_beneath(root_fd, parts[:at], beneath.DIRECTORY)
@@ -44,7 +44,7 @@ def place_of(root_fd: int, parts: beneath.Parts) -> str | None:
     return None
 
 
-def _identity(path: os.PathLike[str]) -> _Identity | None:
+def _identity(path: str) -> _Identity | None:
     try:
         info = os.stat(path)
     except OSError:

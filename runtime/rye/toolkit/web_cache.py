@@ -6,14 +6,11 @@ import hashlib
 import json
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rye import state
 from rye.record import Record, changed
 from rye.toolkit.fetch import Answer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FRESH_SECONDS = 900
 MAX_BYTES = 64 * 1024 * 1024
@@ -54,7 +51,7 @@ def key(*parts: str) -> str:
 def load(root: str, name: str) -> Kept | None:
     """Return what is kept under a name; None when there is nothing, or nothing whole."""
     try:
-        with open(state.state_dir(root) / "web" / name, "rb") as file:
+        with open(Path(state.state_dir(root)) / "web" / name, "rb") as file:
             facts = json.loads(file.readline())
             body = file.read()
         if hashlib.sha256(body).hexdigest() != facts["digest"]:
@@ -75,7 +72,7 @@ def store(root: str, name: str, answer: Answer) -> None:
         "cut": answer.cut, "hops": answer.hops, "digest": hashlib.sha256(answer.body).hexdigest(),
     }  # fmt: skip
     try:
-        folder = state.state_dir(root) / "web"
+        folder = Path(state.state_dir(root)) / "web"
         folder.mkdir(mode=0o700, exist_ok=True)
         waiting = folder / f"{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
         with open(os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:

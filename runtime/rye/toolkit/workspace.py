@@ -10,7 +10,6 @@ import errno
 import os
 import stat
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rye import state
@@ -389,10 +388,12 @@ def find_root(start: str) -> str:
 
     The user's space has an `.ai` of its own, and may be under git, and never counts; nor does the whole disk.
     """
-    here = Path(start).absolute()
+    # Not `abspath`, which takes `..` for granted where a link leads elsewhere.
+    here = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
     home = state.user_space()
-    for folder in (here, *here.parents)[:-1]:
-        marked = (folder / ".git").exists() or (folder / ".ai").is_dir()
-        if marked and not (home.exists() and folder.samefile(home)):
-            return str(folder)
-    return str(here)
+    while folder != os.path.dirname(folder):
+        marked = os.path.exists(f"{folder}/.git") or os.path.isdir(f"{folder}/.ai")
+        if marked and not (os.path.exists(home) and os.path.samefile(folder, home)):
+            return folder
+        folder = os.path.dirname(folder)
+    return here
