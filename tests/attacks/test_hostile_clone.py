@@ -365,7 +365,7 @@ def test_the_clones_own_items_are_refused_by_name_of_key_and_command(clone):
 
 
 def _ships(item_id: str) -> bool:
-    return (rye.spaces.system_folder() / f"tools/{item_id}.py").exists()
+    return (Path(rye.spaces.system_folder()) / f"tools/{item_id}.py").exists()
 
 
 def test_what_an_agent_may_try_next_gives_the_clone_nothing(clone):

@@ -21,7 +21,7 @@ import rye
 from rye import spaces
 from rye.toolkit import beneath
 
-TOOLS = sorted((spaces.system_folder() / "tools/rye/file-system").glob("*.py"))
+TOOLS = sorted((Path(spaces.system_folder()) / "tools/rye/file-system").glob("*.py"))
 SECRET = "S3CRET-93b1"
 WORDS = [
     "use",
