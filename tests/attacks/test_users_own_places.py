@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 import rye
-from rye.toolkit import sandbox
+from rye.toolkit import ripgrep, sandbox
 
 LOOSER = "sandbox: {mode: 'off'}\n"
 OWN = ("config/rye.yaml", "config/lsp.yaml", "trust/approved.toml", "state/0/journal/e.json", "trusted_keys/k.toml", "other")
@@ -105,3 +105,71 @@ def test_an_item_is_still_copied_to_the_users_space(project, user_space):
     )
     assert copied["status"] == "success", copied
     assert list((user_space / ".ai/knowledge").rglob("agent-runtimes.md"))
+
+
+# --- private keys ---
+
+SECRET = b"-----BEGIN PRIVATE KEY-----\nZXZlbiBoZXJlIGl0IGlzIG5vIGtleQ==\n-----END PRIVATE KEY-----\n"
+READERS = (
+    ("rye/file-system/read", "file_path"), ("rye/workspace/workspace_read_file", "docPath"), ("rye/swe/open_file_chunk", "path"),
+    ("rye/swe/read_file_viewport", "path"), ("rye/swe/search_file", "path"), ("rye/file-system/grep", "path"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def keys(tmp_path, monkeypatch):
+    """(project, the ways to the user's key in it): the project is the user's home."""
+    home = tmp_path / "home"
+    (home / ".ai/keys").mkdir(parents=True)
+    (home / ".ai/keys/private_key.pem").write_bytes(SECRET)
+    (home / "linked").symlink_to(".ai/keys")
+    (home / "hard.pem").hardlink_to(home / ".ai/keys/private_key.pem")
+    (home / "note.txt").write_text("ZXZl is not the key\n")
+    monkeypatch.setenv("USER_SPACE", str(home))
+    return home, [".ai/keys/private_key.pem", "linked/private_key.pem", "hard.pem"]
+
+
+def test_a_private_key_is_not_read_by_any_name(keys):
+    project, ways = keys
+    for way in ways:
+        for tool, name in READERS:
+            more = {"pattern": "ZXZl"} if tool.endswith(("grep", "search_file")) else {}
+            answer = call(tool, project, **{name: way}, **more)
+            assert answer["status"] == "error", (way, tool, answer)
+            assert b"ZXZlbi" not in str(answer).encode()
+            assert "private key" in str(answer), (way, tool, answer)
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "fallback"])
+@pytest.mark.parametrize("mode", ["content", "files", "count"])
+def test_a_search_tells_nothing_of_a_private_key(keys, mode, engine, monkeypatch):
+    """Not even how often a pattern is in it: asked often enough, that is the key."""
+    if engine == "fallback":
+        monkeypatch.setattr(ripgrep, "locate", lambda _: None)
+    project, _ = keys
+    (project / "hard.pem").unlink()
+    for path in (".", ".ai"):
+        found = call("rye/file-system/grep", project, pattern="ZXZl", path=path, mode=mode, hidden=True, no_ignore=True)["data"]
+        assert found["total"] == (1 if path == "." else 0), found
+    refused = call("rye/file-system/grep", project, pattern="ZXZl", path=".ai/keys", mode=mode, hidden=True)
+    assert refused["code"] == "protected_path"
+    # The project may be the user's `.ai` itself.
+    inside = call("rye/file-system/grep", project / ".ai", pattern="ZXZl", mode=mode, hidden=True, no_ignore=True)
+    assert inside["data"]["total"] == 0
+
+
+def test_the_key_that_the_environment_names_is_not_read(project, monkeypatch):
+    (project / "mine.pem").write_bytes(SECRET)
+    assert call("rye/file-system/read", project, file_path="mine.pem")["status"] == "success", "the control"
+    monkeypatch.setenv("RYE_SIGNING_KEY", str(project / "mine.pem"))
+    assert call("rye/file-system/read", project, file_path="mine.pem")["code"] == "protected_path"
+    found = call("rye/file-system/grep", project, pattern="ZXZl")["data"]
+    assert found["matches"] == []
+
+
+def test_control_a_key_of_nobody_is_a_file_like_any_other(project):
+    (project / ".ai/other").mkdir(parents=True)
+    (project / ".ai/other/private_key.pem").write_bytes(SECRET)
+    assert "ZXZlbi" in str(call("rye/file-system/read", project, file_path=".ai/other/private_key.pem")["data"])
+    found = call("rye/file-system/grep", project, pattern="ZXZl", hidden=True)["data"]
+    assert found["total"] == 1

@@ -70,7 +70,7 @@ def _command(
         regex_subset.translate(pattern, ascii_only=True)
     task: dict[str, Any] = {
         "mode": mode, "pattern": pattern, "view": view[:3] if view else None,
-        "caches": view.caches if view else (), "rules": rules_fd,
+        "closed": view.closed if view else (), "rules": rules_fd,
         "files": [(fd, name_of_fd(fd)) for fd in fds], "most": most, "ignored": IGNORED_DIRECTORIES,
         "stall": STALL_SECONDS, "max_bytes": MAX_FILE_BYTES,
     }  # fmt: skip

@@ -43,7 +43,7 @@ def glob(
                 raise WorkspaceError("not_a_directory", f"{path} is a file.", "Name a directory, or leave it out.")
             view = View(
                 hidden or globs.names_a_dot(wanted), no_ignore, tuple(globs.plain_names(wanted) or ()),
-                () if no_ignore else walk.inherited(tree), caches=walk.caches(tree),
+                () if no_ignore else walk.inherited(tree), closed=walk.closed(tree),
             )  # fmt: skip
             first = _first(tree, wanted, view, offset + limit, by_time=sort == "modified")
             start = pages.start(offset, first.count, "files", tree.timed_out)

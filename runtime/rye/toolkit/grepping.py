@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from rye.record import Record, changed
-from rye.toolkit import beneath, globs, literal, pages, walk
+from rye.toolkit import beneath, globs, literal, pages, users_own, walk
 from rye.toolkit.first import First
 from rye.toolkit.output import ok, output_room
 from rye.toolkit.ripgrep import Pattern, View, bad_pattern
@@ -109,7 +109,7 @@ def _pattern(pattern: Pattern) -> Pattern:
 def _view(tree: Tree, include: str | None, *, hidden: bool, no_ignore: bool) -> tuple[View, Callable[[str], object] | None]:
     if tree.is_file:
         return View(), None
-    view = View(hidden, no_ignore, (), () if no_ignore else walk.inherited(tree), caches=walk.caches(tree))
+    view = View(hidden, no_ignore, (), () if no_ignore else walk.inherited(tree), closed=walk.closed(tree))
     if include is None:
         return view, None
     wanted = pages.glob_text(include)
@@ -227,7 +227,8 @@ def _open(tree: Tree, name: str) -> int | None:
         fd, physical = beneath.open_beneath(tree.fd, parts, _READ)
     except OSError:
         return None
-    if physical == parts and stat.S_ISREG(os.fstat(fd).st_mode):
+    info = os.fstat(fd)
+    if physical == parts and stat.S_ISREG(info.st_mode) and not users_own.is_key(info):
         return fd
     os.close(fd)
     return None

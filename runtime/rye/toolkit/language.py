@@ -168,7 +168,7 @@ def show_mentions(project: Project, path: str, symbol: str) -> None:
     globs = tuple(f"*{suffix}" for suffix in project.session.server.languages)
     mentions: list[str] = []
     with walk.held(project.ws, ".") as tree:
-        view = View(False, False, globs, walk.inherited(tree), caches=walk.caches(tree))
+        view = View(False, False, globs, walk.inherited(tree), closed=walk.closed(tree))
         for found in tree.counts(Pattern(symbol, False, True, False), view):
             mentions += [name.removeprefix("./") for name, _ in found]
     if len(mentions) > _MAX_MENTIONS:

@@ -37,7 +37,7 @@ class View(NamedTuple):
         names: file name patterns of which one must fit; none for all files.
         inherited: lines of `.gitignore` files above the start, as if they stood in it.
         max_bytes: larger files are passed over; 0 for no limit.
-        caches: folders, by the end of their paths, that are never looked at: they hold our own line indexes.
+        closed: folders, by the end of their paths, that are never looked at: our own line indexes, private keys.
     """
 
     hidden: bool = False
@@ -45,7 +45,7 @@ class View(NamedTuple):
     names: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
     max_bytes: int = 0
-    caches: tuple[str, ...] = (".ai/cache",)
+    closed: tuple[str, ...] = (".ai/cache", ".ai/keys")
 
 
 class Pattern(NamedTuple):
@@ -154,7 +154,7 @@ def _cleaned(said: str) -> str:
 
 def _of_view(view: View, rules_fd: int | None) -> list[str]:
     options = ["--hidden"] if view.hidden else []
-    options += [f"--glob=!**/{path}/" for path in view.caches]
+    options += [f"--glob=!**/{path}/" for path in view.closed]
     if view.no_ignore:
         options.append("--no-ignore")
     else:

@@ -43,7 +43,7 @@ class Walk:
         self.hidden, self.no_ignore, wanted = task["view"]
         self._root = os.open(".", beneath.DIRECTORY)
         self._wanted = [globs.compiled(name) for name in wanted]
-        self._caches = tuple(f"/{path}" for path in task["caches"])
+        self._closed = tuple(f"/{path}" for path in task["closed"])
         self._ignored = [] if self.no_ignore else [globs.compiled(name) for name in task["ignored"]]
         inherited = b"" if task["rules"] is None else os.pread(task["rules"], 1 << 24, 0)
         self._first: Rules = ((0, gitignore.parse(inherited)),) if inherited else ()
@@ -84,7 +84,7 @@ class Walk:
         name = parts[-1]
         if name.startswith(".") and not self.hidden:
             return True
-        if folder and (any(fits(name) for fits in self._ignored) or f"/{'/'.join(parts)}".endswith(self._caches)):
+        if folder and (any(fits(name) for fits in self._ignored) or f"/{'/'.join(parts)}".endswith(self._closed)):
             return True
         for depth, own in reversed(rules):
             verdict = gitignore.verdict(own, "/".join(parts[depth:]), folder=folder)

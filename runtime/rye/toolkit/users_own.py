@@ -1,4 +1,4 @@
-"""The user's own places, of which no tool may change anything even where they lie in the project.
+"""The user's own places, of which no tool may change anything, nor read a key, even where they lie in the project.
 
 They do when the project is a home or holds one, or is where a part of the user's `.ai` links to. What stands in them decides
 what is trusted and what is confined, so they are told by identity (device and inode), under whatever name they are reached.
@@ -10,6 +10,7 @@ import os
 from typing import Final
 
 from rye import state
+from rye.errors import WorkspaceError
 from rye.toolkit import beneath, names
 
 ITEMS: Final = (b"tools", b"knowledge", b"directives")
@@ -42,6 +43,46 @@ def place_of(root_fd: int, parts: beneath.Parts) -> str | None:
         if here == home and names.folded(below) == ".ai" and at + 1 < len(parts) and parts[at + 1] not in ITEMS:
             return "the user's own .ai"
     return None
+
+
+def refuse_key(info: os.stat_result, parts: beneath.Parts) -> None:
+    """Refuse to read one of the user's private keys, under whatever name it was reached.
+
+    Raises:
+        WorkspaceError: `protected_path`.
+    """
+    if is_key(info):
+        raise WorkspaceError(
+            "protected_path", f"{names.show(b'/'.join(parts))} is the user's private key, which no tool reads.",
+            "Signing is the user's own: ask for `rye sign`.",
+        )  # fmt: skip
+
+
+def refuse_keys_folder(info: os.stat_result, parts: beneath.Parts) -> None:
+    """Refuse to search the folder of the user's private keys. Errors as `refuse_key`."""
+    if _identity(f"{state.user_ai()}/keys") == (info.st_dev, info.st_ino):
+        raise WorkspaceError(
+            "protected_path", f"{names.show(b'/'.join(parts)) or '.'} holds the user's private keys, which no tool reads.",
+            "Search another folder.",
+        )  # fmt: skip
+
+
+def is_own_folder(info: os.stat_result) -> bool:
+    """Tell whether an open folder is the user's own `.ai`."""
+    return _identity(state.user_ai()) == (info.st_dev, info.st_ino)
+
+
+def is_key(info: os.stat_result) -> bool:
+    """Tell whether an open file is one of the user's private keys: told by identity, so hard links count, too."""
+    wanted = info.st_dev, info.st_ino
+    named = os.environ.get("RYE_SIGNING_KEY")
+    if named and _identity(named) == wanted:
+        return True
+    try:
+        with os.scandir(f"{state.user_ai()}/keys") as entries:
+            return any(one.inode() == info.st_ino and _identity(one.path) == wanted for one in entries)
+    except OSError:
+        return False
 
 
 def _identity(path: str) -> _Identity | None:

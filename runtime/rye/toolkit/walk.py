@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rye.errors import RyeError, UsageError, WorkspaceError
-from rye.toolkit import beneath, gitignore, names, ripgrep
+from rye.toolkit import beneath, gitignore, names, ripgrep, users_own
 from rye.toolkit.child import Child, Command, name_of_fd, scratch_file, split_records
 from rye.toolkit.output import deadline
 from rye.toolkit.rows import Hit
@@ -302,8 +302,9 @@ def held(ws: Workspace, path: str, engine: Engine | None = None) -> Iterator[Tre
     except OSError as err:
         raise ws.refusal(err, path) from None
     try:
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISDIR(mode):
+        info = os.fstat(fd)
+        users_own.refuse_keys_folder(info, physical)
+        if stat.S_ISDIR(info.st_mode):
             yield Tree(ws, fd, physical, engine or found_engine(ws), is_file=False)
             return
     finally:
@@ -333,9 +334,10 @@ def inherited(tree: Tree) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def caches(tree: Tree) -> tuple[str, ...]:
-    """Return the ends of paths at which line indexes lie, as seen from the tree."""
-    return (".ai/cache", "cache") if tree.parts[-1:] == (b".ai",) else (".ai/cache",)
+def closed(tree: Tree) -> tuple[str, ...]:
+    """Return the ends of paths, as seen from the tree, that are never searched: line indexes, and private keys."""
+    within = tree.parts[-1:] == (b".ai",) or users_own.is_own_folder(os.fstat(tree.fd))
+    return (".ai/cache", ".ai/keys", *(("cache", "keys") if within else ()))
 
 
 def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> bytes:
@@ -355,7 +357,7 @@ __all__ = [
     "OutOfMemoryError",
     "Tree",
     "Trouble",
-    "caches",
+    "closed",
     "found_engine",
     "held",
     "inherited",

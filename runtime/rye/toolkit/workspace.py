@@ -207,6 +207,7 @@ class Workspace:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
                 raise wrong_kind(info.st_mode, names.show(b"/".join(physical)) or ".")
+            users_own.refuse_key(info, physical)
         except BaseException:
             os.close(fd)
             raise
