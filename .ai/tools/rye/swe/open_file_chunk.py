@@ -1,11 +1,11 @@
-# rye:signed:2026-11-21T07:58:12Z:8f874d69b879f7ccfe13e65ed25d9f4040726befd288d43fdba2491ed80a1b1b:hTi1AemVentYY0oOeMVg_jm68q0ByXxeNm56IirLPUPfYmLBkiYH8Ymse8q1S3o8K4pMrH6I9KVtGH9dC7bOCA==:b63173adc9f5699f
+# rye:signed:2026-11-21T12:10:48Z:e3a93210cce4455c5797da3a171810a50d22a81ca1d34761f027a46af74f6807:z_luqER4Xqv5Pp2qzzzIdISUW8x4b8JrfpbdJMiUuEEXZ4yd7tfJLDnKToukv_PvYbk4aex4gN-cW-7Nq8yWCA==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
 Requires: path, an existing text file of the project. Line numbers come from search_dir, search_file or an earlier window.
 Does not: dump whole files, change anything, or read binary files.
-Side effects: none on your files; remembers the window in .ragix/state.json for scroll_file (RAGIX_VIEW_STATE=off: no).
-RAGIX_ENABLE_SWE=0 turns it off.
+Side effects: none on your files; remembers the window in .ragix/state.json for scroll_file (RAGIX_VIEW_STATE=off: no),
+and of a large file in .ai/cache where its lines begin. RAGIX_ENABLE_SWE=0 turns it off.
 Returns: output (header, then `n: text`), file_path, start_line, end_line, total_lines, more_above, more_below, truncated. A
 window that ends before the file does is followed by a [tool_result: …] line naming the call for the rest; lines over 2,000
 characters are shortened visibly; a line that is not there is refused with the valid range.

@@ -1,10 +1,11 @@
-# rye:signed:2026-11-21T07:58:12Z:94cb8b352ac9207d0a3209b80f805ce5f1c1eb6808c42ce49d5e401967cf05ed:xcxAhEypNWUZAHJj47GpjaoS1xN9hbTr3NRk34dgnwyZg7XWbpeXrlwjR819QrD-5YEk6pQW81DyVMOimWdwDA==:b63173adc9f5699f
+# rye:signed:2026-11-21T12:10:48Z:7a32b38f49c1331205c919c8cd8e9f5f50017eedce116dc74217ad846431173a:JkIUGrmpG63zgOydgo2mNay7s9js52NciBfGEaljQw-5932pJ-UIbS7RiVUccyF6FR8oHDzSspUMRJm2U0yoDA==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
 Requires: path, an existing text file of the project; offset=B of a footer continues there.
 Does not: change or remember anything, or read folders, devices and binary files: each is refused in its own words.
-Side effects: none (line_ids=true keeps line IDs in .ai/cache). RAGIX_ENABLE_SWE=0 turns it off.
+Side effects: none on your files; .ai/cache keeps where the lines of a large file begin, with line_ids=true line IDs.
+RAGIX_ENABLE_SWE=0 turns it off.
 Returns: output, file_path, offset, line_count, total_lines, truncated, next_offset. limit is clamped to 1..500. The footer:
 `[path: lines A-B of N; MORE below - call with offset=B; MORE above - call with offset=0]`, or `end of file`. An offset past
 the end is refused with the valid range; lines over 2,000 characters are shortened visibly.

@@ -1,10 +1,10 @@
-# rye:signed:2026-11-21T07:58:12Z:4062ab04c345599c79b702010710c10e05fce816b0e4518ba4013886f4c76a42:G0-6OxlowC0G2XKcszE_QEylQEgMxJDbsTP9MpULN09cpPM_vRPfmMwvtAuu18oasFSFXQW0xG4LVU214IixDw==:b63173adc9f5699f
+# rye:signed:2026-11-21T12:10:48Z:cbb752bdc660ed6a44906ad3529311b3757acd5435bdb21eb7d83dc6309543fb:zgQ3_De7GOcCzmCrvadnUIGqc4RgB7fCDLTUojmXTgtcQc5Fev9tcwzJQ6AzUADEzt2E3wRKe_Hbs2v0ckA1BQ==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
 Does not: know what read or other programs showed; without an earlier window it shows the first lines.
-Side effects: none on your files; remembers the window in .ragix/state.json (safe to delete; RAGIX_VIEW_STATE=off: no).
-RAGIX_ENABLE_SWE=0 turns it off.
+Side effects: none on your files; remembers the window in .ragix/state.json (safe to delete; RAGIX_VIEW_STATE=off: no),
+and of a large file in .ai/cache where its lines begin. RAGIX_ENABLE_SWE=0 turns it off.
 Returns: as open_file_chunk: output under `--- path (lines a-b) ---`, then `n: text`, start_line, end_line, total_lines,
 truncated; a [tool_result: …] line where the file goes on. At its end "+" is refused with the number of lines (end_of_file).
 Prefer open_file_chunk with line=N whenever you know a line: one jump replaces many scrolls.
