@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "SYSTEMROOT")
 _BLOCK = 1 << 18
+# Pieces that come so close (seconds) are gathered for so long.
+_CLOSE, _GATHER = 0.000_5, 0.002
 _MAX_SAID = 1 << 16
 _LINUX_FDS = "/proc/self/fd"
 
@@ -133,15 +135,20 @@ class Child:
         fd = pipe.fileno()
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)
+        came = 0.0
         while True:
-            left = self._end - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
+            now = time.monotonic()
+            if self._end <= now or not poll.poll((self._end - now) * 1000):
                 self.timed_out = True
                 break
             block = os.read(fd, _BLOCK)
             if not block:
                 break
             yield block
+            before, came = came, time.monotonic()
+            if came - before < _CLOSE:
+                # It says much in small pieces: let the pipe fill, for each costs as much to take as a full one.
+                time.sleep(_GATHER)
         self._finish()
 
     def _finish(self) -> None:

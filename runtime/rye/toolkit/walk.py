@@ -152,13 +152,13 @@ class Tree:
 
     def _counts(self, command: Command, pattern: Pattern, view: View) -> Iterator[list[tuple[str, int]]]:
         """Cut `name NUL count LF name NUL …` at the NULs: names may hold newlines, counts do not."""
-        name: bytes | None = None
+        name: str | None = None
         for records in self._records(command, pattern, b"\0", ending=b"\0"):
             found: list[tuple[str, int]] = []
-            for record in records:
-                count, newline, following = record.partition(b"\n") if name is not None else (b"", b"\n", record)
+            for record in os.fsdecode(b"\0".join(records)).split("\0"):
+                count, newline, following = record.partition("\n") if name is not None else ("", "\n", record)
                 if name is not None and newline:
-                    found.append((os.fsdecode(name), int(count)))
+                    found.append((name, int(count)))
                 name = following
             kept = set(_seen([one for one, _ in found], view))
             yield [one for one in found if one[0] in kept]
