@@ -85,7 +85,8 @@ def _open_places(top: str, hide: list[str]) -> Iterator[str]:
             yield path
             continue
         try:
-            waiting += [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
+            with os.scandir(path) as entries:
+                waiting += [entry.path for entry in entries if not entry.is_symlink()]
         except OSError:
             continue
 
