@@ -22,7 +22,7 @@ def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project)
     tool = project / made.tool
     assert lint(tool.read_bytes(), ".py", made.item_id, tool.stat().st_mode) == []
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", made.test],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={project.parent / 'inner'}", made.test],
         cwd=project, env={**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
