@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from signed_tools import MINE, signed, tool_text, trust_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from http.server import BaseHTTPRequestHandler
 
 NEEDED = "Install docker-registry and skopeo (Debian packages)."
 
@@ -73,3 +76,17 @@ def put_items(project: Path, count: int, namespace: str = "my", first: int = 0) 
 def version_of(item_id: str, version: str = "1.2.3", key=MINE, **options) -> bytes:
     """Return a signed tool of a version."""
     return signed(tool_text(item_id, **options).replace(b'"1.2.3"', f'"{version}"'.encode()), key)
+
+
+@contextmanager
+def handled_by(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve with a handler of the test's own on a free port of loopback; gives the registry's name."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"oci://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

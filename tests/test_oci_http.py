@@ -11,12 +11,12 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from oci_server import free_port, put_items, running, serve
+from oci_server import free_port, handled_by, put_items, running, serve
 from rye import oci_auth, oci_manifest, oci_requests, registry
 from rye.errors import RegistryError, UsageError
 from rye.oci_http import Server
@@ -63,15 +63,8 @@ def answering(answer):
         def log_message(self, *args):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"oci://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with handled_by(Handler) as place:
+        yield place, seen
 
 
 def docker_config(tmp_path, record):

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
 import pytest
 
-from oci_server import free_port, version_of
+from oci_server import free_port, handled_by, version_of
 from rye import marks, oci_manifest, oci_requests, registry
 from rye.errors import RyeError
 from rye.marks import Seen
@@ -83,15 +82,8 @@ def serving(lies):
         def log_message(self, *args):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"oci://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with handled_by(Handler) as place:
+        yield place
 
 
 def blob_of(pushed):
