@@ -139,7 +139,7 @@ def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tu
         if file.stat.st_size <= _GLANCE_WHOLE or encoding is not None:
             yield file, _glanced(file, encoding, None)
         else:
-            yield file, _recalled(ws, file) or _counted(ws, file)
+            yield file, _large(ws, file)
 
 
 @contextmanager
@@ -149,22 +149,19 @@ def unnamed(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[D
         yield Document(ws, file, text, lines.fresh(0, "", b"", 32), None, known=False, data=None)
 
 
-def _recalled(ws: Workspace, file: OpenFile) -> Text | None:
-    """Return the text of a large file that was looked at, or indexed, in just this state."""
+def _large(ws: Workspace, file: OpenFile) -> Text:
+    """Return the text of a large file: as it was found by a look or an index in just this state, else counted now."""
     stamp = index_store.stamp_of(file.stat)
-    kept = checkpoint_store.load(ws, file.path, stamp)
+    kept, stored = checkpoint_store.load(ws, file.path, stamp), None
     if kept is None:
         stored = _loaded(ws, file)
-        if stored is None or stored.points is None or stored.stamp != stamp:
-            return None
-        kept = stored.encoding, stored.count, stored.points
-    encoding, count, points = kept
-    return reopen(file.fd, encoding, file.stat.st_size, count, points)
-
-
-def _counted(ws: Workspace, file: OpenFile) -> Text:
-    text = _streamed(file) or _glanced(file, None, _loaded(ws, file))
-    checkpoint_store.save(ws, file.path, index_store.stamp_of(file.stat), text)
+        if stored is not None and stored.points is not None and stored.stamp == stamp:
+            kept = stored.encoding, stored.count, stored.points
+    if kept is not None:
+        encoding, count, points = kept
+        return reopen(file.fd, encoding, file.stat.st_size, count, points)
+    text = _streamed(file) or _glanced(file, None, stored)
+    checkpoint_store.save(ws, file.path, stamp, text)
     return text
 
 

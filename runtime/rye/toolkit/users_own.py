@@ -60,7 +60,7 @@ def refuse_key(info: os.stat_result, parts: beneath.Parts) -> None:
 
 def refuse_keys_folder(info: os.stat_result, parts: beneath.Parts) -> None:
     """Refuse to search the folder of the user's private keys. Errors as `refuse_key`."""
-    if _identity(f"{state.user_ai()}/keys") == (info.st_dev, info.st_ino):
+    if _stands_at(f"{state.user_ai()}/keys", info):
         raise WorkspaceError(
             "protected_path", f"{names.show(b'/'.join(parts)) or '.'} holds the user's private keys, which no tool reads.",
             "Search another folder.",
@@ -69,20 +69,23 @@ def refuse_keys_folder(info: os.stat_result, parts: beneath.Parts) -> None:
 
 def is_own_folder(info: os.stat_result) -> bool:
     """Tell whether an open folder is the user's own `.ai`."""
-    return _identity(state.user_ai()) == (info.st_dev, info.st_ino)
+    return _stands_at(state.user_ai(), info)
 
 
 def is_key(info: os.stat_result) -> bool:
     """Tell whether an open file is one of the user's private keys: told by identity, so hard links count, too."""
-    wanted = info.st_dev, info.st_ino
     named = os.environ.get("RYE_SIGNING_KEY")
-    if named and _identity(named) == wanted:
+    if named and _stands_at(named, info):
         return True
     try:
         with os.scandir(f"{state.user_ai()}/keys") as entries:
-            return any(one.inode() == info.st_ino and _identity(one.path) == wanted for one in entries)
+            return any(one.inode() == info.st_ino and _stands_at(one.path, info) for one in entries)
     except OSError:
         return False
+
+
+def _stands_at(path: str, info: os.stat_result) -> bool:
+    return _identity(path) == (info.st_dev, info.st_ino)
 
 
 def _identity(path: str) -> _Identity | None:

@@ -9,7 +9,7 @@ Names are relative to the folder, as text in which bytes that are not UTF-8 are 
 
 from __future__ import annotations
 
-import binascii
+import base64
 import json
 import os
 import re
@@ -258,7 +258,7 @@ def _hits(record: bytes, *, multiline: bool) -> list[Hit]:
     except ValueError:
         # Cut by `split_records`: a line of megabytes.
         return []
-    text = data["lines"]["text"].encode() if "text" in data["lines"] else binascii.a2b_base64(data["lines"]["bytes"])
+    text = data["lines"]["text"].encode() if "text" in data["lines"] else base64.b64decode(data["lines"]["bytes"])
     line = data["line_number"]
     if not multiline:
         start = data["submatches"][0]["start"] if data["submatches"] else 0
