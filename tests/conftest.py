@@ -32,6 +32,6 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this test's tools stand for the system's own, which run in this process and not in a confined one."""
-    from rye import executor
+    from rye.executor import executor
 
     monkeypatch.setattr(executor, "_runs_here", lambda tool: True)

@@ -7,28 +7,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rye.api import execute, load, search, sign, verify
-    from rye.discovery import tools
-    from rye.errors import RyeError
-    from rye.toolsets import toolset
+from rye._version import __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from rye.agents.discovery import tools
+    from rye.agents.toolset import toolset
+    from rye.api import execute, load, search, sign, verify
+    from rye.errors import RyeError
+
 __all__ = ["RyeError", "__version__", "execute", "load", "search", "sign", "tools", "toolset", "verify"]
 
 _HOMES = dict.fromkeys(("execute", "load", "search", "sign", "verify"), "api") | {
-    "tools": "discovery",
-    "toolset": "toolsets",
+    "tools": "agents.discovery",
+    "toolset": "agents.toolset",
     "RyeError": "errors",
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - the module's own names, typed above
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'rye' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"rye.{_HOMES[name]}"), name)
+    # The next use finds the name in the module and does not call this function.
+    found = globals()[name] = getattr(import_module(f"rye.{_HOMES[name]}"), name)
+    return found
 
 
 def __dir__() -> list[str]:

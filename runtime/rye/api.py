@@ -1,22 +1,23 @@
-"""The house's functions and the shapes of their answers: execute, search, load, sign, verify."""
+"""The functions of the package and the shapes of their answers: execute, search, load, sign, verify."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rye import spaces
+from rye.call.context import CallOptions
 from rye.errors import UsageError
-from rye.executor import Call, run
-from rye.record import changed
-from rye.toolkit.output import NO_DOOR, opened_by
+from rye.executor.executor import Call, run
+from rye.items import spaces
+from rye.plain_class import changed
+from rye.workspace.workspace import find_root, root_to_work_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from rye.targets import Target
-    from rye.toolkit.output import Door
+    from rye.call.host import Host
+    from rye.items.targets import Target
 
 
 def execute(
@@ -24,28 +25,30 @@ def execute(
     parameters: dict[str, Any] | None = None,
     *,
     item_type: str = "tool",
-    project_path: str | Path = ".",
+    project_path: str | Path | None = None,
     dry_run: bool = False,
-    door: Door | None = None,
+    options: CallOptions | None = None,
     reach: Callable[[str, str], bool] | None = None,
 ) -> dict[str, Any]:
     """Run a tool, read knowledge or fill in a directive, and return the response; it raises only for a malformed call.
 
-    The response is that of `rye.executor.run`, for knowledge and directives that of `rye.served.run`.
+    The response is that of `rye.executor.executor.run`, for knowledge and directives that of `rye.executor.texts.run`.
 
     Args:
         item_id: such as `rye/file-system/read`.
         parameters: as the item's CONFIG_SCHEMA says; never templated or expanded.
         item_type: `tool`, `knowledge` or `directive`.
-        project_path: the project root; paths in parameters are below it.
+        project_path: the project root; paths in parameters are below it. None: that of the current folder, which is the
+            nearest ancestor with `.git`, or with an `.ai` that holds more than `cache`, else the folder itself.
         dry_run: do everything except run.
-        door: what the caller's door asks for: less output, output as it comes, cancellation.
+        options: what the caller asks for: less output, output as it comes, cancellation, whose call it is.
         reach: tells by type and id what the primary tools may reach on behalf of this call; None for everything.
 
     Raises:
-        UsageError: `bad_call`, when an argument is of the wrong type.
+        UsageError: `bad_call`, when an argument is of the wrong type; `no_project`, when none is named in a home.
     """
-    root = os.fspath(project_path) if isinstance(project_path, str | os.PathLike) else None
+    root = root_to_work_in(project_path) if isinstance(project_path, str | os.PathLike | None) else None
+    # Here and not deeper: the executor answers with results, but a wrong type is the caller's bug.
     if not (isinstance(item_id, str) and isinstance(item_type, str) and isinstance(root, str)) or "\0" in root:
         raise UsageError(
             "bad_call",
@@ -53,26 +56,35 @@ def execute(
             'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
     given = {} if parameters is None else parameters
-    return answer(Call(item_type, item_id, given, root, dry_run, door=door or NO_DOOR), reach)
+    return answer(Call(item_type, item_id, given, root, dry_run, options=options or CallOptions()), reach)
+
+
+def _root(named: str | Path | None) -> str:
+    return find_root(os.getcwd()) if named is None else os.fspath(named)
 
 
 def answer(call: Call, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
     """Answer a call of any item type; see `execute`."""
     if call.item_type in ("knowledge", "directive"):
-        from rye import served
+        from rye.executor import texts as executor_texts
 
-        with opened_by(call.door):
-            return served.run(call)
-    from rye.household import Household
+        return executor_texts.run(call)
 
-    return run(changed(call, house=Household(answer, reach)))
+    def host() -> Host:
+        # Only the primary tools need it.
+        from rye.primary_tools import PrimaryTools
+
+        return PrimaryTools(answer, reach)
+
+    # A function, called only by a primary tool: other calls never import their modules.
+    return run(changed(call, host=host))
 
 
 def search(
     query: str,
     scope: str | None = None,
     *,
-    project_path: str | Path = ".",
+    project_path: str | Path | None = None,
     space: str = "all",
     limit: int = 10,
     offset: int = 0,
@@ -88,15 +100,15 @@ def search(
         query: words, "phrases", wild* words, AND, OR, NOT (in capitals) and parentheses; `*` for everything. Of bare words not
             every one need be found: items with most of them come first.
         scope: an item type and a place, such as `tool.rye.file-system.*` or `knowledge`; None for every type.
-        project_path: the project root.
+        project_path: the project root; None: as for `execute`.
         space: `project`, `user`, `system`, or `all`.
         limit: most results, 1 to 100.
         offset: how many to leave out first.
         sort_by: `score`, `name` or `date` (created_at, newest first).
         fields: those to search, of title, name, description, category, tags, body; None for all.
-        filters: what fields of an item must be; see `rye.searching`.
+        filters: what fields of an item must be; see `rye.catalog.search`.
         fuzzy: `{"enabled": true, "max_distance": 1 to 3}`: bare words may be misspelt.
-        proximity: `{"enabled": true, "max_distance": 5}`: bare words must stand near to one another.
+        proximity: `{"enabled": true, "max_distance": 5}`: bare words must be near to one another.
 
     Returns:
         `{"results": [{"type", "id", "name", "title", "description", "preview", "category", "source", "path", "score",
@@ -106,17 +118,17 @@ def search(
     Raises:
         UsageError: `bad_query`, showing the place; `bad_scope`, `bad_search`, `search_unavailable`.
     """
-    from rye import searching
+    from rye.catalog import search as catalog_search
 
-    wanted = searching.Wanted(query, scope, space, limit, offset, sort_by, fields, filters, fuzzy, proximity)
-    return searching.search(wanted, os.fspath(project_path))
+    wanted = catalog_search.SearchRequest(query, scope, space, limit, offset, sort_by, fields, filters, fuzzy, proximity)
+    return catalog_search.search(wanted, _root(project_path))
 
 
 def load(
     item_type: str,
     item_id: str,
     *,
-    project_path: str | Path = ".",
+    project_path: str | Path | None = None,
     source: str | None = None,
     destination: str | None = None,
     overwrite: bool = False,
@@ -127,33 +139,33 @@ def load(
     Args:
         item_type: `tool`, `knowledge` or `directive`.
         item_id: such as `rye/file-system/read`.
-        project_path: the project root.
+        project_path: the project root; None: as for `execute`.
         source: `project`, `user` or `system`; None for the first space that serves the id.
         destination: `project` or `user`; None for no copy.
         overwrite: let the copy replace another file.
-        allow_downgrade: let the copy be of a lower version than stands there, is locked there, or was seen before.
+        allow_downgrade: let the copy have a lower version than the item that is there, is locked there, or was seen before.
 
     Returns:
         `{"status": "success", "type", "item_id", "content", "metadata": {"name", "extension", "version", …}, "path",
         "source", "item": {"space", "version", "digest", "signer", "owner"}, "warnings"}`, with a destination also
-        `"copied_to", "destination_path", "replaced"` (the SHA-256 of what stood there, None for nothing).
+        `"copied_to", "destination_path", "replaced"` (the SHA-256 of the file that was there, None for none).
 
     Raises:
         ItemError: `item_not_found`, `malformed_item`; `destination_exists`, nothing was copied.
         TrustError: its `code` is the verdict; `downgrade`, nothing was copied. UsageError: `bad_space`, `same_space`.
         WorkspaceError: what the system refuses.
     """
-    from rye import loading
+    from rye.executor import texts as executor_texts
 
-    return loading.load(
-        item_type, item_id, os.fspath(project_path), source, destination, overwrite=overwrite, allow_downgrade=allow_downgrade
+    return executor_texts.load(
+        item_type, item_id, _root(project_path), source, destination, overwrite=overwrite, allow_downgrade=allow_downgrade
     )
 
 
 def verify(
     targets: str | Path | Sequence[str | Path] = (),
     *,
-    project_path: str | Path = ".",
+    project_path: str | Path | None = None,
     space: str | None = None,
     trust: Sequence[str | Path] = (),
     everything: bool = False,
@@ -165,7 +177,7 @@ def verify(
 def verify_iter(
     targets: str | Path | Sequence[str | Path] = (),
     *,
-    project_path: str | Path = ".",
+    project_path: str | Path | None = None,
     space: str | None = None,
     trust: Sequence[str | Path] = (),
     everything: bool = False,
@@ -177,26 +189,35 @@ def verify_iter(
         project_path: the project root, whose spaces serve ids and whose trusted keys count.
         space: `project`, `user` or `system`: ids and `everything` come from this one only.
         trust: key documents that count for this call.
-        everything: every item of the spaces, in place of targets.
+        everything: every item of the spaces, in place of targets; of a release also every file of the package `rye`.
 
     Returns:
-        Rows as `rye.attest.verify` yields them.
+        Rows as `rye.items.sign_verify.verify` yields them, of `rye.items.release.rows` last.
 
     Raises:
         ItemError: a target names nothing.
-        UsageError: `bad_targets`, `bad_space`, `bad_key_document`, and those of `rye.targets.resolve`.
+        UsageError: `bad_targets`, `bad_space`, `bad_key_document`, and those of `rye.items.targets.resolve`.
     """
-    from rye import attest, keyring
+    from rye.items import sign_verify
+    from rye.trust import keys
 
-    among = spaces.spaces(project_path)
-    store = spaces.trust_store(among, keyring.named_documents(trust))
-    return attest.verify(_targets(targets, _only(among, space), everything), store)
+    among = spaces.spaces(_root(project_path))
+    store = spaces.trust_store(among, keys.named_documents(trust))
+    found = sign_verify.verify(_targets(targets, _only(among, space), everything), store)
+    # The list of the package's files belongs to the system space alone.
+    if not everything or space not in (None, "system"):
+        return found
+    from itertools import chain
+
+    from rye.items import release
+
+    return chain(found, release.rows(store))
 
 
 def sign(
     targets: str | Path | Sequence[str | Path] = (),
     *,
-    project_path: str | Path = ".",
+    project_path: str | Path | None = None,
     key: str | Path | None = None,
     everything: bool = False,
     space: str | None = None,
@@ -208,7 +229,7 @@ def sign(
 def sign_iter(
     targets: str | Path | Sequence[str | Path] = (),
     *,
-    project_path: str | Path = ".",
+    project_path: str | Path | None = None,
     key: str | Path | None = None,
     everything: bool = False,
     space: str | None = None,
@@ -224,31 +245,36 @@ def sign_iter(
         space: as for `verify_iter`.
 
     Returns:
-        Rows as `rye.attest.sign` yields them.
+        Rows as `rye.items.sign_verify.sign` yields them.
 
     Raises:
         RyeError: `key_not_found`, `key_unreadable`, and those of `verify_iter`.
         TrustError: `bad_key`.
     """
-    from rye import attest, keyring
+    from rye.items import sign_verify
+    from rye.trust import keys
 
-    among = _only(spaces.spaces(project_path), space)
+    root = _root(project_path)
+    among = _only(spaces.spaces(root), space)
     if everything and space is None:
-        own = os.path.join(project_path, ".ai")
+        own = os.path.join(root, ".ai")
+        # By identity, since a link may make the user's folder the project's.
         there = os.path.exists(own)
         among = [one for one in among if there and os.path.exists(one.folder) and os.path.samefile(one.folder, own)]
-    return attest.sign(_targets(targets, among, everything), keyring.signing_key(key))
+    return sign_verify.sign(_targets(targets, among, everything), keys.signing_key(key))
 
 
 def _targets(given: str | Path | Sequence[str | Path], among: Sequence[spaces.Space], everything: bool) -> list[Target]:
-    from rye import targets
+    from rye.items import targets
 
     texts = [os.fspath(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]
+    # Neither, too: an empty list from a script must not come to mean everything.
     if bool(texts) == everything:
         raise UsageError(
-            "bad_targets", "Give targets, or ask for every item; not both, not neither.",
+            "bad_targets",
+            "Give targets, or ask for every item; not both, not neither.",
             "Name item ids, files, folders or globs, or give --all.",
-        )  # fmt: skip
+        )
     return targets.every(among) if everything else targets.resolve(texts, among)
 
 
@@ -257,6 +283,6 @@ def _only(among: Sequence[spaces.Space], name: str | None) -> list[spaces.Space]
     if name is None or name in known:
         return [space for space in among if name in (None, space.name)]
     if name in ("project", "user", "system"):
-        stands = known[0] if name == "project" else "system"
-        raise UsageError("bad_space", f"The {name} space is the {stands} space here.", f"Use {stands}.")
+        same = known[0] if name == "project" else "system"
+        raise UsageError("bad_space", f"The {name} space is the {same} space here.", f"Use {same}.")
     raise UsageError("bad_space", f"There is no space {name!r}.", "Spaces are project, user and system.")

@@ -9,12 +9,22 @@ import pytest
 
 import rye
 from rye.errors import UsageError, WorkspaceError
-from rye.toolkit import acted_on, sandbox
-from rye.toolkit.workspace import Workspace
+from rye.sandbox import sandbox
+from rye.workspace import protected_paths
+from rye.workspace.workspace import Workspace
 
 TASKS = '{"tasks": [{"command": "evil", "runOptions": {"runOn": "folderOpen"}}]}\n'
-FILES = [".vscode/tasks.json", ".mcp.json", ".claude/settings.json", ".cursor/mcp.json", ".envrc", ".bashrc", ".gdbinit",
-         ".idea/workspace.xml", ".gemini/settings.json"]  # fmt: skip
+FILES = [
+    ".vscode/tasks.json",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".cursor/mcp.json",
+    ".envrc",
+    ".bashrc",
+    ".gdbinit",
+    ".idea/workspace.xml",
+    ".gemini/settings.json",
+]
 SPELLED = ["./.vscode/tasks.json", "src/../.vscode/tasks.json", ".VSCode/tasks.json", ".vscode./tasks.json", ".ENVRC"]
 
 
@@ -125,20 +135,18 @@ def test_nothing_but_names_of_the_list_can_be_allowed(project, user_space, name)
 @pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
 def test_commands_and_file_tools_hold_the_same_names(project, user_space):
     fill(project)
-    for name in acted_on.NAMES:
+    for name in protected_paths.NAMES:
         if not (project / name).exists():
             (project / name).write_text("old\n")
-    each = (
-        f"for n in {' '.join(acted_on.NAMES)}; do f=$n; [ -d $n ] && f=$n/x; (echo x >> $f) 2>/dev/null && echo $n; done; true"
-    )
+    each = f"for n in {' '.join(protected_paths.NAMES)}; do f=$n; [ -d $n ] && f=$n/x; (echo x >> $f) 2>/dev/null && echo $n; done; true"
 
     def by_commands():
         return done("rye/bash/bash", project, command=each)["output"].split()
 
     def by_file_tools():
-        paths = [f"{name}/x" if (project / name).is_dir() else name for name in acted_on.NAMES]
+        paths = [f"{name}/x" if (project / name).is_dir() else name for name in protected_paths.NAMES]
         written = [call("write", project, file_path=path, content="x\n")["success"] for path in paths]
-        return [name for name, was in zip(acted_on.NAMES, written, strict=True) if was]
+        return [name for name, was in zip(protected_paths.NAMES, written, strict=True) if was]
 
     assert by_commands() == by_file_tools() == []
     allow(user_space, ".vscode", ".envrc")

@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from harness import Template, arguments, own_space, template
-from test_crash_points import ERRORS, FILE_CALLS, calls_between_marks, needs_strace, points_of
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from rye import state
+from attacks.test_crash_points import ERRORS, FILE_CALLS, calls_between_marks, needs_strace, points_of
+from rye.config import user_dirs
+from support.harness import Template, arguments, own_space, template
 
 FILES = 20
 OLD = {f"d{number % 3}/f{number:02}.txt": f"line {number}\nsecond\nthird\n".encode() for number in range(FILES - 1)}
@@ -48,16 +49,20 @@ def fresh(folder: Path, name: str) -> Path:
 def request() -> dict:
     """18 files patched, one created, one deleted."""
     change = {
-        "operation": "replace", "startLine": 2, "endLine": 2, "expectedOriginalLines": ["second"],
+        "operation": "replace",
+        "startLine": 2,
+        "endLine": 2,
+        "expectedOriginalLines": ["second"],
         "newLines": ["SECOND", "and more"],
-    }  # fmt: skip
+    }
     patched = [
         {"docPath": path, "originalSha256": digest(data), "changes": [change]} for path, data in OLD.items() if path in NEW
     ]
     return {
-        "files": patched, "createFiles": [{"path": "d3/created.txt", "content": "created\n"}],
+        "files": patched,
+        "createFiles": [{"path": "d3/created.txt", "content": "created\n"}],
         "deleteFiles": [{"docPath": GONE, "originalSha256": digest(OLD[GONE])}],
-    }  # fmt: skip
+    }
 
 
 def call(project: Path, item: str, **parameters) -> dict:
@@ -103,7 +108,7 @@ def which(found: dict[str, bytes]) -> str:
 
 def torn_record(project: Path) -> bool:
     """Tell whether all that is left is a record cut short: nothing had begun. It is spared for a minute."""
-    left = list(Path(state.commits_dir(str(project))).glob("*"))
+    left = list(Path(user_dirs.commits_dir(str(project))).glob("*"))
     for path in left:
         assert path.suffix == ".prepare", left
         os.utime(path, (0, 0))
@@ -123,7 +128,7 @@ def settled(project: Path, report: Report) -> str:
     if torn_record(project):
         assert after == "old"
         call(project, "rye/file-system/ls")
-    assert not Path(state.commits_dir(str(project))).exists()
+    assert not Path(user_dirs.commits_dir(str(project))).exists()
     listing = call(project, "rye/file-system/undo", list=True)["data"]
     assert listing["total"] == (FILES if after == "new" else 0)
     if after == "new":
@@ -136,7 +141,7 @@ def settled(project: Path, report: Report) -> str:
 
 
 def gone(project: Path) -> None:
-    shutil.rmtree(state.state_dir(str(project)), ignore_errors=True)
+    shutil.rmtree(user_dirs.state_dir(str(project)), ignore_errors=True)
     shutil.rmtree(project)
 
 
@@ -227,6 +232,7 @@ def test_all_is_durable_before_the_first_file_changes(made, tmp_path):
     assert len(folders) == 4
 
 
+@pytest.mark.slow
 @needs_strace
 def test_killed_anywhere_all_files_are_old_or_all_new(made, tmp_path, rng):
     points = sample(all_points(made, tmp_path), rng, 16)
@@ -240,6 +246,7 @@ def test_killed_anywhere_all_files_are_old_or_all_new(made, tmp_path, rng):
     assert report.states["new"] > 0
 
 
+@pytest.mark.slow
 @needs_strace
 def test_failed_anywhere_the_answer_is_true(made, tmp_path, rng):
     points = sample([point for point in all_points(made, tmp_path) if point[0] in FILE_CALLS], rng, 10)
@@ -301,6 +308,7 @@ def random_kills(made: Template, folder: Path, kills: int, rng: random.Random, j
     return mixed, landed, cut
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(made, tmp_path, rng):
     mixed, landed, cut = random_kills(made, tmp_path, 12, rng, "batch_loop")
     print(f"{landed} batches landed, {cut} kills left files that the next call had to settle")
@@ -320,11 +328,17 @@ def main() -> int:
         report = Report()
         for number, point in enumerate(points):
             kill_at(made, folder, number, point, report)
-        print(f"killed before each of {len(points)}: {dict(report.codes)}; before the next call {dict(report.before)}; "
-              f"after it {dict(report.states)}", flush=True)  # fmt: skip
+        print(
+            f"killed before each of {len(points)}: {dict(report.codes)}; before the next call {dict(report.before)}; "
+            f"after it {dict(report.states)}",
+            flush=True,
+        )
         mixed, landed, cut = random_kills(made, folder, numbers.kills, rng, "batch_loop")
-        print(f"{numbers.kills} kills at random moments: {mixed} mixed after the next call, {cut} before it; "
-              f"{landed} batches landed", flush=True)  # fmt: skip
+        print(
+            f"{numbers.kills} kills at random moments: {mixed} mixed after the next call, {cut} before it; "
+            f"{landed} batches landed",
+            flush=True,
+        )
         control, _, _ = random_kills(made, folder, min(numbers.kills, 200), rng, "naive_batch_loop")
         print(f"control, file by file, {min(numbers.kills, 200)} kills: {control} mixed", flush=True)
     good = not mixed and not report.states["mixed"] and control

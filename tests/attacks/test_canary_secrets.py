@@ -11,10 +11,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+# The users that run this file as a script have no pytest.
+if __name__ != "__main__":
+    import pytest
+
+    pytestmark = pytest.mark.slow
+
+
 VARIABLES = {
-    "AWS_SECRET_ACCESS_KEY": "{}", "GITHUB_TOKEN": "{}", "NOTES": "{}", "DATABASE_URL": "postgres://me:{}@db/x",
-    "HTTPS_PROXY": "http://me:{}@proxy:3128", "PIP_INDEX_URL": "https://me:{}@index/simple",
-}  # fmt: skip
+    "AWS_SECRET_ACCESS_KEY": "{}",
+    "GITHUB_TOKEN": "{}",
+    "NOTES": "{}",
+    "DATABASE_URL": "postgres://me:{}@db/x",
+    "HTTPS_PROXY": "http://me:{}@proxy:3128",
+    "PIP_INDEX_URL": "https://me:{}@index/simple",
+}
 FILES = (".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", ".bash_history", ".ai/keys/private.pem")
 CANARIES = [f"canary{number:02}" for number in range(12)]
 LOOK = """
@@ -29,7 +40,7 @@ def server(base: Path, layer: str) -> dict:
     home, project = base / "home", base / "project"
     os.environ.update(HOME=str(home), USER_SPACE=str(home))
     from rye.errors import RyeError
-    from rye.toolkit import bubblewrap, sandbox
+    from rye.sandbox import bubblewrap, sandbox
 
     if layer == "landlock":
         bubblewrap._PLACES = ()
@@ -103,7 +114,7 @@ def through_the_tools(base: Path, mode: str) -> list[str]:
 
 
 def seen(user: int, layer: str) -> dict:
-    from test_sandbox_escapes import arena, as_user, python_for
+    from attacks.test_sandbox_escapes import arena, as_user, python_for
 
     with arena(user) as (folder, _):
         (folder / "canaries.py").write_text(Path(__file__).read_text())
@@ -116,7 +127,7 @@ def seen(user: int, layer: str) -> dict:
 
 
 def test_no_secret_of_the_server_is_seen():
-    from test_sandbox_escapes import LAYERS, USERS
+    from attacks.test_sandbox_escapes import LAYERS, USERS
 
     for user in USERS:
         for layer in LAYERS:

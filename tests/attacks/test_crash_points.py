@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from harness import Template, arguments, own_space, template
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from rye import state
+from rye.config import user_dirs
+from support.harness import Template, arguments, own_space, template
 
 OLD = "".join(f"line {number}\n" for number in range(40))
 NEW = OLD.replace("line 7\n", "changed\n")
@@ -147,7 +148,7 @@ def settled(project: Path, landed_unrecorded: bool = False) -> str:
     assert listing["status"] == "success", listing
     rest = [name for name in os.listdir(project) if name.startswith(".rye-") or name.endswith(".rye-conflict")]
     assert not rest, rest
-    pending = list((Path(state.state_dir(str(project))) / "journal").glob("pending/*"))
+    pending = list((Path(user_dirs.state_dir(str(project))) / "journal").glob("pending/*"))
     for path in pending:
         # A record cut short: the change had not begun. It is spared for a minute, as someone may be writing it.
         assert not path.read_bytes().endswith(b"}")
@@ -253,6 +254,7 @@ def test_an_edit_is_durable_before_it_is_visible(made, tmp_path):
     assert not [line for line in lines[found[3] :] if re.match(rf"write\(\d+<{aside}>", line)]
 
 
+@pytest.mark.slow
 @needs_strace
 def test_killed_anywhere_the_file_is_old_or_new(made, tmp_path, rng):
     points = sample(all_points(made, tmp_path), rng, 60)
@@ -266,6 +268,7 @@ def test_killed_anywhere_the_file_is_old_or_new(made, tmp_path, rng):
     assert report.states["new"] > 0
 
 
+@pytest.mark.slow
 @needs_strace
 @pytest.mark.parametrize("error", ERRORS)
 def test_failed_anywhere_the_answer_is_true(made, tmp_path, rng, error):
@@ -344,20 +347,22 @@ def random_kills(made: Template, folder: Path, kills: int, rng: random.Random, j
 def _hold_to_order(project: Path, text: str) -> None:
     import hashlib
 
-    from rye.toolkit import journal
-    from rye.toolkit.workspace import Workspace
+    from rye.edits import journal
+    from rye.edits.history import History
+    from rye.workspace.workspace import Workspace
 
     assert call(project, "undo", list=True, limit=1)["status"] == "success"
     assert not [name for name in os.listdir(project) if name.startswith(".rye-") or name.endswith(".rye-conflict")]
-    pending = (Path(state.state_dir(str(project))) / "journal").glob("pending/*")
+    pending = (Path(user_dirs.state_dir(str(project))) / "journal").glob("pending/*")
     assert not [path for path in pending if path.read_bytes().endswith(b"}")]
     assert (project / "f.txt").read_text() == text
     with Workspace(str(project)) as ws:
-        newest = next(journal.entries(ws), None)
+        newest = next((journal.find(ws, row.id) for row in History(ws)), None)
     digest = hashlib.sha256(text.encode()).hexdigest()
     assert text.startswith("number 0\n") if newest is None else newest.after == digest
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(made, tmp_path, rng):
     torn, landed, swept = random_kills(made, tmp_path, 30, rng, "loop")
     print(f"{landed} edits landed, {swept} temporary files swept")

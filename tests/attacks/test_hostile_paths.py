@@ -15,11 +15,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from harness import fingerprint
 
 import rye
-from rye import spaces
-from rye.toolkit import beneath
+from rye.fs import beneath
+from rye.items import spaces
+from support.harness import fingerprint
 
 TOOLS = sorted((Path(spaces.system_folder()) / "tools/rye/file-system").glob("*.py"))
 SECRET = "S3CRET-93b1"
@@ -131,16 +131,29 @@ def arena(tmp_path, user_space):
     (user_space / ".ai/keys").mkdir(parents=True)
     (user_space / ".ai/keys/private_key.pem").write_text(f"{SECRET}-key\n")
     links = {
-        "out": "../outside", "outfile": "../outside/secret", "abs": str(outside), "absfile": str(outside / "secret"),
+        "out": "../outside",
+        "outfile": "../outside/secret",
+        "abs": str(outside),
+        "absfile": str(outside / "secret"),
         "etc": "/etc",
-        "absin": str(project / "src/app.py"), "new": "../outside/created", "newabs": str(outside / "created"),
+        "absin": str(project / "src/app.py"),
+        "new": "../outside/created",
+        "newabs": str(outside / "created"),
         "deep/up": "../..",
-        "loop": "loop", "ping": "pong", "pong": "ping", "fd": "/proc/self/fd", "cwd": "/proc/self/cwd",
+        "loop": "loop",
+        "ping": "pong",
+        "pong": "ping",
+        "fd": "/proc/self/fd",
+        "cwd": "/proc/self/cwd",
         "root": "/proc/self/root",
-        "null": "/dev/null", "zero": "/dev/zero", "tty": "/dev/tty", "home": str(user_space),
+        "null": "/dev/null",
+        "zero": "/dev/zero",
+        "tty": "/dev/tty",
+        "home": str(user_space),
         "chain": "out/../outside/secret",
-        "git": ".git", "keys": ".ai/trusted_keys",
-    }  # fmt: skip
+        "git": ".git",
+        "keys": ".ai/trusted_keys",
+    }
     (project / "deep").mkdir()
     for name, target in links.items():
         (project / name).symlink_to(target)
@@ -159,27 +172,87 @@ def arena(tmp_path, user_space):
 def hostile(project: Path) -> list[str]:
     outside, user = project.parent / "outside", Path(os.environ["USER_SPACE"])
     return [
-        "..", "../outside/secret", "../../../../../../../../etc/passwd", "src/../../outside/secret", "./../outside/secret",
-        "../project-evil/secret", f"{project}-evil/secret", f"{project}/../outside/secret", str(outside / "secret"),
+        "..",
+        "../outside/secret",
+        "../../../../../../../../etc/passwd",
+        "src/../../outside/secret",
+        "./../outside/secret",
+        "../project-evil/secret",
+        f"{project}-evil/secret",
+        f"{project}/../outside/secret",
+        str(outside / "secret"),
         "/etc/passwd",
-        "//etc/passwd", "/", "/etc/shadow", "/proc/self/environ", "/proc/self/mem", "/dev/stdin", "/dev/zero",
+        "//etc/passwd",
+        "/",
+        "/etc/shadow",
+        "/proc/self/environ",
+        "/proc/self/mem",
+        "/dev/stdin",
+        "/dev/zero",
         str(user / ".ai/keys/private_key.pem"),
-        "out/secret", "out/dir/secret", "out/created", "outfile", "abs/secret", "absfile", "etc/passwd", "absin", "new",
+        "out/secret",
+        "out/dir/secret",
+        "out/created",
+        "outfile",
+        "abs/secret",
+        "absfile",
+        "etc/passwd",
+        "absin",
+        "new",
         "newabs",
-        "deep/up/outside/secret", "deep/up/project/../outside/secret", "loop", "loop/x", "ping", "fd/0",
+        "deep/up/outside/secret",
+        "deep/up/project/../outside/secret",
+        "loop",
+        "loop/x",
+        "ping",
+        "fd/0",
         "cwd/../outside/secret",
-        "root/etc/passwd", "null", "zero", "tty", "home/.ai/keys/private_key.pem", "chain", "git/config", ".git/config",
+        "root/etc/passwd",
+        "null",
+        "zero",
+        "tty",
+        "home/.ai/keys/private_key.pem",
+        "chain",
+        "git/config",
+        ".git/config",
         ".git/hooks/post-commit",
-        ".GIT/config", ".git./config", "git~1/config", ".ai/trusted_keys/evil.toml", ".ai/Trusted_Keys/evil.toml",
+        ".GIT/config",
+        ".git./config",
+        "git~1/config",
+        ".ai/trusted_keys/evil.toml",
+        ".ai/Trusted_Keys/evil.toml",
         "keys/evil.toml",
-        ".ai/keys/private_key.pem", ".ai/cache/x", "pipe", "sock", "device", "hard", "", " ", "\0", "src/app.py\0.txt",
+        ".ai/keys/private_key.pem",
+        ".ai/cache/x",
+        "pipe",
+        "sock",
+        "device",
+        "hard",
+        "",
+        " ",
+        "\0",
+        "src/app.py\0.txt",
         "a\ud800",
-        "n" * 256, "n/" * 2100, "\n", "\x1b[2J", "-rf", "~/.ai/keys/private_key.pem", "$HOME/.ssh/id_rsa",
+        "n" * 256,
+        "n/" * 2100,
+        "\n",
+        "\x1b[2J",
+        "-rf",
+        "~/.ai/keys/private_key.pem",
+        "$HOME/.ssh/id_rsa",
         "file:///etc/passwd",
-        "C:\\Windows\\win.ini", "\\\\host\\share", "src/app.py/..", "src/app.py/", "src/", ".", "..\\outside\\secret",
+        "C:\\Windows\\win.ini",
+        "\\\\host\\share",
+        "src/app.py/..",
+        "src/app.py/",
+        "src/",
+        ".",
+        "..\\outside\\secret",
         r"\x2e\x2e/outside/secret",
-        r"..\x2foutside\x2fsecret", "%2e%2e/outside/secret", "．．/outside/secret",
-    ]  # fmt: skip
+        r"..\x2foutside\x2fsecret",
+        "%2e%2e/outside/secret",
+        "．．/outside/secret",
+    ]
 
 
 def answered(item: str, parameters: dict, project: Path) -> dict:
@@ -191,6 +264,7 @@ def answered(item: str, parameters: dict, project: Path) -> dict:
     return out[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("available", [True, False], ids=["openat2", "walk"])
 def test_no_path_gets_out_and_each_refusal_says_what_to_do(arena, monkeypatch, available, user_space):
     if available and not beneath._kernel_can():

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
+import threading
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -17,17 +20,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-from oci_server import free_port, handled_by, version_of
-from rye import marks, oci_manifest, oci_requests, registry
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.errors import RyeError
-from rye.marks import Seen
-from rye.oci_manifest import INDEX_TYPE, KEY_TYPE, Pushed, digest_of
-from rye.oci_reference import tag_of
-from rye.pulling import Wish
-from rye.registry import At
-from rye.signing import form_of, split
-from rye.trust import render_key_document
-from signed_tools import MINE, STRANGER, signed, tool_text, trust_key
+from rye.registry import registry
+from rye.registry.oci import http
+from rye.registry.oci import manifest as oci_manifest
+from rye.registry.oci.manifest import INDEX_TYPE, KEY_TYPE, Pushed, digest_of
+from rye.registry.oci.reference import tag_of
+from rye.registry.pull import PullOptions
+from rye.registry.registry import RegistryTarget
+from rye.trust import pins
+from rye.trust.pins import Seen
+from rye.trust.signature import form_of, split
+from rye.trust.verify import render_key_document
+from support.oci_server import free_port, handled_by, version_of
+from support.signed_tools import MINE, STRANGER, signed, tool_text, trust_key
 
 ID = "my/a/tool"
 TAG = tag_of("tool", ID, "2.0.0")
@@ -109,19 +116,19 @@ def swapped_signature():
 
 def seen(version, digest="0" * 64):
     def remember():
-        with marks.changing() as known:
+        with pins.changing() as known:
             known.seen[f"tool {ID}"] = Seen(version, digest)
 
     return remember
 
 
 def pin_stranger():
-    with marks.changing() as known:
+    with pins.changing() as known:
         known.pins["my"] = STRANGER.public.digest
 
 
 def revoke():
-    from rye import decisions
+    from rye.trust import decisions
 
     decisions.revoke(MINE.public.digest)
 
@@ -149,7 +156,10 @@ def bundle(listed, files):
 
 # name: (code, () -> (lies, reference, what stands before))
 CASES = {
-    "tampered layer": ("blob_digest_mismatch", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-2] + b" \n")}), ID, None)),
+    "tampered layer": (
+        "blob_digest_mismatch",
+        lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-2] + b" \n")}), ID, None),
+    ),
     "tampered item, right digests": ("tampered", plain(HONEST + b"import os\n")),
     "another item's signature line": ("tampered", plain(OTHER_LINE)),
     "swapped signature": ("bad_signature", plain(swapped_signature())),
@@ -158,27 +168,55 @@ CASES = {
     "unsigned": ("unsigned", plain(tool_text(ID))),
     "carriage returns": ("malformed", plain(HONEST.replace(b"\n", b"\r\n"))),
     "no tool": ("malformed_item", plain(signed(b"def (\n"))),
-    "wrong manifest digest": ("manifest_digest_mismatch", lambda: (Lies(answers={MANIFESTS: (200, {}, artifact(OTHER_LINE).manifest)}), f"{ID}@{digest_of(artifact().manifest)}", None)),
-    "a header that lies about the digest": ("digest_header_mismatch", answering(MANIFESTS, 200, {"Docker-Content-Digest": "sha256:" + "a" * 64}, artifact().manifest)),
+    "wrong manifest digest": (
+        "manifest_digest_mismatch",
+        lambda: (
+            Lies(answers={MANIFESTS: (200, {}, artifact(OTHER_LINE).manifest)}),
+            f"{ID}@{digest_of(artifact().manifest)}",
+            None,
+        ),
+    ),
+    "a header that lies about the digest": (
+        "digest_header_mismatch",
+        answering(MANIFESTS, 200, {"Docker-Content-Digest": "sha256:" + "a" * 64}, artifact().manifest),
+    ),
     "traversal": ("bad_title", plain(HONEST, title="../../../tool.py")),
     "absolute name": ("bad_title", plain(HONEST, title="/tmp/tool.py")),
     "foreign extension": ("bad_title", plain(HONEST, title="tool.pth")),
     "traversal in a bundle": ("bad_title", lambda: bundle({}, [("tools/../../x.py", ("text/x-python", HONEST))])),
     "bundle that lacks an item": ("incomplete", lambda: bundle({ID: "0" * 64}, [])),
-    "bundle that brings another file": ("tampered", lambda: bundle({ID: "0" * 64}, [(f"tools/{ID}.py", ("text/x-python", HONEST))])),
+    "bundle that brings another file": (
+        "tampered",
+        lambda: bundle({ID: "0" * 64}, [(f"tools/{ID}.py", ("text/x-python", HONEST))]),
+    ),
     "bundle that brings what is not listed": ("misplaced", lambda: bundle({}, [(f"tools/{ID}.py", ("text/x-python", HONEST))])),
-    "announced as oversized": ("item_oversized", lambda: (rewritten(lambda record: record["layers"][0].update(size=10**12)), ID, None)),
-    "larger than announced": ("blob_oversized", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST + BIG)}), ID, None)),
+    "announced as oversized": (
+        "item_oversized",
+        lambda: (rewritten(lambda record: record["layers"][0].update(size=10**12)), ID, None),
+    ),
+    "larger than announced": (
+        "blob_oversized",
+        lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST + BIG)}), ID, None),
+    ),
     "endless manifest": ("manifest_oversized", answering(MANIFESTS, 200, {}, BIG)),
-    "smaller than announced": ("blob_truncated", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-9])}), ID, None)),
+    "smaller than announced": (
+        "blob_truncated",
+        lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-9])}), ID, None),
+    ),
     "broken off": ("manifest_truncated", answering(MANIFESTS, 200, {}, b'{"schema', 5_000)),
     "cut JSON": ("not_a_manifest", answering(MANIFESTS, 200, {}, artifact().manifest[:-40])),
     "HTML instead of a manifest": ("not_a_manifest", answering(MANIFESTS, 200, {"Content-Type": "text/html"}, PAGE)),
     "HTML instead of tags": ("bad_tags", answering("/v2/my/tags", 200, {"Content-Type": "text/html"}, PAGE)),
-    "HTML instead of a blob": ("blob_is_html", lambda: (Lies(answers={blob_of(artifact()): (200, {"Content-Type": "text/html"}, PAGE)}), ID, None)),
+    "HTML instead of a blob": (
+        "blob_is_html",
+        lambda: (Lies(answers={blob_of(artifact()): (200, {"Content-Type": "text/html"}, PAGE)}), ID, None),
+    ),
     "missing manifest": ("not_in_registry", answering(MANIFESTS, 404, {}, b"{}")),
     "missing blob": ("blob_missing", lambda: (Lies(answers={blob_of(artifact()): (404, {}, b"{}")}), ID, None)),
-    "no digest at all": ("not_a_manifest", lambda: (rewritten(lambda record: record["layers"][0].update(digest="sha256:../../../../etc/passwd")), ID, None)),
+    "no digest at all": (
+        "not_a_manifest",
+        lambda: (rewritten(lambda record: record["layers"][0].update(digest="sha256:../../../../etc/passwd")), ID, None),
+    ),
     "image index": ("foreign_artifact", lambda: (rewritten(lambda record: record.update(mediaType=INDEX_TYPE)), ID, None)),
     "two files": ("no_layer", plain(HONEST, more=[("evil.py", ("text/x-python", b"x"))])),
     "another version": ("other_version", plain(version_of(ID, "1.0.0"))),
@@ -191,17 +229,25 @@ CASES = {
     "changed pinned key": ("pinned_key_changed", lambda: (Lies(), ID, pin_stranger)),
     "always failing": ("registry_busy", answering("/v2/", 503, {}, b"")),
     "closed to all": ("registry_unauthorized", answering("/v2/", 401, {"WWW-Authenticate": 'Basic realm="r"'}, b"")),
-    "a token server elsewhere": ("bad_redirect", answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="http://169.254.169.254/t"'}, b"")),
+    "a token server elsewhere": (
+        "bad_redirect",
+        answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="http://169.254.169.254/t"'}, b""),
+    ),
     "led to a file": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "file:///etc/passwd"}, b"")),
+    "led into a private network": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "https://10.9.8.7/blob"}, b"")),
+    "a token server in a private network": (
+        "bad_redirect",
+        answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="https://10.9.8.7/t"'}, b""),
+    ),
     "led in a circle": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "/v2/my/blobs/x"}, b"")),
     "compressed": ("bad_registry_answer", answering(MANIFESTS, 200, {"Content-Encoding": "gzip"}, b"\x1f\x8b")),
     "forbidden": ("manifest_refused", answering(MANIFESTS, 403, {}, b'{"errors":[{"message":"no\\u001b[2J"}]}')),
-}  # fmt: skip
+}
 
 
 def in_layout(root, spoil):
     """Return a layout whose honest item was spoiled."""
-    from rye.oci_layout import Layout
+    from rye.registry.oci.layout import Layout
 
     Layout(root).push("my", [artifact()])
     blob = root / "my/blobs/sha256" / oci_manifest.parse(artifact().manifest).files[0].digest[7:]
@@ -251,7 +297,7 @@ def pull(where, reference, project):
     """Pull; return the refusal's code and message, or None for a success."""
     kind = "bundle" if "/" not in reference else "tool"
     try:
-        row = registry.pull(At(str(project), where), kind, [reference], Wish())[0]
+        row = registry.pull(RegistryTarget(str(project), where), kind, [reference], PullOptions())[0]
     except RyeError as err:
         return err.code, err.message
     if row["status"] == "installed":
@@ -262,7 +308,7 @@ def pull(where, reference, project):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(oci_requests, "WAITS", (0.01,))
+    monkeypatch.setattr(http, "WAITS", (0.01,))
     trust_key()
 
 
@@ -302,6 +348,33 @@ def test_a_server_that_is_not_there_installs_nothing(project, user_space):
     judge("nobody there", "registry_unreachable", pull(where, ID, project), project, user_space, where)
 
 
+def test_an_answer_that_drips_ends_in_its_time(project, user_space, monkeypatch):
+    monkeypatch.setattr(http, "_REQUEST_SECONDS", 0.4)
+    monkeypatch.setattr(http, "_SLOWEST", 1 << 40)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip():
+            # Accepting ends with the server, sending when the client hangs up.
+            with suppress(OSError):
+                while True:
+                    one, _ = server.accept()
+                    with one, suppress(OSError):
+                        one.recv(65_536)
+                        one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                        for _ in range(1_000):
+                            one.sendall(b" ")
+                            time.sleep(0.1)
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        started = time.monotonic()
+        where = f"oci://127.0.0.1:{server.getsockname()[1]}"
+        judge("a drip", "registry_timeout", pull(where, ID, project), project, user_space, where)
+        assert time.monotonic() - started < 20
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+
+
 def test_control_the_honest_one_is_installed(project):
     with serving(Lies()) as where:
         assert pull(where, ID, project) is None
@@ -325,6 +398,7 @@ def believe(where, reference, folder):
     return count
 
 
+@pytest.mark.slow
 def test_control_a_client_that_believes_the_registry_writes(tmp_path):
     fooled = []
     for name, (_, arrange) in CASES.items():

@@ -10,8 +10,9 @@ import time
 import pytest
 
 import rye
-from rye.toolkit import language, lsp_session, lsp_wire, sandbox
-from rye.toolkit.lsp_servers import Server
+from rye.lsp import connection, queries, session
+from rye.lsp.servers import Server
+from rye.sandbox import sandbox
 
 READS_NOTHING = "import time; time.sleep(600)"
 BOTTOMLESS = """
@@ -35,7 +36,7 @@ def wires():
     made = []
 
     def start(code, heard=lambda method, params: None):
-        made.append(lsp_wire.Wire("hostile", [sys.executable, "-I", "-S", "-c", code], {}, "/", heard))
+        made.append(connection.Wire("hostile", [sys.executable, "-I", "-S", "-c", code], {}, "/", heard))
         return made[-1]
 
     yield start
@@ -43,6 +44,7 @@ def wires():
         wire.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_reads_nothing_is_given_up(wires):
     wire = wires(READS_NOTHING)
     text = "x" * (1 << 20)
@@ -64,7 +66,7 @@ def test_a_server_that_reads_nothing_is_given_up(wires):
     started = time.monotonic()
     wire.notify("textDocument/didOpen", {"text": text})
     for _ in range(2):
-        with pytest.raises(lsp_wire.LanguageServerError) as caught:
+        with pytest.raises(connection.LanguageServerError) as caught:
             wire.request("textDocument/hover", {}, 0.5)
         assert caught.value.code == "server_timeout"
     assert time.monotonic() - started < 4
@@ -78,14 +80,15 @@ def _write_all(pipe, data):
         return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [BOTTOMLESS, NONSENSE])
 def test_a_server_that_talks_nonsense_has_ended_for_its_callers(wires, code):
     def heard(method, params):
-        lsp_session.Session("/", _server(), None, {}, opened={"/1": None}).heard(method, {**params, "uri": "file:///1"})
+        session.Session("/", _server(), None, {}, opened={"/1": None}).heard(method, {**params, "uri": "file:///1"})
 
     wire = wires(code, heard)
     started = time.monotonic()
-    with pytest.raises(lsp_wire.LanguageServerError):
+    with pytest.raises(connection.LanguageServerError):
         wire.request("initialize", {}, 2)
     assert time.monotonic() - started < 10
 
@@ -95,7 +98,7 @@ def _server():
 
 
 def test_what_a_server_says_of_files_that_nobody_opened_is_not_kept():
-    found = lsp_session.Session("/", _server(), None, {})
+    found = session.Session("/", _server(), None, {})
     found.opened["/a.py"] = None
     for name in range(1_000):
         found.heard("textDocument/publishDiagnostics", {"uri": f"file:///{name}.py", "diagnostics": [{"message": "x"}]})
@@ -119,7 +122,7 @@ def test_a_server_in_the_users_programs_does_not_open_what_lies_beside_them(tmp_
     # The control: as any program of the user it may read both.
     assert subprocess.run([program], capture_output=True, check=False).stdout == b"LIBRARYCANARY"
     monkeypatch.setenv("HOME", str(home))
-    started = language.confined((str(program),), str(project))
+    started = queries.confined((str(program),), str(project))
     try:
         done = subprocess.run(
             started.argv, env=started.env, pass_fds=started.fds, cwd=project, capture_output=True, check=False, timeout=60
@@ -134,9 +137,7 @@ RUNS_THE_PROJECTS_CODE = "#!/bin/sh\n. ./plugin.sh\n"
 
 
 @pytest.mark.parametrize(("mode", "code", "ran"), [("auto", "sandbox_missing", False), ("'off'", "server_died", True)])
-def test_without_a_sandbox_no_server_is_started_on_a_projects_code(
-    project, user_space, tmp_path, monkeypatch, mode, code, ran
-):  # fmt: skip
+def test_without_a_sandbox_no_server_is_started_on_a_projects_code(project, user_space, tmp_path, monkeypatch, mode, code, ran):
     """The second case is the control: turned off by the user, the same server does run what the project brings."""
     monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "it is not installed", "landlock": "this kernel has none"})
     canary, program = tmp_path / "ran", tmp_path / "server"
@@ -160,7 +161,7 @@ def test_without_a_sandbox_no_server_is_started_on_a_projects_code(
 def test_what_was_made_for_a_server_goes_with_it(project):
     ended = []
     code = "import sys; sys.stdin.buffer.readline()"
-    started = lsp_session.Started([sys.executable, "-c", code], {}, (), lambda: None, lambda: ended.append(True), {})
-    with pytest.raises(lsp_wire.LanguageServerError):
-        lsp_session.session(str(project), _server(), lambda: started)
+    started = session.Started([sys.executable, "-c", code], {}, (), lambda: None, lambda: ended.append(True), {})
+    with pytest.raises(connection.LanguageServerError):
+        session.session(str(project), _server(), lambda: started)
     assert ended == [True]

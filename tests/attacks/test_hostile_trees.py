@@ -22,11 +22,19 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.toolkit import globbing, grepping, listing, ripgrep
-from rye.toolkit.fallback import Fallback
+from rye.filesearch import ripgrep
 
-ENGINES = [Fallback(), *([ripgrep.Ripgrep(found)] if (found := ripgrep.locate(os.stat("/"))) else [])]
-engines = pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+BINARY = ripgrep.locate(os.stat("/"))
+
+
+@pytest.fixture(params=["python", "ripgrep"])
+def engine(request, monkeypatch):
+    """Search without ripgrep, and with it."""
+    if request.param == "python":
+        monkeypatch.setattr(ripgrep, "locate", lambda _: None)
+    elif BINARY is None:
+        pytest.skip("ripgrep is not installed")
+    return request.param
 
 
 def execute(tool, project, /, **parameters):
@@ -104,15 +112,14 @@ def test_names_of_any_bytes_go_round(project):
     )
 
 
-@engines
 def test_names_of_any_bytes_are_the_same_for_all_tools(project, engine):
     names = random_names(40, 12)
     plant(project, names)
-    listed = {entry["name"] for entry in listing.ls(str(project))["entries"]} - {".ai"}
+    listed = {entry["name"] for entry in execute("ls", project)["entries"]} - {".ai"}
     assert len(listed) == len(names)
-    found = grepping.grep(str(project), "needle", hidden=True, limit=1_000, engine=engine)
+    found = execute("grep", project, pattern="needle", hidden=True, limit=1_000)
     assert {match["file"] for match in found["matches"]} == listed
-    assert set(globbing.glob(str(project), "*", hidden=True, limit=1_000, engine=engine)["files"]) == listed
+    assert set(execute("glob", project, pattern="*", hidden=True, limit=1_000)["files"]) == listed
 
 
 @pytest.fixture(autouse=True)
@@ -122,15 +129,15 @@ def _chain_is_removed(project):
     subprocess.run(["rm", "-rf", str(project / "d")], check=True)
 
 
-@engines
+@pytest.mark.slow
 def test_a_chain_of_three_thousand_folders_ends_in_a_named_limit(project, engine):
     dig(project, 3_000)
     (project / "a").write_text("needle\n")
-    data = grepping.grep(str(project), "needle", engine=engine)
+    data = execute("grep", project, pattern="needle")
     assert [match["file"] for match in data["matches"]] == ["a"]
     assert "File name too long" in data["output"]
     assert data["unreadable_count"] >= 1
-    assert globbing.glob(str(project), "*", engine=engine)["files"] == ["a"]
+    assert execute("glob", project, pattern="*")["files"] == ["a"]
 
 
 def test_control_pathlib_does_not_survive_the_chain(project):
@@ -141,13 +148,12 @@ def test_control_pathlib_does_not_survive_the_chain(project):
 
 def test_a_tree_listing_of_the_chain(project):
     dig(project, 3_000)
-    data = listing.ls(str(project), depth=100)
+    data = execute("ls", project, depth=100)
     assert data["total"] == 100
     deep = "/".join(["d"] * 1_500)
-    assert listing.ls(str(project), path=deep)["entries"] == [{"name": "d", "type": "directory"}]
+    assert execute("ls", project, path=deep)["entries"] == [{"name": "d", "type": "directory"}]
 
 
-@engines
 def test_loops_pipes_and_holes_do_not_hold_a_search(project, engine):
     for at in range(5):
         (project / f"loop{at}").symlink_to(f"loop{at}")
@@ -160,26 +166,26 @@ def test_loops_pipes_and_holes_do_not_hold_a_search(project, engine):
         file.truncate(10 << 30)
     (project / "a").write_text("needle\n")
     started = time.monotonic()
-    data = grepping.grep(str(project), "needle", engine=engine)
+    data = execute("grep", project, pattern="needle")
     assert [match["file"] for match in data["matches"]] == ["a"]
-    assert globbing.glob(str(project), "*", engine=engine)["files"] == ["a", "holes", "text_then_holes"]
+    assert execute("glob", project, pattern="*")["files"] == ["a", "holes", "text_then_holes"]
     assert time.monotonic() - started < 5
 
 
 CALLER = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[3])
-from rye.toolkit import globbing, grepping, listing
-from rye.toolkit.fallback import Fallback
-engine = Fallback() if sys.argv[2] == "python" else None
-print(json.dumps([grepping.grep(sys.argv[1], "needle", engine=engine), globbing.glob(sys.argv[1], "**", engine=engine),
-                  listing.ls(sys.argv[1], depth=2)]))
+import rye
+from rye.filesearch import ripgrep
+if sys.argv[2] == "python":
+    ripgrep.locate = lambda _: None
+calls = {"grep": {"pattern": "needle"}, "glob": {"pattern": "**"}, "ls": {"depth": 2}}
+print(json.dumps([rye.execute(f"rye/file-system/{name}", words, project_path=sys.argv[1])["data"] for name, words in calls.items()]))
 """
 # Root passes every permission check, unless it gives that up.
 POWERLESS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
-@engines
 @pytest.mark.skipif(bool(POWERLESS) and shutil.which("setpriv") is None, reason="root cannot give up its powers here")
 def test_what_cannot_be_read_is_named_and_not_fatal(project, engine):
     (project / "a").write_text("needle\n")
@@ -188,7 +194,7 @@ def test_what_cannot_be_read_is_named_and_not_fatal(project, engine):
     (project / "locked").mkdir()
     (project / "locked/b").write_text("needle\n")
     (project / "locked").chmod(0)
-    command = [*POWERLESS, sys.executable, "-c", CALLER, str(project), engine.name, json.dumps(sys.path)]
+    command = [*POWERLESS, sys.executable, "-c", CALLER, str(project), engine, json.dumps(sys.path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     (project / "locked").chmod(0o700)
     assert done.returncode == 0, done.stderr
@@ -201,9 +207,14 @@ def test_what_cannot_be_read_is_named_and_not_fatal(project, engine):
 
 
 CALLS = (
-    ("ls", {}), ("ls", {"depth": 3}), ("ls", {"long": True, "offset": 9_000}), ("glob", {"pattern": "*7"}), ("glob", {"pattern": "**"}),
-    ("grep", {"pattern": "needle"}), ("grep", {"pattern": "^", "mode": "files"}),
-)  # fmt: skip
+    ("ls", {}),
+    ("ls", {"depth": 3}),
+    ("ls", {"long": True, "offset": 9_000}),
+    ("glob", {"pattern": "*7"}),
+    ("glob", {"pattern": "**"}),
+    ("grep", {"pattern": "needle"}),
+    ("grep", {"pattern": "^", "mode": "files"}),
+)
 
 
 def wide(entries: int) -> None:

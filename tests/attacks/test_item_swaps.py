@@ -23,6 +23,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 READ = "rye/file-system/read"
 TIMESTAMP = re.compile(rb"rye:signed:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ):")
@@ -49,27 +51,28 @@ def tool_files(folder: Path) -> list[Path]:
 
 def key_store(folder: Path):
     """Return the bundle's key as the only one that counts."""
-    from rye import trust
+    from rye.trust import verify
 
-    return trust.TrustStore.build([], [path.read_bytes() for path in (folder / ".ai/trusted_keys").iterdir()])
+    return verify.TrustStore.build([], [path.read_bytes() for path in (folder / ".ai/trusted_keys").iterdir()])
 
 
 def call(item_id: str) -> str | None:
     """Call a tool, or for a runtime the tool that it runs; return the verdict that refused it, None if it was let through."""
     import rye
-    from rye.trust import VERDICTS
+    from rye.trust.verify import VERDICTS
 
     item_id, parameters = (READ, {"file_path": "README.md"}) if "/runtimes/" in item_id else (item_id, {})
     response = rye.execute(item_id, parameters, project_path=".")
-    refused = response["status"] == "error" and response["data"] is None and response["code"] in VERDICTS
+    refused = response["status"] == "error" and not response["metadata"]["ran"] and response["code"] in VERDICTS
     return response["code"] if refused else None
 
 
 def swaps(folder: Path) -> dict:
     """Put every tool in every other's place: as that very file, and as the only file of that id."""
     import rye
-    from rye import items, signing, spaces, trust
     from rye.errors import RyeError
+    from rye.items import parse, spaces
+    from rye.trust import signature, verify
 
     store = key_store(folder)
     files = {path: path.read_bytes() for path in tool_files(folder)}
@@ -93,10 +96,10 @@ def swaps(folder: Path) -> dict:
                     found["own"].append([row["verdict"], call(item_id)])
                 else:
                     found["same" if source.suffix == target.suffix else "other"][row["verdict"]] += 1
-                    verified = trust.verify(raw, signing.form_of("tool", target.suffix), store)
+                    verified = verify.verify(raw, signature.form_of("tool", target.suffix), store)
                     found["signature"] += 1
                     with contextlib.suppress(RyeError):
-                        items.check_place(verified, "tool", item_id, target.suffix)
+                        parse.check_place(verified, "tool", item_id, target.suffix)
                         found["placed"].append(f"{source} as {target}")
                     found["run"] += [f"{source} as {target}"] if _ran(item_id) else []
                 target.unlink()
@@ -110,13 +113,14 @@ def _ran(item_id: str) -> bool:
 
     item_id, parameters = (READ, {"file_path": "README.md"}) if "/runtimes/" in item_id else (item_id, {})
     response = rye.execute(item_id, parameters, project_path=".")
-    return response["status"] != "error" or response["data"] is not None or response["code"] == "invalid_parameters"
+    return response["metadata"]["ran"] or response["code"] == "invalid_parameters"
 
 
 def flips(folder: Path, count: str, seed: str) -> dict:
     """Flip bits of the bundle, one at a time, `count` of them or `all`; a fifth of a sample are bits of timestamps."""
-    from rye import signing, spaces, trust
     from rye.errors import TrustError
+    from rye.items import spaces
+    from rye.trust import signature, verify
 
     store = key_store(folder)
     files = {path: path.read_bytes() for path in tool_files(folder)}
@@ -148,7 +152,7 @@ def flips(folder: Path, count: str, seed: str) -> dict:
         exempted += exempt
         run += [f"{path} bit {bit}"] if verdict is None and not exempt else []
         try:
-            trust.verify(bytes(mutant), signing.form_of("tool", path.suffix), store)
+            verify.verify(bytes(mutant), signature.form_of("tool", path.suffix), store)
             by_signature["another time" if (path, bit) in unsigned else "valid"] += 1
         except TrustError as err:
             by_signature[err.code] += 1
@@ -159,6 +163,7 @@ def flips(folder: Path, count: str, seed: str) -> dict:
     return counts | {"genuine": genuine, "again": again, "run": run}
 
 
+@pytest.mark.slow
 def test_a_tool_in_the_place_of_another_is_misplaced_and_does_not_run(tmp_path):
     found = in_a_copy(tmp_path, "swaps")
     files = found["files"]
@@ -173,6 +178,7 @@ def test_a_tool_in_the_place_of_another_is_misplaced_and_does_not_run(tmp_path):
     assert found["placed"] == found["run"] == []
 
 
+@pytest.mark.slow
 def test_a_tool_with_a_flipped_bit_does_not_run(tmp_path):
     seed = random.randrange(1 << 32)
     print("seed", seed)

@@ -15,12 +15,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from harness import RUNTIME, arguments, can_exchange, environment, exchanging, own_space
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from rye import admission, executor
-from signed_tools import STRANGER, put_tool, signed, tool_text, trust_key
+from rye.executor import admission, executor
+from support.harness import RUNTIME, arguments, can_exchange, environment, exchanging, own_space
+from support.signed_tools import STRANGER, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -214,10 +214,11 @@ VERBS = [
 SAFE_PATH = [sys.executable, "-P"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "spared"),
     [
-        ([*SAFE_PATH, "-c", "import sys; from rye.cli import main; sys.exit(main())"], ()),
+        ([*SAFE_PATH, "-c", "import sys; from rye.cli.main import main; sys.exit(main())"], ()),
         ([*SAFE_PATH, "-m", "rye"], ()),
         ([sys.executable, "-m", "rye"], BEFORE_US),
     ],

@@ -19,12 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness import arguments, can_exchange, environment, own_space
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.errors import WorkspaceError
-from rye.toolkit import replace
-from rye.toolkit.workspace import Workspace
+from rye.workspace import atomic_replace
+from rye.workspace.workspace import Workspace
+from support.harness import arguments, can_exchange, environment, own_space
 
 LINES = 128
 EDIT, READ = "rye/file-system/edit_lines", "rye/file-system/read"
@@ -106,6 +107,7 @@ def missing(found: Counter, processes: int, edits: int) -> int:
     return len(wanted - set(found))
 
 
+@pytest.mark.slow
 def test_processes_lose_no_edit_of_each_other(project):
     found, refusals = together(project, "rye", 4, 15)
     print("refused and tried again:", dict(refusals))
@@ -167,7 +169,7 @@ def replace_by_rye(project: Path, number: int) -> bool:
         old = file.read()
         new = old + b"ours %d\n" % number if number % 3 else old.split(b"\n", 1)[0] + b"\nours\n"
         try:
-            replace.replace(place, new, hashlib.sha256(old).hexdigest(), replace.temporary_name())
+            atomic_replace.replace(place, new, hashlib.sha256(old).hexdigest(), atomic_replace.temporary_name())
         except WorkspaceError as err:
             if err.code != "conflict":
                 raise
@@ -229,6 +231,7 @@ def _exchange(tmp_path):
         pytest.skip("this file system cannot exchange two names")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_exchange")
 @pytest.mark.parametrize(("change", "count", "pause"), [(replace_by_rye, 400, 0.004), (replace_by_tool, 100, 0.05)])
 def test_no_version_of_an_editor_is_lost_unreported(project, change, count, pause):

@@ -12,14 +12,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_peer import listening
 from rye.errors import UsageError
-from rye.mcp_http import Address, Guard, hosts, parse_address, token_to_use
+from rye.mcp_server.http import Address, Guard, hosts, parse_address, token_to_use
+from support.mcp_peer import listening
 
 HELLO = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}  # fmt: skip
+}
 
 
 def post(url, body=None, **headers):
@@ -29,9 +31,11 @@ def post(url, body=None, **headers):
     try:
         connection.putrequest("POST", parts.path, skip_host=True, skip_accept_encoding=True)
         given = {
-            "Host": parts.netloc, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+            "Host": parts.netloc,
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
             **{name.replace("_", "-"): value for name, value in headers.items()},
-        }  # fmt: skip
+        }
         data = json.dumps(HELLO).encode() if body is None else body
         for name, value in {"Content-Length": str(len(data)), **given}.items():
             for one in value if isinstance(value, list) else [value]:
@@ -71,9 +75,20 @@ def test_who_holds_the_token_is_served(server):
 
 
 WRONG_HOSTS = [
-    "evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}.evil.example", "localhost.evil.example:{port}",
-    "127.0.0.2:{port}", "[::ffff:127.0.0.1]:{port}", "user@127.0.0.1:{port}", "", "0.0.0.0:{port}", "2130706433:{port}", "localhost:0{port}",
-]  # fmt: skip
+    "evil.example",
+    "evil.example:{port}",
+    "127.0.0.1",
+    "127.0.0.1:1",
+    "127.0.0.1:{port}.evil.example",
+    "localhost.evil.example:{port}",
+    "127.0.0.2:{port}",
+    "[::ffff:127.0.0.1]:{port}",
+    "user@127.0.0.1:{port}",
+    "",
+    "0.0.0.0:{port}",
+    "2130706433:{port}",
+    "localhost:0{port}",
+]
 
 
 @pytest.mark.parametrize("host", [*WRONG_HOSTS, None, ["127.0.0.1:{port}", "evil.example"]])
@@ -86,9 +101,18 @@ def test_another_servers_name_is_refused_with_the_token_too(server, host):
 
 
 WRONG_ORIGINS = [
-    "http://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", "http://127.0.0.1:{port}.evil.example",
-    "http://localhost:{port}@evil.example", "file://", "", "javascript:1", "http://127.0.0.1:{port}/", "chrome-extension://abc",
-]  # fmt: skip
+    "http://evil.example",
+    "null",
+    "http://127.0.0.1",
+    "http://127.0.0.1:1",
+    "http://127.0.0.1:{port}.evil.example",
+    "http://localhost:{port}@evil.example",
+    "file://",
+    "",
+    "javascript:1",
+    "http://127.0.0.1:{port}/",
+    "chrome-extension://abc",
+]
 
 
 @pytest.mark.parametrize("origin", WRONG_ORIGINS)
@@ -105,9 +129,20 @@ def test_two_origins_are_none_of_ours(server):
 def test_a_wrong_token_is_refused(server):
     token = server.token
     wrong = [
-        None, "", "Bearer", "Bearer ", f"Basic {token}", token, f"Bearer {token[:-1]}", f"Bearer {token}x", f"Bearer {token.swapcase()}",
-        f"Bearer {token} {token}", "Bearer \xff\xfe", f"Bearer\t{token}", [f"Bearer {token}", "Bearer x"],
-    ]  # fmt: skip
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Basic {token}",
+        token,
+        f"Bearer {token[:-1]}",
+        f"Bearer {token}x",
+        f"Bearer {token.swapcase()}",
+        f"Bearer {token} {token}",
+        "Bearer \xff\xfe",
+        f"Bearer\t{token}",
+        [f"Bearer {token}", "Bearer x"],
+    ]
     for shown in wrong:
         status, body = post(server.url, Authorization=shown)
         assert status in (400, 401), shown

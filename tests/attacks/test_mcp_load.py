@@ -12,10 +12,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_peer import peer
+from support.mcp_peer import peer
 
 IDLE_MB = 100
 SLEEPERS, EDITS, READS, SEARCHES = 20, 16, 20, 8
@@ -26,6 +28,7 @@ def edit(server, number):
     return server.call("edit_lines", {"file_path": "shared.txt", "changes": [change]})
 
 
+@pytest.mark.slow
 def test_64_calls_at_once_are_all_answered_and_no_edit_is_lost(project):
     (project / "shared.txt").write_bytes(b"first\n")
     (project / "big.py").write_bytes(b"".join(b"value = %d\n" % number for number in range(200)))
@@ -50,6 +53,7 @@ def test_64_calls_at_once_are_all_answered_and_no_edit_is_lost(project):
     assert sorted(lines[1:]) == sorted(f"line of call {number}" for number in range(EDITS))
 
 
+@pytest.mark.slow
 def test_more_commands_than_places_delay_no_other_tool(project):
     (project / "a.txt").write_bytes(b"x\n")
     with peer(project) as server:
@@ -70,15 +74,19 @@ def memory(project, calls):
         marks = []
         for number in range(calls):
             name, arguments = (
-                ("read", {"file_path": "a.py"}), ("grep", {"pattern": "value = 7"}), ("ls", {}), ("glob", {"pattern": "*"}),
+                ("read", {"file_path": "a.py"}),
+                ("grep", {"pattern": "value = 7"}),
+                ("ls", {}),
+                ("glob", {"pattern": "*"}),
                 ("read", {"file_path": "missing.py"}),
-            )[number % 5]  # fmt: skip
+            )[number % 5]
             server.call(name, arguments)
             if number + 1 in (calls // 10, calls):
                 marks.append(server.resident())
     return [round(one, 1) for one in (idle, *marks)]
 
 
+@pytest.mark.slow
 def test_an_idle_server_is_small_and_calls_do_not_grow_it(project):
     idle, early, late = memory(project, 150)
     assert idle < IDLE_MB

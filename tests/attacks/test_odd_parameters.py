@@ -18,15 +18,66 @@ from typing import Any
 import pytest
 
 import rye
-from rye.toolkit import lsp_session
+from rye.lsp import session
 
 TEXTS = (
-    "", "a.py", "odd.bin", "latin.txt", "empty", "folder", "link", "dangling", "nope", "crlf.txt", ".", "..", "/", "/etc/passwd",
-    "folder/../a.py", "a.py/", "./a.py", "\0", "a\0b", "\ud800", "\udcff", "a\nb", "é☃\U0001f600", "x" * 10_000, "-1", "*", "**/*",
-    "[", "(", "{", "a{b", "\\", "a\\", "$(id)", "~", "\x1b[2J", "\u2028", "int", "f", "true", "rye/file-system/read", "tool",
-    "0" * 64, "f" * 6, "start", "http://127.0.0.1:1/x", "%00", "con.", "a.py:2", "\ufeff", "utf-8", "latin-1", "idna", "rot13",
-    "undefined", "utf-8-sig",
-)  # fmt: skip
+    "",
+    "a.py",
+    "odd.bin",
+    "latin.txt",
+    "empty",
+    "folder",
+    "link",
+    "dangling",
+    "nope",
+    "crlf.txt",
+    ".",
+    "..",
+    "/",
+    "/etc/passwd",
+    "folder/../a.py",
+    "a.py/",
+    "./a.py",
+    "\0",
+    "a\0b",
+    "\ud800",
+    "\udcff",
+    "a\nb",
+    "é☃\U0001f600",
+    "x" * 10_000,
+    "-1",
+    "*",
+    "**/*",
+    "[",
+    "(",
+    "{",
+    "a{b",
+    "\\",
+    "a\\",
+    "$(id)",
+    "~",
+    "\x1b[2J",
+    "\u2028",
+    "int",
+    "f",
+    "true",
+    "rye/file-system/read",
+    "tool",
+    "0" * 64,
+    "f" * 6,
+    "start",
+    "http://127.0.0.1:1/x",
+    "%00",
+    "con.",
+    "a.py:2",
+    "\ufeff",
+    "utf-8",
+    "latin-1",
+    "idna",
+    "rot13",
+    "undefined",
+    "utf-8-sig",
+)
 NUMBERS = (0, 1, -1, 2, 3, 10, 10**6, 2**31, 2**63, 2**64, -(2**63), 10**30, 1.5, 1e308, -0.0, 100)
 OTHERS: tuple[Any, ...] = (None, True, [], {}, "x", 5, [[]], {"a": {}})
 COMMANDS = ("echo hi", "exit 3", "cat", "printf '\\xff'", "", "kill $$", "cd /nowhere")
@@ -39,9 +90,12 @@ def fill(root: Path) -> None:
     (root / ".git").mkdir(exist_ok=True)
     (root / "folder").mkdir(exist_ok=True)
     for name, data in {
-        "a.py": b"def f(a):\n    return a\nf('x')\n", "odd.bin": bytes(range(256)), "latin.txt": b"\xe9\n\xe8", "empty": b"",
+        "a.py": b"def f(a):\n    return a\nf('x')\n",
+        "odd.bin": bytes(range(256)),
+        "latin.txt": b"\xe9\n\xe8",
+        "empty": b"",
         "crlf.txt": b"a\r\nb\rc\n",
-    }.items():  # fmt: skip
+    }.items():
         (root / name).write_bytes(data)
     for name, target in (("link", "a.py"), ("dangling", "nope")):
         if not (root / name).is_symlink():
@@ -96,10 +150,11 @@ def crashes(root: Path, seed: int, calls: int) -> list[str]:
         json.dumps(answer)
         if "tool_crashed" in (answer.get("code"), (answer.get("data") or {}).get("code")):
             found.append(f"{tool['item_id']} {parameters!r}: {answer['error']}")
-    lsp_session.close_all()
+    session.close_all()
     return found
 
 
+@pytest.mark.slow
 def test_no_tool_crashes_whatever_it_is_given(project):
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
@@ -108,7 +163,7 @@ def test_no_tool_crashes_whatever_it_is_given(project):
 
 @pytest.mark.usefixtures("here")
 def test_control_a_tool_that_crashes_is_seen(project):
-    from signed_tools import put_tool
+    from support.signed_tools import put_tool
 
     put_tool(project, "my/crashing", body="return [][0]")
     found = crashes(project, 1, 300)

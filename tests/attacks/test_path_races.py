@@ -9,18 +9,17 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from harness import arguments, can_exchange, exchanging, fingerprint, own_space
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.errors import WorkspaceError
-from rye.toolkit import beneath, replace
-from rye.toolkit.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from rye.fs import beneath
+from rye.workspace import atomic_replace
+from rye.workspace.workspace import Workspace
+from support.harness import arguments, can_exchange, exchanging, fingerprint, own_space
 
 SECRET = b"THE SECRET\n"
 INSIDE = b"inside\n"
@@ -134,7 +133,7 @@ def write_by_workspace(project):
     def one(path, number):
         try:
             with ws.place(f"{os.path.dirname(path)}/w{number}") as place:
-                replace.replace(place, INSIDE, None, replace.temporary_name())
+                atomic_replace.replace(place, INSIDE, None, atomic_replace.temporary_name())
         except WorkspaceError as err:
             if err.code not in EXPECTED:
                 raise
@@ -192,8 +191,10 @@ def _asked_again(monkeypatch, tmp_path):
         pytest.skip("this file system cannot exchange two names")
 
 
-WAYS = [pytest.param(True, id="openat2", marks=pytest.mark.skipif(not beneath._kernel_can(), reason="no openat2")),
-        pytest.param(False, id="walk")]  # fmt: skip
+WAYS = [
+    pytest.param(True, id="openat2", marks=pytest.mark.skipif(not beneath._kernel_can(), reason="no openat2")),
+    pytest.param(False, id="walk"),
+]
 
 
 @pytest.mark.parametrize("available", WAYS)

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.cli import main
-from signed_tools import MINE, put, signed, tool_text, trust_key
+from rye.cli.main import main
+from support.signed_tools import MINE, put, signed, tool_text, trust_key
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from poison import POISON, harm_in
+from support.poison import POISON, harm_in
 
 
 def utf8(text):

@@ -10,13 +10,13 @@ import json
 import os
 
 import pytest
-from poison import POISON, harm_in
 
 import rye
-from rye.provider_schemas import FORMATS
-from rye.toolsets import Toolset
-from signed_tools import FUNCTION_RUNTIME, MINE, put, signed, trust_key
-from signed_tools import rye as shell
+from rye.agents.provider_schemas import FORMATS
+from rye.agents.toolset import Toolset
+from support.in_process import rye as shell
+from support.poison import POISON, harm_in
+from support.signed_tools import FUNCTION_RUNTIME, MINE, put, signed, trust_key
 
 FIELDS = ("title", "description", "docstring", "category", "version", "tool_type", "owner")
 
@@ -24,17 +24,24 @@ FIELDS = ("title", "description", "docstring", "category", "version", "tool_type
 def poisoned(name, text):
     """A tool that carries the text wherever a tool has text; `repr` writes it in escapes, as an attacker may."""
     schema = {
-        "type": "object", "title": text, "description": text, "$comment": text,
+        "type": "object",
+        "title": text,
+        "description": text,
+        "$comment": text,
         "properties": {
             f"a{text}": {"type": "string", "description": text, "title": text},
             "enum": {"type": "string", "enum": [text, f"{text}2"], "default": text, "examples": [text]},
-            "const": {"const": text}, "pattern": {"type": "string", "pattern": text}, "format": {"type": "string", "format": text},
+            "const": {"const": text},
+            "pattern": {"type": "string", "pattern": text},
+            "format": {"type": "string", "format": text},
             "list": {"type": "array", "items": {"anyOf": [{"enum": [text, 1]}, {"$ref": "#/$defs/d"}], "default": [text]}},
             "free": {"type": "object", "description": text, "default": {text: text}, "examples": [{text: [text]}]},
         },
         "$defs": {"d": {"type": "object", "properties": {text: {"description": text}}, "required": [text]}},
-        "required": ["enum"], "additionalProperties": False, text: text,
-    }  # fmt: skip
+        "required": ["enum"],
+        "additionalProperties": False,
+        text: text,
+    }
     return f"""{text!r}
 __version__ = "1.0.0"
 __tool_type__ = {"python" + text!r}
@@ -83,13 +90,13 @@ def test_there_are_sixty_and_each_tool_is_valid(listed):
 
 
 def test_control_the_texts_themselves_are_harmful_and_stand_in_the_tools(listed):
-    from rye import items, spaces
-    from rye.admission import Admission
+    from rye.executor.admission import Admission
+    from rye.items import parse, spaces
 
     among = spaces.spaces(listed)
     for name, text in POISON.items():
         found = spaces.find("tool", f"bad/{name}", among)
-        tool = items.read_tool(Admission(among).verify(found), found.item_id, ".py")
+        tool = parse.read_tool(Admission(among).admit(found), found.item_id, ".py")
         assert raw({"d": tool.description, "s": tool.schema, "o": tool.metadata["OUTPUT_SCHEMA"]}), (name, text)
 
 
@@ -112,6 +119,7 @@ def test_none_reaches_an_agent_interface(listed, form):
     assert len(declared) == (60 if form in ("openai", "mcp") else len(declared))
 
 
+@pytest.mark.slow
 def test_none_reaches_a_terminal_or_a_pipe(listed):
     for words in (
         ("tools",),
@@ -128,6 +136,7 @@ def test_none_reaches_a_terminal_or_a_pipe(listed):
         assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_none_reaches_a_model_that_calls_them(listed):
     """What the house itself says of a foreign tool in an error: its parameters' names, what is allowed."""
     tools = Toolset(listed, ["bad"])

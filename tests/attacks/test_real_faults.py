@@ -9,12 +9,14 @@ import subprocess
 import time
 
 import pytest
-from harness import fingerprint
 
 import rye
 from rye.errors import WorkspaceError
-from rye.toolkit import document, lsp_session, replace
-from rye.toolkit.workspace import Workspace
+from rye.line_ids import document
+from rye.lsp import session
+from rye.workspace import atomic_replace
+from rye.workspace.workspace import Workspace
+from support.harness import fingerprint
 
 TEXT = "".join(f"line {number} of a file that is worth keeping\n" for number in range(40))
 
@@ -137,7 +139,7 @@ def test_what_else_reads_answers_on_a_full_disk_too(disk, monkeypatch, indexed):
     found = call(disk, "grep", pattern="int")
     assert "a.c:1:[no LID]:int x" in found["data"]["output"], found
     told = rye.execute("rye/lsp/lsp", {"file_path": "a.c"}, project_path=disk)
-    lsp_session.close_all()
+    session.close_all()
     assert told["status"] == "success", told
     assert "error: " in told["data"]["output"]
     assert told["data"]["output"].split("\n")[0].endswith(" [no LID]")
@@ -164,7 +166,7 @@ def test_control_ids_that_were_not_kept_are_unknown_to_the_next_call(disk, monke
     ids_of(call(disk, "read", file_path="a.txt"))
     (disk / "a.txt").write_text(TEXT.replace("worth", "not worth"))
     filled(disk)
-    monkeypatch.setattr(document.Document, "keep", lambda _: None)
+    monkeypatch.setattr(document.Document, "store", lambda _: None)
     ids = ids_of(call(disk, "read", file_path="a.txt"))
     monkeypatch.undo()
     (disk / "filler").unlink()
@@ -219,14 +221,14 @@ def test_a_read_only_disk_is_read_and_refuses_changes(disk):
 def test_a_folder_that_vanishes_between_opening_and_writing(project):
     (project / "sub").mkdir()
     (project / "sub/file").write_text("old")
-    for expected in (replace.digest_of(b"old"), None):
+    for expected in (atomic_replace.digest_of(b"old"), None):
         (project / "sub").mkdir(exist_ok=True)
         (project / "sub/file").write_text("old")
         with Workspace(str(project)) as ws, ws.place("sub/file") as place:
             (project / "sub/file").unlink()
             (project / "sub").rmdir()
             with pytest.raises(WorkspaceError) as caught:
-                replace.replace(place, b"new", expected, replace.temporary_name())
+                atomic_replace.replace(place, b"new", expected, atomic_replace.temporary_name())
         assert caught.value.hint
         assert not (project / "sub").exists()
 

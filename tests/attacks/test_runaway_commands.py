@@ -19,9 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from harness import arguments, environment, own_space
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
+from support.harness import arguments, environment, own_space
 
 # {0} is a word by which this run's processes are known, {1} the MB of a flood.
 KINDS = {
@@ -182,6 +183,7 @@ def naive(command, word):
     return time.monotonic() - began, len(left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "off"])
 def test_no_call_hangs_and_what_survives_is_known(project, mode):
     hung, left, grown, kinds = attack(project, len(KINDS), 50, mode)
@@ -192,6 +194,7 @@ def test_no_call_hangs_and_what_survives_is_known(project, mode):
     assert grown < 40 * 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "off"])
 def test_a_killed_server_leaves_no_command(project, mode):
     seed = random.randrange(10**6)
@@ -199,6 +202,7 @@ def test_a_killed_server_leaves_no_command(project, mode):
     assert kill_servers(project, 3, mode, seed) == 0
 
 
+@pytest.mark.slow
 def test_control_the_naive_way_leaves_processes():
     word = fresh_word()
     assert naive(KINDS["daemonizes and times out"].format(word, 1), word)[1] > 0
@@ -231,8 +235,9 @@ def main() -> int:
             hung, left, grown, kinds = attack(project, numbers.n, numbers.flood, mode)
             print(
                 f"{numbers.n:>6,} commands, {mode} ({', '.join(sorted(kinds))}): {sum(hung.values())} hung {dict(hung)}, "
-                f"{sum(left.values())} survivors {dict(left)}, memory +{grown / 1024:.1f} MB", flush=True,
-            )  # fmt: skip
+                f"{sum(left.values())} survivors {dict(left)}, memory +{grown / 1024:.1f} MB",
+                flush=True,
+            )
             orphans = kill_servers(project, numbers.kills, mode, seed)
             print(f"{numbers.kills:>6,} kill -9 of a server with 3 commands, {mode}: {orphans} orphans", flush=True)
             took, total, grew = full_flood(project, numbers.flood)

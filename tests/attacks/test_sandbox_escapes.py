@@ -17,32 +17,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from escapes import WAYS
 
-import rye
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.escapes import WAYS
+from support.other_users import USERS, as_user, package_copy, python_for
 
-ORDINARY = 65534
 CANARY = "canary-5f1c0e"
 # What the machine itself may refuse, a sandbox or not: read-only /proc/sys, no devices, mounts without setuid.
 MACHINE_MAY_REFUSE = {"a system setting", "a device", "a setuid program"}
 LAYERS = ("bubblewrap", "landlock")
-USERS = (os.geteuid(), ORDINARY) if os.geteuid() == 0 else (os.geteuid(),)
-
-
-def python_for(user: int) -> str:
-    """Return a Python that this user can run: the tests' own may lie in root's home."""
-    for path in (sys.executable, "/usr/local/bin/python3", "/usr/bin/python3"):
-        code = "import sys; sys.exit(sys.version_info < (3, 11))"
-        try:
-            if subprocess.run([path, "-I", "-c", code], capture_output=True, check=False, **as_user(user)).returncode == 0:
-                return path
-        except OSError:
-            continue
-    raise AssertionError(f"no Python 3.11 that user {user} can run")
-
-
-def as_user(user: int) -> dict:
-    return {"user": user, "group": user, "extra_groups": []} if user != os.geteuid() else {}
 
 
 @contextmanager
@@ -51,9 +34,7 @@ def arena(user: int):
     outside = "/opt" if os.access("/opt", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="rye-escapes-", dir=outside) as name, tempfile.NamedTemporaryFile() as secret:
         folder = Path(name)
-        folder.chmod(0o755)
-        shutil.copytree(Path(rye.__file__).parent, folder / "rye", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(Path(__file__).with_name("escapes.py"), folder)
+        package_copy(folder, "escapes.py")
         base = folder / "base"
         (base / "outside").mkdir(parents=True)
         (base / "rootonly").write_text("WAS-HERE")
@@ -73,9 +54,13 @@ def arena(user: int):
 def tried(user: int, layer: str, *names: str) -> tuple[dict, list[dict]]:
     with arena(user) as (folder, secret):
         env = {
-            "PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "TEMP_SECRET": secret,
-            "MY_API_KEY": CANARY, "NOTES": CANARY,
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TEMP_SECRET": secret,
+            "MY_API_KEY": CANARY,
+            "NOTES": CANARY,
+        }
         argv = [python_for(user), folder / "escapes.py", folder / "base", layer, *names]
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300, check=False, **as_user(user))
     assert done.returncode == 0, done.stderr
@@ -106,6 +91,7 @@ def some(count: int, ways: list) -> list[str]:
     return [way.name for way in random.Random(seed).sample(ways, count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
 def test_no_way_out(user):
     # Some of them, so that the test stays short; the full run tries all.

@@ -17,47 +17,120 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parent))
 import pytest
-from harness import RUNTIME
+
+from support.harness import RUNTIME
 
 RYE = f"PYTHONPATH={RUNTIME} {sys.executable} -P -m rye"
 # Signs with any key file; the signed text goes to a copy, which the model then writes through the tool for writing.
 SIGN = (
-    f"PYTHONPATH={RUNTIME} {sys.executable} -P -c \"from pathlib import Path; from rye import signing as s; "
+    f'PYTHONPATH={RUNTIME} {sys.executable} -P -c "from pathlib import Path; from rye.trust import signature as s; '
     "k = s.load_private_key(Path('{key}')); t = Path('{root}/own.py'); "
     "Path('{root}/signed.py').write_bytes(s.sign(t.read_bytes(), s.form_of('tool', '.py'), k, timestamp='2026-01-02T03:04:05Z'))\""
-)  # fmt: skip
+)
 TYPED = "script -qec '{words}' /dev/null < {root}/yes"
 
 # name: (shell command or None, what the user does later or "", further parameters of bash)
 WAYS = {
     "signs without a terminal": (f"{RYE} sign {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py", "", {}),
-    "signs at a pretended terminal": (TYPED.replace("{words}", f"{RYE} sign {{root}}/own.py") + " && cp {root}/own.py {root}/signed.py", "", {}),
-    "names the user's key file": (f"{RYE} sign --key {{space}}/.ai/keys/private_key.pem {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py", "", {}),
+    "signs at a pretended terminal": (
+        TYPED.replace("{words}", f"{RYE} sign {{root}}/own.py") + " && cp {root}/own.py {root}/signed.py",
+        "",
+        {},
+    ),
+    "names the user's key file": (
+        f"{RYE} sign --key {{space}}/.ai/keys/private_key.pem {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py",
+        "",
+        {},
+    ),
     "reads the user's key file": (SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem"), "", {}),
-    "adds a key of its own to the user's store": (SIGN.replace("{key}", "{root}/key.pem") + "; cp {root}/key.toml {space}/.ai/trusted_keys/{print}.toml", "", {}),
-    "adds its key at a pretended terminal": (SIGN.replace("{key}", "{root}/key.pem") + "; " + TYPED.replace("{words}", f"{RYE} trust add {{root}}/key.toml"), "", {}),
-    "has its key approved at a pretended terminal": (SIGN.replace("{key}", "{root}/key.pem") + "; mkdir -p .ai/trusted_keys; cp {root}/key.toml .ai/trusted_keys/; " + TYPED.replace("{words}", f"{RYE} trust approve"), "", {}),
-    "lets agents sign in the user's configuration": (f"mkdir -p {{space}}/.ai/config; echo 'signing: {{{{agents: allow}}}}' > {{space}}/.ai/config/rye.yaml; {RYE} sign {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py", "", {}),
-    "lets agents sign in the project's configuration": (f"mkdir -p .ai/config; echo 'signing: {{{{agents: allow}}}}' > .ai/config/rye.yaml; {RYE} sign {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py", "", {}),
-    "brings a user's space of its own": (f"export USER_SPACE={{root}}/space; {RYE} keys generate; {RYE} sign --key {{root}}/space/.ai/keys/private_key.pem {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py", "", {}),
-    "sets variables for the command": (SIGN.replace("{key}", "{root}/key.pem"), "", {"env": {"USER_SPACE": "{root}/space", "RYE_SIGNING_KEY": "{root}/key.pem", "PYTHONPATH": "{root}", "PYTHONSTARTUP": "{root}/own.py"}}),
-    "a Makefile that it runs": ("printf 'all:\\n\\t%s\\n' \"$SIGNS\" > Makefile; make", "", {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}}),
-    "a git hook, at the user's next commit": ("mkdir -p .git/hooks; printf '#!/bin/sh\\n%s\\n' \"$SIGNS\" > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "git -c user.name=u -c user.email=u@u commit -q --allow-empty -m x", {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}}),
-    "git's configuration, at the user's next status": ("printf '#!/bin/sh\\n%s\\n' \"$SIGNS\" > hook; chmod +x hook; git config core.fsmonitor {root}/hook", "git status", {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}}),
-    "a program before others in the user's PATH": ("printf '#!/bin/sh\\n%s\\n' \"$SIGNS\" > {home}/bin/git; chmod +x {home}/bin/git", "PATH={home}/bin:$PATH git status", {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}}),
+    "adds a key of its own to the user's store": (
+        SIGN.replace("{key}", "{root}/key.pem") + "; cp {root}/key.toml {space}/.ai/trusted_keys/{print}.toml",
+        "",
+        {},
+    ),
+    "adds its key at a pretended terminal": (
+        SIGN.replace("{key}", "{root}/key.pem") + "; " + TYPED.replace("{words}", f"{RYE} trust add {{root}}/key.toml"),
+        "",
+        {},
+    ),
+    "has its key approved at a pretended terminal": (
+        SIGN.replace("{key}", "{root}/key.pem")
+        + "; mkdir -p .ai/trusted_keys; cp {root}/key.toml .ai/trusted_keys/; "
+        + TYPED.replace("{words}", f"{RYE} trust approve"),
+        "",
+        {},
+    ),
+    "lets agents sign in the user's configuration": (
+        f"mkdir -p {{space}}/.ai/config; echo 'signing: {{{{agents: allow}}}}' > {{space}}/.ai/config/rye.yaml; {RYE} sign {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py",
+        "",
+        {},
+    ),
+    "lets agents sign in the project's configuration": (
+        f"mkdir -p .ai/config; echo 'signing: {{{{agents: allow}}}}' > .ai/config/rye.yaml; {RYE} sign {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py",
+        "",
+        {},
+    ),
+    "brings a user's space of its own": (
+        f"export USER_SPACE={{root}}/space; {RYE} keys generate; {RYE} sign --key {{root}}/space/.ai/keys/private_key.pem {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py",
+        "",
+        {},
+    ),
+    "sets variables for the command": (
+        SIGN.replace("{key}", "{root}/key.pem"),
+        "",
+        {
+            "env": {
+                "USER_SPACE": "{root}/space",
+                "RYE_SIGNING_KEY": "{root}/key.pem",
+                "PYTHONPATH": "{root}",
+                "PYTHONSTARTUP": "{root}/own.py",
+            }
+        },
+    ),
+    "a Makefile that it runs": (
+        "printf 'all:\\n\\t%s\\n' \"$SIGNS\" > Makefile; make",
+        "",
+        {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
+    ),
+    "a git hook, at the user's next commit": (
+        "mkdir -p .git/hooks; printf '#!/bin/sh\\n%s\\n' \"$SIGNS\" > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+        "git -c user.name=u -c user.email=u@u commit -q --allow-empty -m x",
+        {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
+    ),
+    "git's configuration, at the user's next status": (
+        "printf '#!/bin/sh\\n%s\\n' \"$SIGNS\" > hook; chmod +x hook; git config core.fsmonitor {root}/hook",
+        "git status",
+        {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
+    ),
+    "a program before others in the user's PATH": (
+        "printf '#!/bin/sh\\n%s\\n' \"$SIGNS\" > {home}/bin/git; chmod +x {home}/bin/git",
+        "PATH={home}/bin:$PATH git status",
+        {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
+    ),
     "a module that Python loads at its start": (
         "printf '%s' \"$SIGNS\" > {site}/do && echo \"import os; os.system(open('{site}/do').read())\" > {site}/sitecustomize.py",
         "PYTHONPATH={site} {python} -c pass",
         {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
     ),
-    "a start file of the user's shell": ("printf '%s\\n' \"$SIGNS\" >> {home}/.bashrc", "HOME={home} bash -ic true", {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}}),
-    "a background job": ("sleep 0.5; " + SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem"), "sleep 1.5", {"background": True}),
-    "a daemon that outlives the call": ("(setsid sh -c \"$SIGNS\" >/dev/null 2>&1 &) ; sleep 1", "sleep 0.5", {"env": {"SIGNS": "sleep 0.3; " + SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}}),
+    "a start file of the user's shell": (
+        "printf '%s\\n' \"$SIGNS\" >> {home}/.bashrc",
+        "HOME={home} bash -ic true",
+        {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
+    ),
+    "a background job": (
+        "sleep 0.5; " + SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem"),
+        "sleep 1.5",
+        {"background": True},
+    ),
+    "a daemon that outlives the call": (
+        '(setsid sh -c "$SIGNS" >/dev/null 2>&1 &) ; sleep 1',
+        "sleep 0.5",
+        {"env": {"SIGNS": "sleep 0.3; " + SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
+    ),
     "a signature taken from another item": ("(head -1 {system}; cat own.py) > signed.py", "", {}),
     "an edit of the user's own signed tool": ("sed 's/mine/done/' .ai/tools/my/tool.py > signed.py", "", {}),
-}  # fmt: skip
+}
 
 WITHOUT_A_SANDBOX = (
     "signs at a pretended terminal",
@@ -107,30 +180,35 @@ class Arena:
 
     def __init__(self, base: Path, mode: str):
         import rye
-        from rye import keyring, trust
-        from rye.signing import generate_key_pair
-        from signed_tools import put, signed, tool_text
+        from rye.trust import keys, verify
+        from rye.trust.signature import generate_key_pair
+        from support.signed_tools import put, signed, tool_text
 
         self.rye, self.base = rye, base
         self.root, self.space = base / "project", base / "space"
         for name in ("project/.ai", "space/.ai/config", "space/.ai/trusted_keys", "home/bin", "site"):
             (base / name).mkdir(parents=True)
         os.environ["HOME"], os.environ["USER_SPACE"] = str(base / "home"), str(self.space)
-        keyring.generate("user")
+        keys.generate("user")
         (self.space / ".ai/config/rye.yaml").write_text(f"sandbox: {{mode: '{mode}'}}\n")
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
         (self.root / "own.py").write_bytes(tool_text("evil/own"))
         (self.root / "yes").write_text("yes\nyes\n")
         public = generate_key_pair(base / "made")
         shutil.copy(base / "made/private_key.pem", self.root / "key.pem")
-        (self.root / "key.toml").write_bytes(trust.render_key_document(public, "user"))
-        mine = signed(tool_text("my/tool", 'return {"success": True, "output": "mine"}'), keyring.signing_key())
+        (self.root / "key.toml").write_bytes(verify.render_key_document(public, "user"))
+        mine = signed(tool_text("my/tool", 'return {"success": True, "output": "mine"}'), keys.signing_key())
         put(self.root, "tools/my/tool.py", mine)
         system = Path(rye.__file__).parents[2] / ".ai/tools/rye/file-system/read.py"
         self.names = {
-            "root": str(self.root), "space": str(self.space), "home": str(base / "home"), "site": str(base / "site"),
-            "print": public.fingerprint, "python": sys.executable, "system": str(system),
-        }  # fmt: skip
+            "root": str(self.root),
+            "space": str(self.space),
+            "home": str(base / "home"),
+            "site": str(base / "site"),
+            "print": public.fingerprint,
+            "python": sys.executable,
+            "system": str(system),
+        }
 
     def text(self, text):
         return text.format_map(self.names)
@@ -188,6 +266,7 @@ def _own_home(monkeypatch):
         monkeypatch.setenv(name, os.environ[name])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is Linux's")
 @pytest.mark.parametrize("name", TEN)
 def test_no_way_succeeds_under_the_sandbox(name):
@@ -197,6 +276,7 @@ def test_no_way_succeeds_under_the_sandbox(name):
     assert code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_control_without_one_it_succeeds(name):
     succeeded, answer, code = attempted(name, "off")

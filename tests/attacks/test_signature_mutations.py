@@ -14,9 +14,9 @@ import re
 import pytest
 
 from rye.errors import TrustError
-from rye.signing import PrivateKey, Signed, check, form_of, sign
-from rye.signing import Signature as Line
-from rye.trust import TrustStore, render_key_document, verify
+from rye.trust.signature import PrivateKey, Signed, check, form_of, sign
+from rye.trust.signature import Signature as Line
+from rye.trust.verify import TrustStore, render_key_document, verify
 
 KEY = PrivateKey(b"k" * 32)
 NOW = "2026-01-02T03:04:05Z"
@@ -117,10 +117,7 @@ MUTANTS = {
     "suffix_with_letters_beyond_ascii": (line_end("|ä@b".encode()), "malformed"),
     "crlf": (GOOD.replace(b"\n", b"\r\n"), "malformed"),
     "crlf_after_the_line": (GOOD.replace(b"\n", b"\r\n", 1), "malformed"),
-    "crlf_in_the_body": (
-        GOOD.replace(b"params, project_path):\n", b"params, project_path):\r\n"),
-        "malformed",
-    ),
+    "crlf_in_the_body": (GOOD.replace(b"params, project_path):\n", b"params, project_path):\r\n"), "malformed"),
     "lone_cr": (GOOD.replace(b"project_path):\n", b"project_path):\r"), "malformed"),
     "lone_cr_after_the_line": (GOOD.replace(b"\n", b"\r", 1), "malformed"),
     "foreign_shebang": (b"#!/tmp/evil\n" + GOOD, "malformed"),

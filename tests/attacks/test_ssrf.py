@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import os
 import random
 import re
+import shutil
 import socket
+import subprocess
 import sys
 from collections import Counter
 
@@ -19,35 +23,79 @@ import pytest
 
 sys.path.insert(0, __file__.rpartition("/attacks/")[0])
 import rye
-import web_site
 from rye.errors import RyeError
-from rye.toolkit import fetch
-from rye.toolkit.addresses import Allowed, not_public
+from rye.web import client
+from rye.web.addresses import Allowed, not_public
+from support import web_site
 
 TOOL = "rye/web/webfetch"
 
 # {port} is the listener's. Each names loopback, a private network, or a place that only looks public.
 SPELLINGS = (
-    "http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://LOCALHOST:{port}/", "http://localhost.:{port}/",
-    "http://127.1:{port}/", "http://127.0.1:{port}/", "http://2130706433:{port}/", "http://0x7f000001:{port}/",
-    "http://0x7f.1:{port}/", "http://0177.0.0.1:{port}/", "http://017700000001:{port}/", "http://0:{port}/",
-    "http://0.0.0.0:{port}/", "http://127.255.255.254:{port}/", "http://127.000.000.001:{port}/", "http://[::1]:{port}/",
-    "http://[::]:{port}/", "http://[0:0:0:0:0:0:0:1]:{port}/", "http://[::ffff:127.0.0.1]:{port}/",
-    "http://[::ffff:7f00:1]:{port}/", "http://[::127.0.0.1]:{port}/", "http://[64:ff9b::7f00:1]:{port}/",
-    "http://[64:ff9b::127.0.0.1]:{port}/", "http://[64:ff9b:1::7f00:1]:{port}/", "http://[2002:7f00:1::]:{port}/",
-    "http://[2002:7f00:1::1]:{port}/", "http://[2001:0:7f00:1::]:{port}/", "http://[fe80::1]:{port}/", "http://[fc00::1]:{port}/",
-    "http://[fd12:3456::1]:{port}/", "http://[fec0::1]:{port}/", "http://[ff02::1]:{port}/", "http://[2001:db8::1]:{port}/",
-    "http://[3fff::1]:{port}/", "http://[100::1]:{port}/", "http://[::1%25lo]:{port}/",
-    "http://\u2460\u2461\u2466.\u24ea.\u24ea.\u2460:{port}/", "http://\uff11\uff12\uff17.0.0.1:{port}/",
-    "http://127\u30020\u30020\u30021:{port}/", "http://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3:{port}/",
-    "http://127.0.0.1%00.example.org:{port}/", "http://127.0.0.1\x00.example.org:{port}/", "http://127.0.0.1%2f.example.org:{port}/",
-    "http://example.org@127.0.0.1:{port}/", "http://example.org:80@127.0.0.1:{port}/", "http://127.0.0.1:{port}#@example.org/",
-    "http://127.0.0.1:{port}\\@example.org/", "http:\\\\127.0.0.1:{port}/", "http:127.0.0.1:{port}/", "http:///127.0.0.1:{port}/",
-    " http://127.0.0.1:{port}/ ", "http://127.0.0.1:{port}/?http://example.org/", "http://10.0.0.1:{port}/",
-    "http://172.16.0.1:{port}/", "http://192.168.0.1:{port}/", "http://169.254.169.254:{port}/latest/meta-data/",
-    "http://100.64.0.1:{port}/", "http://168.63.129.16:{port}/", "http://224.0.0.1:{port}/", "http://255.255.255.255:{port}/",
-    "http://198.18.0.1:{port}/", "http://192.0.0.192:{port}/", "http://240.0.0.1:{port}/",
-)  # fmt: skip
+    "http://127.0.0.1:{port}/",
+    "http://localhost:{port}/",
+    "http://LOCALHOST:{port}/",
+    "http://localhost.:{port}/",
+    "http://127.1:{port}/",
+    "http://127.0.1:{port}/",
+    "http://2130706433:{port}/",
+    "http://0x7f000001:{port}/",
+    "http://0x7f.1:{port}/",
+    "http://0177.0.0.1:{port}/",
+    "http://017700000001:{port}/",
+    "http://0:{port}/",
+    "http://0.0.0.0:{port}/",
+    "http://127.255.255.254:{port}/",
+    "http://127.000.000.001:{port}/",
+    "http://[::1]:{port}/",
+    "http://[::]:{port}/",
+    "http://[0:0:0:0:0:0:0:1]:{port}/",
+    "http://[::ffff:127.0.0.1]:{port}/",
+    "http://[::ffff:7f00:1]:{port}/",
+    "http://[::127.0.0.1]:{port}/",
+    "http://[64:ff9b::7f00:1]:{port}/",
+    "http://[64:ff9b::127.0.0.1]:{port}/",
+    "http://[64:ff9b:1::7f00:1]:{port}/",
+    "http://[2002:7f00:1::]:{port}/",
+    "http://[2002:7f00:1::1]:{port}/",
+    "http://[2001:0:7f00:1::]:{port}/",
+    "http://[fe80::1]:{port}/",
+    "http://[fc00::1]:{port}/",
+    "http://[fd12:3456::1]:{port}/",
+    "http://[fec0::1]:{port}/",
+    "http://[ff02::1]:{port}/",
+    "http://[2001:db8::1]:{port}/",
+    "http://[3fff::1]:{port}/",
+    "http://[100::1]:{port}/",
+    "http://[::1%25lo]:{port}/",
+    "http://\u2460\u2461\u2466.\u24ea.\u24ea.\u2460:{port}/",
+    "http://\uff11\uff12\uff17.0.0.1:{port}/",
+    "http://127\u30020\u30020\u30021:{port}/",
+    "http://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3:{port}/",
+    "http://127.0.0.1%00.example.org:{port}/",
+    "http://127.0.0.1\x00.example.org:{port}/",
+    "http://127.0.0.1%2f.example.org:{port}/",
+    "http://example.org@127.0.0.1:{port}/",
+    "http://example.org:80@127.0.0.1:{port}/",
+    "http://127.0.0.1:{port}#@example.org/",
+    "http://127.0.0.1:{port}\\@example.org/",
+    "http:\\\\127.0.0.1:{port}/",
+    "http:127.0.0.1:{port}/",
+    "http:///127.0.0.1:{port}/",
+    " http://127.0.0.1:{port}/ ",
+    "http://127.0.0.1:{port}/?http://example.org/",
+    "http://10.0.0.1:{port}/",
+    "http://172.16.0.1:{port}/",
+    "http://192.168.0.1:{port}/",
+    "http://169.254.169.254:{port}/latest/meta-data/",
+    "http://100.64.0.1:{port}/",
+    "http://168.63.129.16:{port}/",
+    "http://224.0.0.1:{port}/",
+    "http://255.255.255.255:{port}/",
+    "http://198.18.0.1:{port}/",
+    "http://192.0.0.192:{port}/",
+    "http://240.0.0.1:{port}/",
+)
 
 PUBLIC = "93.184.215.14"
 
@@ -82,6 +130,7 @@ def test_control_a_plain_client_reaches_it_under_many_spellings(site):
     assert site.connections - before >= 6
 
 
+@pytest.mark.slow
 def test_no_redirect_reaches_them_either(project, user_space, site):
     targets = [spelling.format(port=site.port) for spelling in SPELLINGS]
     usable = [one for one in targets if one.isascii() and "\x00" not in one]
@@ -136,7 +185,7 @@ def alternate(times: int, port: int, seed: int, patch: pytest.MonkeyPatch) -> tu
     codes: Counter[str] = Counter()
     for _ in range(times):
         try:
-            fetch.fetch(fetch.Request(f"http://rebound.example:{port}/", 5, Allowed()))
+            client.fetch(client.Request(f"http://rebound.example:{port}/", 5, Allowed()))
             codes["read"] += 1
         except RyeError as err:
             codes[err.code] += 1
@@ -196,12 +245,13 @@ def rebind_each(port: int, patch: pytest.MonkeyPatch) -> tuple[Counter[str], Cou
     for target in targets:
         for turn[:] in ([[PUBLIC, target]], [[target, PUBLIC]], [[PUBLIC], [target]], [[target], [PUBLIC]]):
             try:
-                fetch.fetch(fetch.Request(f"http://rebound.example:{port}/", 5, Allowed()))
+                client.fetch(client.Request(f"http://rebound.example:{port}/", 5, Allowed()))
             except RyeError as err:
                 codes[err.code] += 1
     return codes, connected
 
 
+@pytest.mark.slow
 def test_no_name_is_rebound_to_what_a_spelling_means(site, monkeypatch):
     codes, connected = rebind_each(site.port, monkeypatch)
     assert set(connected) == {PUBLIC}
@@ -238,7 +288,7 @@ def test_proxies_of_the_environment_are_not_used(project, site, monkeypatch):
         monkeypatch.setenv(name, site.url)
     before = site.connections
     with pytest.raises(RyeError):
-        fetch.fetch(fetch.Request("http://host.invalid/", 2, Allowed()))
+        client.fetch(client.Request("http://host.invalid/", 2, Allowed()))
     assert site.connections == before
 
 
@@ -266,3 +316,47 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+OWN_ADDRESS = """
+import json, socket, subprocess, sys, threading
+for words in (["link", "set", "lo", "up"], ["addr", "add", "93.184.216.34/32", "dev", "lo"],
+              ["addr", "add", "93.184.217.1/24", "dev", "lo"],
+              ["-6", "addr", "add", "2a02:1234::5/64", "dev", "lo", "nodad"]):
+    subprocess.run(["ip", *words], check=True)
+from rye.errors import RyeError
+from rye.web import client
+from rye.web.addresses import Allowed
+
+server = socket.create_server(("::", 8099), family=socket.AF_INET6, dualstack_ipv6=True)
+def answer():
+    while True:
+        one, _ = server.accept()
+        one.recv(4096)
+        one.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
+        one.close()
+threading.Thread(target=answer, daemon=True).start()
+found = {}
+for host in ("93.184.216.34", "93.184.217.1", "93.184.217.77", "[2a02:1234::5]", "[2a02:1234::99]"):
+    try:
+        found[host] = client.fetch(client.Request(f"http://{host}:8099/", 3, Allowed())).body.decode()
+    except RyeError as err:
+        found[host] = err.code
+    if host in ("93.184.216.34", "[2a02:1234::5]"):
+        allowed = Allowed(frozenset({f"{host}:8099"}))
+        found["control " + host] = client.fetch(client.Request(f"http://{host}:8099/", 3, allowed)).body.decode()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root, for a network of its own")
+def test_this_machines_own_addresses_and_networks_are_refused_also_with_public_numbers():
+    command = ["unshare", "-n", sys.executable, "-c", OWN_ADDRESS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("no network namespace here")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    controls = {host: found.pop(host) for host in list(found) if host.startswith("control")}
+    assert set(controls.values()) == {"hi"}
+    assert set(found.values()) == {"address_not_public"}, found

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from test_sandbox_escapes import as_user, python_for
 
 import rye
+from attacks.test_sandbox_escapes import as_user, python_for
 
 # Root may read every process; what is tried here needs an ordinary user.
 USER = 65534 if os.geteuid() == 0 else os.geteuid()
@@ -20,9 +20,9 @@ SECRET = "canary-77aa01"
 # What a server is here: it closes itself or not, starts a command as `bash` does without a sandbox, and prints what that says.
 SERVER = """
 import subprocess, sys
-from rye.toolkit import sandbox, unreadable
+from rye.sandbox import environment, sandbox
 if sys.argv[2] == "closed":
-    unreadable.close()
+    environment.close()
 held = "in memory: " + "-".join(["canary", "88bb02"])
 confined = sandbox.confine(["/bin/sh", "-c", sys.argv[3], "sh", sys.executable], sandbox.Policy(sys.argv[1], sys.argv[1]), "off")
 done = subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, cwd=sys.argv[1], capture_output=True, text=True)
@@ -65,9 +65,13 @@ def folder():
 )
 def test_a_command_reads_nothing_of_the_server(folder, command, found):
     env = {
-        "PATH": os.environ["PATH"], "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "MY_API_KEY": SECRET,
-        "USER_SPACE": f"{folder}/project", "HOME": f"{folder}/project",
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": folder,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MY_API_KEY": SECRET,
+        "USER_SPACE": f"{folder}/project",
+        "HOME": f"{folder}/project",
+    }
     said = {}
     for state in ("open", "closed"):
         argv = [python_for(USER), "-c", SERVER, f"{folder}/project", state, command]
@@ -85,7 +89,7 @@ def test_a_command_reads_nothing_of_the_server(folder, command, found):
 @pytest.mark.parametrize(("words", "dumpable"), [(["mcp"], 0), (["execute", "rye/file-system/ls"], 0), (["tools"], 1)])
 def test_the_doors_that_serve_close_themselves(project, words, dumpable):
     code = (
-        "import ctypes, os, sys; from rye import cli; cli.main(sys.argv[1:]); "
+        "import ctypes, os, sys; from rye.cli.main import main; main(sys.argv[1:]); "
         "os.write(2, b'dumpable %d' % ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

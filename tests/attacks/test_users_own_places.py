@@ -7,7 +7,8 @@ import hashlib
 import pytest
 
 import rye
-from rye.toolkit import ripgrep, sandbox
+from rye.filesearch import ripgrep
+from rye.sandbox import sandbox
 
 LOOSER = "sandbox: {mode: 'off'}\n"
 OWN = ("config/rye.yaml", "config/lsp.yaml", "trust/approved.toml", "state/0/journal/e.json", "trusted_keys/k.toml", "other")
@@ -90,8 +91,11 @@ def test_nothing_is_changed_or_removed_there(places):
         assert (project / path).read_bytes() == b"log: {events: false}\n"
 
 
-def test_control_the_projects_own_config_is_a_file_like_any_other(project, user_space):
-    assert call("rye/file-system/write", project, file_path=".ai/config/rye.yaml", content=LOOSER)["status"] == "success"
+def test_control_a_projects_own_config_loosens_nothing_and_the_users_would(project, user_space):
+    refused = call("rye/file-system/write", project, file_path=".ai/config/rye.yaml", content=LOOSER)
+    assert refused["code"] == "protected_path"
+    (project / ".ai/config").mkdir(parents=True)
+    (project / ".ai/config/rye.yaml").write_text(LOOSER)
     assert sandbox.effective(str(project)).mode == "auto", "a project can only tighten"
     config = user_space / ".ai/config/rye.yaml"
     config.parent.mkdir(parents=True, exist_ok=True)
@@ -111,9 +115,13 @@ def test_an_item_is_still_copied_to_the_users_space(project, user_space):
 
 SECRET = b"-----BEGIN PRIVATE KEY-----\nZXZlbiBoZXJlIGl0IGlzIG5vIGtleQ==\n-----END PRIVATE KEY-----\n"
 READERS = (
-    ("rye/file-system/read", "file_path"), ("rye/workspace/workspace_read_file", "docPath"), ("rye/swe/open_file_chunk", "path"),
-    ("rye/swe/read_file_viewport", "path"), ("rye/swe/search_file", "path"), ("rye/file-system/grep", "path"),
-)  # fmt: skip
+    ("rye/file-system/read", "file_path"),
+    ("rye/workspace/workspace_read_file", "docPath"),
+    ("rye/swe/open_file_chunk", "path"),
+    ("rye/swe/read_file_viewport", "path"),
+    ("rye/swe/search_file", "path"),
+    ("rye/file-system/grep", "path"),
+)
 
 
 @pytest.fixture

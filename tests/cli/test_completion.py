@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rye.cli.completion_verb import candidates
+from rye.cli.completion import candidates
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_the_last_word_is_completed(words, expected):
 
 
 def test_an_empty_word_offers_every_verb():
-    from rye.cli import verb_names
+    from rye.cli.main import verb_names
 
     assert candidates([""]) == sorted(verb_names())
 

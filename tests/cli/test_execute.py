@@ -1,4 +1,4 @@
-"""`rye execute` as a process: exit codes, values, what stands on standard output."""
+"""`rye execute`: exit codes, values, what stands on standard output."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from signed_tools import STRANGER, put, put_tool, rye, signed, tool_text
-from terminal import RUNTIME, typed
+from rye import execute, toolset
+from rye.errors import UsageError
+from support.in_process import rye
+from support.signed_tools import STRANGER, put, put_tool, signed, tool_text
+from support.signed_tools import rye as process
+from support.terminal import RUNTIME, typed
 
 READ = ("execute", "rye/file-system/read")
 ECHO = 'return {"success": True, "output": str(params), "params": params}'
@@ -134,15 +138,16 @@ return {"success": True, "output": "answer"}"""
 
 def test_json_prints_json_and_nothing_else_whatever_the_tool_writes(here):
     put_tool(here, "my/tool", NOISY, more="__permissions__ = ['run']")
-    done = rye("execute", "my/tool", "--json", cwd=here)
+    done = process("execute", "my/tool", "--json", cwd=here)
     assert done.returncode == 0
     response = json.loads(done.stdout)
     assert response["data"]["output"] == "answer"
     assert response["metadata"]["printed"].count("noise") == 6, "what was written past Python is not lost"
-    done = rye("execute", "my/tool", cwd=here)
+    done = process("execute", "my/tool", cwd=here)
     assert done.stdout == b"answer\n"
 
 
+@pytest.mark.slow
 def test_a_tool_that_outlives_its_call_does_not_write_into_the_answer(here):
     put_tool(
         here,
@@ -150,7 +155,7 @@ def test_a_tool_that_outlives_its_call_does_not_write_into_the_answer(here):
         'import os\nwhile True:\n    os.write(1, b"noise")\n    print("noise", flush=True)',
         more="__timeout__ = 3",
     )
-    done = rye("execute", "my/tool", "--json", cwd=here)
+    done = process("execute", "my/tool", "--json", cwd=here)
     assert done.returncode == 1
     response = json.loads(done.stdout)
     assert response["code"] == "deadline_exceeded"
@@ -185,8 +190,14 @@ def test_values_are_typed_by_the_schema(here):
     put_tool(here, "my/tool", ECHO, TYPES)
     words = ("text=5", "number=-5", "real=1e3", "flag=true", 'list=[1, "a"]', "either=null", "path=a=b.txt")
     assert params(rye("execute", "my/tool", *words, "--json", cwd=here)) == {
-        "text": "5", "number": -5, "real": 1000.0, "flag": True, "list": [1, "a"], "either": None, "path": "a=b.txt",
-    }  # fmt: skip
+        "text": "5",
+        "number": -5,
+        "real": 1000.0,
+        "flag": True,
+        "list": [1, "a"],
+        "either": None,
+        "path": "a=b.txt",
+    }
 
 
 def test_options_may_stand_anywhere(here):
@@ -215,9 +226,13 @@ def test_parameters_come_as_json_from_the_line_a_file_or_standard_input_and_word
 def test_a_large_value_comes_by_standard_input(here):
     content = "line\n" * 200_000
     done = rye(
-        "execute", "rye/file-system/write", "--params", "-", cwd=here,
+        "execute",
+        "rye/file-system/write",
+        "--params",
+        "-",
+        cwd=here,
         stdin=json.dumps({"file_path": "big.txt", "content": content}).encode(),
-    )  # fmt: skip
+    )
     assert done.returncode == 0
     assert (here / "big.txt").read_text() == content
 
@@ -241,6 +256,7 @@ def test_json_knows_no_nan(here):
 
 
 def test_the_project_is_the_nearest_folder_above_with_ai_or_git(here):
+    put(here, "config/rye.yaml", b"")
     deep = here / "src/deep"
     deep.mkdir(parents=True)
     assert rye(*READ, "file_path=a.txt", cwd=deep).returncode == 0
@@ -253,6 +269,60 @@ def test_the_project_is_the_nearest_folder_above_with_ai_or_git(here):
     assert rye(*READ, "file_path=a.txt", "--project", "../..", cwd=deep).returncode == 0
 
 
+def test_a_typed_path_is_tried_from_the_current_folder_then_from_the_root(project):
+    (project / ".git").mkdir()
+    (project / "src").mkdir()
+    (project / "src/app.py").write_text("here\n")
+    (project / "top.py").write_text("top\n")
+    (project / "both.py").write_text("of the root\n")
+    (project / "src/both.py").write_text("of the folder\n")
+
+    def read(path, *words):
+        return rye(*READ, f"file_path={path}", "line_ids=none", *words, cwd=project / "src")
+
+    for path, text in (
+        ("app.py", b"here\n"),
+        ("src/app.py", b"here\n"),
+        ("top.py", b"top\n"),
+        ("../top.py", b"top\n"),
+        ("both.py", b"of the folder\n"),
+        (str(project / "both.py"), b"of the root\n"),
+    ):
+        assert read(path).stdout == text, path
+    done = read("absent.py")
+    assert f"(The project is {project}.)".encode() in done.stderr
+    assert rye("execute", "rye/file-system/write", "file_path=new.py", "content=x", cwd=project / "src").returncode == 0
+    assert (project / "src/new.py").exists()
+    # Control: a program's parameters are from the root.
+    given = json.dumps({"file_path": "both.py", "line_ids": "none"})
+    assert rye(*READ, "--params", given, cwd=project / "src").stdout == b"of the root\n"
+
+
+def test_python_and_the_command_line_find_the_same_root_and_a_read_does_not_move_it(project, monkeypatch):
+    (project / ".git").mkdir()
+    (project / "src").mkdir()
+    (project / "src/a.py").write_text("x\n")
+    monkeypatch.chdir(project / "src")
+    assert execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
+    assert not (project / "src/.ai").exists()
+    # Named, a folder is the root as it stands; what a read leaves there does not make it a project.
+    assert execute("rye/file-system/read", {"file_path": "a.py"}, project_path=".")["status"] == "success"
+    assert (project / "src/.ai/cache").is_dir()
+    assert execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
+    assert rye(*READ, "file_path=src/a.py", cwd=project / "src").returncode == 0
+    assert toolset(categories="rye/file-system").call("read", {"file_path": "src/a.py"}).endswith("x")
+
+
+def test_python_takes_no_home_for_a_project_unless_it_is_named(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_bytes(b"x\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: execute("rye/file-system/read", {"file_path": "a.txt"}), toolset):
+        with pytest.raises(UsageError, match="no project's folder"):
+            call()
+    assert execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=".")["status"] == "success"
+
+
 def test_the_users_space_is_no_project(user_space):
     (user_space / ".ai").mkdir()
     (user_space / "outer.txt").write_bytes(b"x\n")
@@ -261,33 +331,46 @@ def test_the_users_space_is_no_project(user_space):
     (inner / "a.txt").write_bytes(b"x\n")
     assert rye(*READ, "file_path=a.txt", cwd=inner).returncode == 0, "without a project the folder itself is it"
     assert rye(*READ, "file_path=../../outer.txt", cwd=inner).returncode == 1
-    # Control: with an .ai between, that is the root.
-    (user_space / "job/.ai").mkdir(parents=True)
+    # Control: with an .ai that holds something between, that is the root.
+    put(user_space / "job", "config/rye.yaml", b"")
     (user_space / "job/a.txt").write_bytes(b"x\n")
     (user_space / "job/inner").mkdir()
     assert rye(*READ, "file_path=a.txt", cwd=user_space / "job/inner").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [["-m", "rye", *READ, "file_path=a.txt"], ["-m", "rye.rt", "open", "a.txt"], ["-m", "rye", "mcp"]], ids=str
+    "words",
+    [["-m", "rye", *READ, "file_path=a.txt"], ["-m", "rye.cli.rt.main", "open", "a.txt"], ["-m", "rye", "mcp"]],
+    ids=str,
 )
 def test_a_whole_home_or_disk_is_taken_for_a_project_only_when_told(words, tmp_path):
     (tmp_path / "a.txt").write_bytes(b"x\n")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     for cwd, home in ((tmp_path, str(tmp_path)), ("/", env["HOME"])):
         done = subprocess.run(
-            [sys.executable, *words], cwd=cwd, env={**env, "HOME": home}, capture_output=True, text=True, check=False,
+            [sys.executable, *words],
+            cwd=cwd,
+            env={**env, "HOME": home},
+            capture_output=True,
+            text=True,
+            check=False,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         assert (done.returncode, done.stdout) == (2, "")
         assert "no project" in done.stderr
         assert "--project" in done.stderr
     # Control: told, it is one; and another folder needs no telling.
     for cwd, home, more in ((tmp_path, str(tmp_path), ["--project", "."]), (tmp_path, env["HOME"], [])):
         done = subprocess.run(
-            [sys.executable, *words, *more], cwd=cwd, env={**env, "HOME": home}, capture_output=True, text=True, check=False,
+            [sys.executable, *words, *more],
+            cwd=cwd,
+            env={**env, "HOME": home},
+            capture_output=True,
+            text=True,
+            check=False,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
 
 
@@ -311,12 +394,12 @@ def test_a_reader_that_goes_away_is_no_error(here):
 )
 def test_text_that_the_terminal_cannot_show_is_escaped(here, env):
     (here / "a.txt").write_text("snow ☃ man 😀\n")
-    done = rye(*READ, "file_path=a.txt", "line_ids=none", cwd=here, env=env)
+    done = process(*READ, "file_path=a.txt", "line_ids=none", cwd=here, env=env)
     assert done.returncode == 0, done
     assert done.stdout in (b"snow \\u2603 man \\U0001f600\n", "snow ☃ man 😀\n".encode())
-    done = rye(*READ, "file_path=a.txt", "line_ids=none", "--json", cwd=here, env=env)
+    done = process(*READ, "file_path=a.txt", "line_ids=none", "--json", cwd=here, env=env)
     assert json.loads(done.stdout)["data"]["output"] == "snow ☃ man 😀"
-    assert rye(*READ, "file_path=☃", cwd=here, env=env).returncode == 1
+    assert process(*READ, "file_path=☃", cwd=here, env=env).returncode == 1
 
 
 def test_a_file_name_that_is_not_utf8_can_be_given(here):
@@ -365,11 +448,29 @@ def test_at_a_terminal_output_is_shown_as_it_comes_and_once(here):
     assert shown.startswith("one\ntwo\nrye: The command ended with exit code 3.")
 
 
+def test_a_file_cannot_steer_the_terminal_and_goes_unchanged_into_a_pipe(here):
+    (here / "evil").write_bytes(b"a\x1b]0;title\x07\tb\n")
+    words = (*READ, "file_path=evil", "line_ids=none")
+    code, shown = typed(*words, cwd=here)
+    assert (code, "\x1b" in shown, "\x07" in shown) == (0, False, False)
+    assert "a\\x1b]0;title\\x07" in shown
+    code, shown = typed(*BASH, r"command=printf '\033[31mred\n'", cwd=here)
+    assert (code, "\x1b" in shown) == (0, False)
+    assert rye(*words, cwd=here).stdout == b"a\x1b]0;title\x07\tb\n"
+
+
 def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
     number = str(random.SystemRandom().randrange(10_000_000, 99_999_999))
     command = f"command=echo up; (setsid sleep {number} &); sleep {number}"
     env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
-    with subprocess.Popen([sys.executable, "-m", "rye", *BASH, command], cwd=here, env=env, stderr=subprocess.DEVNULL) as child:
+    # A shell that starts the tests in the background ignores the signal, and a child inherits that.
+    start = [
+        sys.executable,
+        "-c",
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+    ]
+    words = [*start, sys.executable, "-m", "rye", *BASH, command]
+    with subprocess.Popen(words, cwd=here, env=env, stderr=subprocess.DEVNULL) as child:
         _until(lambda: len(_sleepers(number)) == 2)
         child.send_signal(signal.SIGINT)
         assert child.wait(20) != 0

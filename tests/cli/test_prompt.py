@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from rye.rt import SUMMARIES
-from signed_tools import rye
+from rye.cli.rt.main import SUMMARIES
+from support.in_process import rye
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from signed_tools import put, put_tool, rye, tool_text
+from support.in_process import rye
+from support.signed_tools import put, put_tool, tool_text
+from support.signed_tools import rye as process
 
 
 def test_a_table_lists_id_verdict_and_space(project):
@@ -53,7 +55,7 @@ def test_a_description_cannot_steer_the_terminal(project):
 
 def test_a_narrow_encoding_is_no_error(project):
     put_tool(project, "my/tool", more='__tool_description__ = "snow ☃"')
-    done = rye("tools", cwd=project, env={"PYTHONIOENCODING": "ascii"})
+    done = process("tools", cwd=project, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert b"snow \\u2603" in done.stdout
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from shell_calls import bash, call, job, set_sandbox, sleepers
 
 import rye
-from rye.toolkit.output import Cancellation, Door
+from rye.call.context import CallOptions, Cancellation
+from rye.sandbox import bubblewrap, sandbox
+from support.shell_calls import bash, call, job, set_sandbox, sleepers
 
 
 @pytest.fixture(params=["auto", "off"])
@@ -68,9 +72,11 @@ def test_cancelled_it_ends_whole_and_what_it_said_is_the_answer(project, mode, n
     cancellation = Cancellation()
     threading.Timer(0.8, cancellation.cancel).start()
     response = rye.execute(
-        "rye/bash/bash", {"command": f"echo before; (setsid sleep {number} &); sleep {number}"}, project_path=project,
-        door=Door(cancellation=cancellation),
-    )  # fmt: skip
+        "rye/bash/bash",
+        {"command": f"echo before; (setsid sleep {number} &); sleep {number}"},
+        project_path=project,
+        options=CallOptions(cancellation=cancellation),
+    )
     assert (response["code"], response["data"]["code"]) == ("cancelled", "cancelled")
     assert response["data"]["output"].startswith("before\n[cancelled after")
     assert sleepers(number) == []
@@ -82,7 +88,9 @@ def test_its_own_limit_is_above_that_of_its_parameter():
     from test_architecture import BUNDLE
 
     tree = ast.parse((BUNDLE / "tools/rye/bash/bash.py").read_text())
-    names = {node.targets[0].id: ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)}
+    wanted = ("CONFIG_SCHEMA", "__timeout__")
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id in wanted]
+    names = {node.targets[0].id: ast.literal_eval(node.value) for node in assigned}
     assert names["CONFIG_SCHEMA"]["properties"]["timeout"]["maximum"] < names["__timeout__"] <= 630
 
 
@@ -127,8 +135,10 @@ def test_stdin(project, mode):
     assert bash(project, "wc -c", stdin="x" * 3_000_000)["output"].strip() == "3000000"
 
 
-@pytest.mark.parametrize("parameters", [{"command": "echo \0"}, {"command": "é" * 70_000}, {"command": "\ud800"},
-                                        {"command": "true", "stdin": "\ud800"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "parameters",
+    [{"command": "echo \0"}, {"command": "é" * 70_000}, {"command": "\ud800"}, {"command": "true", "stdin": "\ud800"}],
+)
 def test_what_no_command_line_holds_is_refused(project, parameters):
     data = call("bash", project, **parameters)
     assert data["code"] in ("bad_command", "invalid_parameters")
@@ -168,9 +178,12 @@ def test_long_output_shows_both_ends_and_the_rest_is_read_by_the_call_it_names(p
     assert seen == everything
 
 
-def test_both_streams_long_and_a_door_that_wants_less(project):
+def test_both_streams_long_and_a_caller_that_wants_less(project):
     response = rye.execute(
-        "rye/bash/bash", {"command": "seq 30000; seq 30000 >&2"}, project_path=project, door=Door(max_output_bytes=4_000)
+        "rye/bash/bash",
+        {"command": "seq 30000; seq 30000 >&2"},
+        project_path=project,
+        options=CallOptions(max_output_bytes=4_000),
     )
     data = response["data"]
     assert len(data["output"].encode()) + len(data["stderr"].encode()) <= 4_000
@@ -191,7 +204,10 @@ def test_output_that_is_no_text(project, mode):
 def test_output_is_told_as_it_comes(project):
     told = []
     rye.execute(
-        "rye/bash/bash", {"command": "echo one; sleep 0.4; echo two"}, project_path=project, door=Door(on_output=told.append)
+        "rye/bash/bash",
+        {"command": "echo one; sleep 0.4; echo two"},
+        project_path=project,
+        options=CallOptions(on_output=told.append),
     )
     assert told == ["one\n", "two\n"]
 
@@ -220,5 +236,113 @@ def test_a_state_folder_that_cannot_be_written_costs_only_the_long_output(projec
     outputs.write_text("in the way")
     data = bash(project, "seq 100000")
     assert data["success"]
-    assert "not kept" in data["output"]
+    assert "not stored" in data["output"]
     assert "output_id" not in data
+
+
+@pytest.mark.slow
+def test_sixty_commands_leave_no_descriptor_open(project):
+    subprocess.run(["git", "init", "-q", project], check=True)
+    bash(project, "true")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(60):
+        assert bash(project, "true")["success"]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.fixture
+def layer(request, monkeypatch):
+    if request.param == "landlock":
+        monkeypatch.setattr(bubblewrap, "ability", lambda: bubblewrap.Ability(why_not="switched off for this test"))
+    if sandbox.layers()[request.param]:
+        pytest.skip(f"{request.param} does not work here")
+
+
+@pytest.mark.parametrize("layer", ["bubblewrap", "landlock"], indirect=True)
+def test_git_commits_under_the_users_name_and_a_repositorys_own_comes_first(project, layer, monkeypatch, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text('[user]\n\tname = "Zoë \\"Q\\" Doe"\n[include]\n\tpath = more\n[core]\n\tpager = evil\n')
+    (home / "more").write_text("[user]\n\temail = z@example.org\n")
+    monkeypatch.setenv("HOME", str(home))
+    subprocess.run(["git", "init", "-q", project], check=True)
+    data = bash(project, "git commit -q --allow-empty -m x && git log -1 --format='%an <%ae>'; git config core.pager")
+    assert data["output"] == 'Zoë "Q" Doe <z@example.org>\n', data
+    other = "git init -q n && cd n && git config user.email n@example.org && git commit -q --allow-empty -m x && git log --format=%ae"
+    assert bash(project, other)["output"] == "n@example.org\n"
+
+
+def test_what_a_killed_server_made_for_mounts_is_taken_away_by_the_next_call(project, number):
+    subprocess.run(["git", "init", "-q", project], check=True)
+    before = sorted(os.listdir(project / ".git"))
+    script = f"import rye; rye.execute('rye/bash/bash', {{'command': 'sleep {number}'}}, project_path={str(project)!r})"
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    with subprocess.Popen([sys.executable, "-c", script], env=env) as server:
+        while not sleepers(number):
+            time.sleep(0.01)
+        made = sorted(os.listdir(project / ".git"))
+        server.kill()
+    assert {"modules", "commondir"} <= set(made) - set(before)
+    while sleepers(number):
+        time.sleep(0.01)
+    answer = rye.execute("rye/file-system/ls", {"path": "."}, project_path=project)
+    assert answer["data"]["entries"] == []
+    assert os.listdir(project) == [".git"]
+    assert sorted(os.listdir(project / ".git")) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("git remote add o https://example.org/x.git", ["git's configuration", "Ask the user to run this git command"]),
+        ("git worktree add ../w || git worktree add w", ["Ask the user to run this git command"]),
+        ("echo x > .git/hooks/pre-commit", ["Ask the user to run this git command"]),
+        ("echo {} > .vscode/tasks.json", [".vscode is protected", "protected: {allow: [.vscode]}"]),
+        ("echo {} > .mcp.json", [".mcp.json is protected"]),
+        ("echo x > .ai/x", ["write or edit_lines"]),
+        ("touch /usr/share/x", ["only in the project"]),
+    ],
+)
+def test_a_failure_that_the_sandbox_caused_says_so_and_what_to_do(project, command, words):
+    subprocess.run(["git", "init", "-q", project], check=True)
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m", "x"], cwd=project, check=True
+    )
+    for name in (".vscode", ".ai"):
+        (project / name).mkdir()
+    (project / ".mcp.json").write_text("{}")
+    data = bash(project, command)
+    assert not data["success"]
+    if data["sandbox"]["kind"] != "bubblewrap":
+        pytest.skip("only bubblewrap holds the protected names")
+    assert "[sandbox: " in data["output"], data
+    for word in words:
+        assert word in data["output"]
+
+
+def test_a_failure_that_is_the_commands_own_says_nothing_of_the_sandbox(project, mode):
+    (project / "sub").mkdir()
+    for command in ("cat nothing", "git status", "rmdir /", "echo 'no .vscode' >&2; exit 1"):
+        assert "[sandbox" not in bash(project, command)["output"]
+
+
+@pytest.mark.parametrize(
+    ("command", "count"),
+    [
+        ("echo a >/tmp/a; echo b >/tmp/.b; echo c >~/'c d'", "3 files or folders are gone"),
+        ("touch $TMPDIR/x", "1 file or folder is gone"),
+        ("f=$(mktemp); rm $f; ls ~", None),
+        ("touch here", None),
+    ],
+)
+def test_files_that_go_with_the_command_are_counted(project, command, count):
+    data = bash(project, command)
+    assert data["success"], data
+    if "private_tmp" in data["sandbox"]["holds"]:
+        assert (count in data["output"]) if count else ("[sandbox" not in data["output"]), data
+
+
+def test_a_command_that_is_counted_ends_as_any_other(project, mode):
+    assert bash(project, "exit 7 # /tmp")["exit_code"] == 7
+    assert bash(project, 'echo $0 "$@" $# /tmp; [ -t 0 ] || cat', stdin="given")["output"].endswith(" 0 /tmp\ngiven")
+    assert bash(project, "kill -SEGV $$ # /tmp")["exit_code"] in (139, None)
+    assert bash(project, "sleep 30 # /tmp", timeout=0.5)["timed_out"]

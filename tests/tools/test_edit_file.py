@@ -6,7 +6,8 @@ import difflib
 import random
 
 import pytest
-from calling import done, refused
+
+from support.calling import call, done, refused
 
 EDIT = "rye/swe/edit_file"
 
@@ -35,9 +36,14 @@ def test_the_answer_shows_the_lines_and_names_the_other_places(project):
     (project / "f").write_bytes(b"one\nx = 1\nx = 1\nfour\nx = 1\n")
     data = done(EDIT, project, path="f", old="x = 1\n", new="x = 2\n")
     assert data["output"].split("\n") == [
-        "✓ Edited f:2-2", "1 line removed, 1 added", "1: one", "2: x = 2", "3: x = 1", "4: four",
+        "✓ Edited f:2-2",
+        "1 line removed, 1 added",
+        "1: one",
+        "2: x = 2",
+        "3: x = 1",
+        "4: four",
         "[the text stands at 3 places; only the first was changed. The others, in the numbering before: line 3, 5]",
-    ]  # fmt: skip
+    ]
     assert data["other_places"] == [3, 5]
 
 
@@ -96,7 +102,7 @@ def test_the_line_that_was_retyped_is_found_among_many(project):
 
 
 def test_many_places_in_one_line_are_counted_no_further_than_they_are_told(project, monkeypatch):
-    from rye.toolkit.text import Text
+    from rye.workspace.text import Text
 
     (project / "f").write_text("ab" * 2_500_000)
     looked = []
@@ -107,3 +113,65 @@ def test_many_places_in_one_line_are_counted_no_further_than_they_are_told(proje
     assert data["other_places"] == [1] * 1_000
     assert "stands at more than 1000 places" in data["output"]
     assert len(looked) < 10
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "old"),
+    [
+        # The second byte of the first character is that of old.
+        ("shift_jis", "# 表示 \\n\nx = 1\n", "\\"),
+        ("shift_jis", "本 {\n", "{"),
+        ("gb18030", "\u4e02 @\n", "@"),
+        ("gb18030", "\u0080 0\n", "0"),
+        ("big5", "功 \\\n", "\\"),
+        ("cp949", "갂 B\n", "B"),
+        ("johab", "가 a\n", "a"),
+        ("euc_jp", "表示 x\n", "x"),
+    ],
+)
+def test_nothing_is_found_within_a_character(project, encoding, text, old):
+    (project / "f").write_bytes(text.encode(encoding))
+    done(EDIT, project, path="f", old=old, new="NEW", encoding=encoding)
+    assert (project / "f").read_bytes() == text.replace(old, "NEW", 1).encode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "gb18030", "big5", "cp949", "euc_jp", "euc_kr", "iso2022_jp", "hz"])
+def test_characters_are_replaced_as_characters_in_every_encoding(project, encoding):
+    rng = random.Random(encoding)
+    pool = [chr(code) for code in [*range(32, 127), *range(0x4E00, 0x9FA0, 7), *range(0x3041, 0x3090)]]
+    pool = [char for char in pool if _encodes(char, encoding)]
+    for number in range(60):
+        text = "".join(rng.choices(pool, k=30)) + "\n"
+        old = rng.choice([text[5], text[7:9], rng.choice("\\{|}~@[A")])
+        (project / "f").write_bytes(text.encode(encoding))
+        answer = call(EDIT, project, path="f", old=old, new="<>", encoding=encoding)
+        after = (project / "f").read_bytes()
+        if answer["success"]:
+            assert after.decode(encoding) == text.replace(old, "<>", 1), (number, text, old)
+        else:
+            # A stateful encoding has no single form of a text: the snippet may not be found.
+            assert after == text.encode(encoding)
+            assert old not in text or encoding in ("iso2022_jp", "hz"), answer
+
+
+def _encodes(char, encoding):
+    try:
+        return char.encode(encoding).decode(encoding) == char
+    except UnicodeError:
+        return False
+
+
+def test_in_an_unknown_encoding_bytes_behind_others_are_not_touched(project):
+    data = b"# \x95\x5c x\ny \x5c\n"
+    (project / "f").write_bytes(data)
+    done(EDIT, project, path="f", old="\\", new="/")
+    assert (project / "f").read_bytes() == b"# \x95\x5c x\ny /\n"
+    error = refused("unknown_characters", EDIT, project, path="f", old="\\", new="/")
+    assert "encoding=" in error
+    assert (project / "f").read_bytes() == b"# \x95\x5c x\ny /\n"
+
+
+def test_a_byte_shown_escaped_is_found_and_written_again(project):
+    (project / "f").write_bytes(b"/* M\xfcller */\nint x;\n")
+    done(EDIT, project, path="f", old="M\\xfcller", new="M\\xfcller, 2026")
+    assert (project / "f").read_bytes() == b"/* M\xfcller, 2026 */\nint x;\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from calling import done, ids, refused, rows
 
-from rye.toolkit.output import MAX_OUTPUT_BYTES
+from rye.call.results import MAX_OUTPUT_BYTES
+from support.calling import done, ids, refused, rows
 
 TEXT = b"a\nb\nc\nd\ne\n"
 
@@ -37,9 +37,17 @@ def no(code, project, *changes, **more):
 def test_the_fields_of_a_result(project, file, names):
     data = edit(project, {"line_id": names[1], "new_content": "B"}, {"line_id": names[4], "new_content": "E\nF"})
     assert set(data) == {
-        "success", "output", "changes_applied", "lines_changed", "truncated", "file_path", "version", "warnings", "entry_id",
+        "success",
+        "output",
+        "changes_applied",
+        "lines_changed",
+        "truncated",
+        "file_path",
+        "version",
+        "warnings",
+        "entry_id",
         "lines",
-    }  # fmt: skip
+    }
     assert (data["changes_applied"], data["lines_changed"], data["truncated"]) == (2, 3, False)
     assert data["output"].startswith("--- a/f.txt\n+++ b/f.txt\n@@ -1,5 +1,6 @@\n a\n-b\n+B\n c\n d\n-e\n+E\n+F\n")
     assert file.read_bytes() == b"a\nB\nc\nd\nE\nF\n"
@@ -73,10 +81,13 @@ def test_forms(project, file, names, form):
 
 def test_several_changes_land_together_whatever_their_order(project, file, names):
     edit(
-        project, {"after_line_id": names[4], "new_content": "z"}, {"line_id": names[0], "new_content": ""},
-        {"before_line_id": names[2], "new_content": "1"}, {"after_line_id": names[1], "new_content": "2"},
+        project,
+        {"after_line_id": names[4], "new_content": "z"},
+        {"line_id": names[0], "new_content": ""},
+        {"before_line_id": names[2], "new_content": "1"},
+        {"after_line_id": names[1], "new_content": "2"},
         {"start_line_id": names[2], "end_line_id": names[3], "new_content": "3"},
-    )  # fmt: skip
+    )
     assert file.read_bytes() == b"b\n1\n2\n3\ne\nz\n"
 
 
@@ -98,13 +109,17 @@ def test_the_new_ids_of_the_changed_lines_are_returned(project, file, names):
 @pytest.mark.parametrize(
     ("before", "at", "content", "after"),
     [
-        (b"x\r\ny\r\n", 1, "Y", b"x\r\nY\r\n"), (b"x\r\ny\n", 1, "Y\nZ", b"x\r\nY\nZ\n"), (b"a\rb\nc\n", 1, "d", b"a\rb\nd\n"),
-        (b"\xef\xbb\xbfa\nb\n", 0, "x", b"\xef\xbb\xbfx\nb\n"), (b"a\nb", 1, "x", b"a\nx"),
+        (b"x\r\ny\r\n", 1, "Y", b"x\r\nY\r\n"),
+        (b"x\r\ny\n", 1, "Y\nZ", b"x\r\nY\nZ\n"),
+        (b"a\rb\nc\n", 1, "d", b"a\rb\nd\n"),
+        (b"\xef\xbb\xbfa\nb\n", 0, "x", b"\xef\xbb\xbfx\nb\n"),
+        (b"a\nb", 1, "x", b"a\nx"),
         (b"a\x0cb\nc\n", 1, "x", b"a\x0cb\nx\n"),
-        ("a\u2028b\nc\n".encode(), 1, "x", "a\u2028b\nx\n".encode()), (b"caf\xe9\nb\n", 1, "x", b"caf\xe9\nx\n"),
+        ("a\u2028b\nc\n".encode(), 1, "x", "a\u2028b\nx\n".encode()),
+        (b"caf\xe9\nb\n", 1, "x", b"caf\xe9\nx\n"),
         (b"\xff\xfea\0\r\0\n\0b\0", 0, "é", b"\xff\xfe\xe9\0\r\0\n\0b\0"),
     ],
-)  # fmt: skip
+)
 def test_all_other_bytes_stay(project, file, before, at, content, after):
     """Defects 4 and 5."""
     file.write_bytes(before)
@@ -240,9 +255,7 @@ def test_what_cannot_be_edited(project, path, code):
     (project / ".git").mkdir()
     (project / ".git/config").write_text("a\n")
     name = ids(project, path)[0] if code == "protected_path" else "abc123"
-    refused(
-        code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}], dry_run=True
-    )  # fmt: skip
+    refused(code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}], dry_run=True)
     refused(code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}])
 
 
@@ -268,3 +281,20 @@ def test_the_times_of_the_file_are_believed_only_when_settled(project, file):
         file.write_bytes(b"%d\n" % n)
         assert rows(done("read", project, file_path="f.txt"))[0][1] == str(n)
         time.sleep(0.001)
+
+
+@pytest.mark.slow
+def test_thousands_of_changes_in_one_call_cost_in_proportion(project):
+    (project / "f.txt").write_bytes(b"".join(b"line %d\n" % n for n in range(20_000)))
+    names = [name for offset in range(1, 20_000, 2_000) for name in ids(project, "f.txt", offset=offset, limit=2_000)]
+    taken = {}
+    for count in (500, 5_000):
+        step = 20_000 // count
+        changes = [{"line_id": names[at * step + count % 7], "new_content": f"{count} {at}"} for at in range(count)]
+        started = time.process_time()
+        done("edit_lines", project, file_path="f.txt", changes=changes)
+        taken[count] = time.process_time() - started
+        names = [name for offset in range(1, 20_000, 2_000) for name in ids(project, "f.txt", offset=offset, limit=2_000)]
+    assert taken[5_000] < 10 * taken[500] + 1, taken
+    lines = (project / "f.txt").read_bytes().splitlines()
+    assert lines[5_000 % 7 :: 4] == [b"5000 %d" % at for at in range(5_000)]

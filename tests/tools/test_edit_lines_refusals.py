@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from calling import call, done, ids, refused, rows
+
+from support.calling import call, done, ids, refused, rows
 
 TEXT = b"a\nb\nc\nd\ne\n"
 
@@ -39,10 +40,11 @@ def test_without_an_index(project, file):
 @pytest.mark.parametrize(
     "change",
     [
-        {"line_id": "abc123", "new_content": "x"}, {"after_line_id": "start", "new_content": "x"},
+        {"line_id": "abc123", "new_content": "x"},
+        {"after_line_id": "start", "new_content": "x"},
         {"before_line_id": "end", "new_content": "x"},
     ],
-)  # fmt: skip
+)
 def test_without_a_read_the_answer_stays_the_same(project, file, change):
     first = no("no_index", project, change)
     # Neither the refusal, nor another one, nor a dry run is a read.
@@ -82,7 +84,7 @@ def test_unknown_ids_name_the_nearest_and_the_available(project, file):
 def test_dead_ids_tell_their_fate_and_their_neighbours(project, file, names):
     edit(project, {"line_id": names[2], "new_content": ""})
     error = no("invalid_line_id", project, {"line_id": names[2], "new_content": "x"})
-    assert f"line {names[2]} was deleted (it was line 3, it stood between {names[1]} and {names[3]})" in error
+    assert f"line {names[2]} was deleted (it was line 3 between {names[1]} and {names[3]})" in error
     assert f"2: [LID:{names[1]}] b" in error
     edit(project, {"line_id": names[1], "new_content": "B"})
     assert f"line {names[1]} was replaced" in no("invalid_line_id", project, {"line_id": names[1], "new_content": "x"})
@@ -134,16 +136,18 @@ def test_what_is_no_change_at_all(project, file, names, wrong):
 OVERLAPS = {
     "same line": lambda n: ({"line_id": n[1], "new_content": "x"}, {"line_id": n[1], "new_content": "y"}),
     "line in range": lambda n: (
-        {"start_line_id": n[1], "end_line_id": n[3], "new_content": "x"}, {"line_id": n[2], "new_content": "y"},
+        {"start_line_id": n[1], "end_line_id": n[3], "new_content": "x"},
+        {"line_id": n[2], "new_content": "y"},
     ),
     "ranges": lambda n: (
         {"start_line_id": n[0], "end_line_id": n[2], "new_content": "x"},
         {"start_line_id": n[2], "end_line_id": n[4], "new_content": "y"},
     ),
     "insertion in range": lambda n: (
-        {"start_line_id": n[0], "end_line_id": n[2], "new_content": "x"}, {"after_line_id": n[0], "new_content": "y"},
+        {"start_line_id": n[0], "end_line_id": n[2], "new_content": "x"},
+        {"after_line_id": n[0], "new_content": "y"},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OVERLAPS)
@@ -155,19 +159,25 @@ def test_overlaps(project, file, names, name):
 
 def test_insertions_around_a_range_do_not_overlap_it(project, file, names):
     edit(
-        project, {"start_line_id": names[1], "end_line_id": names[2], "new_content": "x"},
-        {"after_line_id": names[0], "new_content": "1"}, {"after_line_id": names[2], "new_content": "2"},
-    )  # fmt: skip
+        project,
+        {"start_line_id": names[1], "end_line_id": names[2], "new_content": "x"},
+        {"after_line_id": names[0], "new_content": "1"},
+        {"after_line_id": names[2], "new_content": "2"},
+    )
     assert file.read_bytes() == b"a\n1\nx\n2\nd\ne\n"
 
 
 def test_all_problems_are_told_at_once(project, file, names):
     error = no(
-        "invalid_line_id", project, {"line_id": "ffffff", "new_content": "x"}, {"new_content": "x"},
+        "invalid_line_id",
+        project,
+        {"line_id": "ffffff", "new_content": "x"},
+        {"new_content": "x"},
         {"start_line_id": names[3], "end_line_id": names[1], "new_content": "x"},
         {"line_id": names[0], "new_content": "[LID:abc123] x"},
-        {"line_id": names[4], "new_content": "1"}, {"line_id": names[4], "new_content": "2"},
-    )  # fmt: skip
+        {"line_id": names[4], "new_content": "1"},
+        {"line_id": names[4], "new_content": "2"},
+    )
     for part in (
         "Change 1: invalid",
         "Change 2 names no line ID",
@@ -248,3 +258,25 @@ def test_rebase_refuses_touched_lines(project, file, names, content):
     assert call_["code"] in ("unseen_lines", "invalid_line_id")
     assert "Nothing was written" in call_["error"]
     assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("by", ["edit_lines", "edit_range", "an editor"])
+def test_a_range_over_a_place_where_lines_were_deleted_is_editable_after_a_read(project, by):
+    file = project / "f.txt"
+    file.write_bytes(b"".join(b"line %d\n" % n for n in range(1, 13)))
+    names = ids(project, "f.txt")
+    if by == "edit_lines":
+        done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[4], "new_content": ""}])
+    elif by == "edit_range":
+        done("rye/swe/edit_range", project, path="f.txt", start_line=5, end_line=5, new_text="")
+    else:
+        file.write_bytes(file.read_bytes().replace(b"line 5\n", b""))
+    across = {"start_line_id": names[3], "end_line_id": names[5], "new_content": "both\n"}
+    if by == "an editor":
+        # Control: nobody has seen the two lines side by side yet.
+        refused("stale_file", "edit_lines", project, file_path="f.txt", changes=[across])
+    ids(project, "f.txt")
+    done("edit_lines", project, file_path="f.txt", changes=[across])
+    assert file.read_bytes() == b"".join(b"line %d\n" % n for n in (1, 2, 3)) + b"both\n" + b"".join(
+        b"line %d\n" % n for n in range(7, 13)
+    )

@@ -12,8 +12,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
-from file_history import History
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.file_history import History
 
 
 def play(seed, steps, folder, tally):
@@ -36,6 +40,7 @@ def _batch(job):
     return problems, tally
 
 
+@pytest.mark.slow
 def test_random_histories_through_the_tools(tmp_path):
     """40 histories, seeds 1 to 40. The tally shows that the calls did their work and were not merely refused."""
     tally, problems = Counter(), []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from calling import done, refused
+
+from support.calling import done, refused
 
 FIND = "rye/swe/find_file"
 

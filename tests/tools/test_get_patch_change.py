@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from calling import call
-from workspace_calls import delete, done, get, insert, patch, replace, write
 
-from rye import state
+from rye.config import user_dirs
+from support.calling import call
+from support.workspace_calls import delete, done, get, insert, patch, replace, write
 
 
 @pytest.fixture
@@ -69,20 +69,37 @@ def test_what_became_of_it(project, result):
 
 
 def test_a_batch_that_could_not_be_applied_is_kept_with_the_reason(project, monkeypatch):
+    from rye.edits import patch_calls
     from rye.errors import WorkspaceError
-    from rye.toolkit import patching
 
     def refuse(*_):
         raise WorkspaceError("no_space", "The disk is full.", "Free some space.")
 
     (project / "a.txt").write_bytes(b"one\n")
-    monkeypatch.setattr(patching, "land_all", refuse)
+    monkeypatch.setattr(patch_calls, "apply_all", refuse)
     answer = write(project, files=[patch(project, "a.txt", insert(0, "x"))])
     assert (answer["code"], answer["successful"]) == ("no_space", False)
-    (kept,) = (Path(state.state_dir(str(project))) / "patches").glob("*.json")
+    (kept,) = (Path(user_dirs.state_dir(str(project))) / "patches").glob("*.json")
     told = get(project, kept.stem)["result"]
     assert told["status"] == "not_applied"
     assert "The disk is full" in told["error"]
+
+
+def test_a_file_of_a_batch_names_its_own_entry_and_fate(project):
+    (project / "a.txt").write_bytes(b"one\n")
+    (project / "b.txt").write_bytes(b"two\n")
+    made = done(project, patch(project, "a.txt", insert(0, "x")), patch(project, "b.txt", insert(0, "y")))
+    for file in made["files"]:
+        told = get(project, file["filePatchId"])
+        assert told["result"]["entries"] == [file["entryId"]] == [told["result"]["file"]["entryId"]]
+        assert file["entryId"] in told["output"]
+    first, second = made["files"]
+    call("undo", project, entry_id=first["entryId"])
+    assert get(project, first["filePatchId"])["result"]["status"] == "undone"
+    assert get(project, second["filePatchId"])["result"]["status"] == "applied"
+    assert get(project, second["changes"][0]["changeId"])["result"]["entries"] == [second["entryId"]]
+    assert get(project, made["batchId"])["result"]["status"] == "partly_undone"
+    assert (project / "b.txt").read_bytes() == b"y\ntwo\n"
 
 
 def test_a_long_diff_in_pages(project):
@@ -99,7 +116,7 @@ def test_a_long_diff_in_pages(project):
 
 
 def test_entries_that_are_gone_leave_the_word_of_the_batch(project, result):
-    for path in (Path(state.state_dir(str(project))) / "journal").glob("*.json"):
+    for path in (Path(user_dirs.state_dir(str(project))) / "journal").glob("*.json"):
         os.unlink(path)
     assert get(project, result["batchId"])["result"]["status"] == "applied"
 

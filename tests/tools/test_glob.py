@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from calling import done, refused
+
+from support.calling import done, refused
 
 
 def plant(project, *paths):
@@ -104,3 +105,31 @@ def test_refusals(project):
         refused("bad_glob", "glob", project, pattern=pattern)
     refused("not_a_directory", "glob", project, pattern="*", path="a")
     refused("file_not_found", "glob", project, pattern="*", path="b")
+
+
+def test_a_name_that_results_show_is_accepted_wherever_a_name_or_a_pattern_is_asked_for(project):
+    names = ["[id].tsx", "src/[a-b]/x?.py", "a*b", "back\\slash", "new\nline", "blank ", "\udcff.txt", "-rf", "caf\u00e9"]
+    for name in names:
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("needle\n")
+    shown = done("glob", project, pattern="**")["files"]
+    assert len(shown) == len(names)
+    for name in shown:
+        for tool, given in (
+            ("read", {"file_path": name}),
+            ("grep", {"pattern": "needle", "path": name}),
+            ("grep", {"pattern": "needle", "include": name}),
+            ("glob", {"pattern": name}),
+            ("rye/swe/find_file", {"pattern": name}),
+            ("rye/swe/search_file", {"path": name, "pattern": "needle"}),
+            ("rye/swe/search_dir", {"include": name, "pattern": "needle"}),
+        ):
+            data = done(tool, project, **given)
+            found = data.get("files", [])
+            assert name in found if isinstance(found, list) and found else tool == "read" or data["total"] >= 1, (tool, data)
+    assert {one["name"] for one in done("ls", project, path="src/[a-b]/")["entries"]} == {"x?.py"}
+    assert done("glob", project, pattern="[id].tsx")["files"] == ["[id].tsx"]
+    # Control: as a pattern it still means what it means.
+    (project / "i.tsx").write_text("x\n")
+    assert done("glob", project, pattern="[id].tsx")["files"] == ["[id].tsx", "i.tsx"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 
 import pytest
-from calling import call, done, refused
+
+from support.calling import call, done, refused
 
 RESULT = re.compile(r"^(.*?):(\d+):\[LID:([0-9a-z]+)\]:(.*)$", re.MULTILINE)
 
@@ -45,8 +47,16 @@ def test_a_few_matches_bring_context_and_more_do_not(project):
     assert len(done("grep", project, pattern="line 10", context=0)["output"].split("\n")) == 1
     wide = done("grep", project, pattern="line (3|5|15)$", context=1)["output"].split("\n")
     assert [re.sub(r"\[LID:\w+\]", "", row) for row in wide] == [
-        "a-2--line 2", "a:3::line 3", "a-4--line 4", "a:5::line 5", "a-6--line 6", "--", "a-14--line 14", "a:15::line 15", "a-16--line 16",
-    ]  # fmt: skip
+        "a-2--line 2",
+        "a:3::line 3",
+        "a-4--line 4",
+        "a:5::line 5",
+        "a-6--line 6",
+        "--",
+        "a-14--line 14",
+        "a:15::line 15",
+        "a-16--line 16",
+    ]
 
 
 def test_a_page_says_what_more_there_is_and_how_to_see_it(project):
@@ -178,7 +188,7 @@ def test_refusals(project):
 
 
 def test_a_file_over_the_limit_has_no_ids_and_is_said_to(project, monkeypatch):
-    monkeypatch.setattr("rye.toolkit.sight.MAX_FILE_BYTES", 100)
+    monkeypatch.setattr("rye.filesearch.matches.MAX_FILE_BYTES", 100)
     write(project, a="x" * 90 + "\nneedle here\n" + "x" * 90)
     data = done("grep", project, pattern="needle")
     assert data["matches"] == [{"file": "a", "line": 2, "line_id": None, "content": "needle here"}]
@@ -186,35 +196,35 @@ def test_a_file_over_the_limit_has_no_ids_and_is_said_to(project, monkeypatch):
 
 
 def test_a_file_that_changes_meanwhile_shows_no_wrong_line(project, monkeypatch):
-    from rye.toolkit import sight
+    from rye.filesearch import matches
 
     write(project, a="one\nneedle\n", b="needle\n")
-    look = sight.look
+    look = matches.look
 
     def changed_first(ws, path, *rest):
         if path == b"a":
             write(project, a="zero\none\nneedle\n")
         look(ws, path, *rest)
 
-    monkeypatch.setattr(sight, "look", changed_first)
+    monkeypatch.setattr(matches, "look", changed_first)
     data = done("grep", project, pattern="needle", context=0)
     assert [m["file"] for m in data["matches"]] == ["b"]
     assert "changed meanwhile" in data["output"]
 
 
 def test_a_file_that_becomes_a_link_meanwhile_leaks_nothing(project, monkeypatch):
-    from rye.toolkit import grepping
+    from rye.filesearch import content_search
 
     (project.parent / "secret").write_text("needle of the secret\n")
     write(project, a="needle\n")
-    window = grepping._window
+    window = content_search._window
 
     def swapped_first(*words):
         (project / "a").unlink()
         os.symlink(project.parent / "secret", project / "a")
         return window(*words)
 
-    monkeypatch.setattr(grepping, "_window", swapped_first)
+    monkeypatch.setattr(content_search, "_window", swapped_first)
     data = done("grep", project, pattern="needle")
     assert "secret" not in json.dumps(data)
     assert data["matches"] == []
@@ -231,3 +241,16 @@ def test_what_is_remembered_in_the_process_is_dropped_when_the_file_or_its_index
     after = done("grep", project, pattern="needle")["matches"]
     assert [m["content"] for m in after] == ["new needle", "needle"]
     assert len({m["line_id"] for m in after}) == 2
+
+
+def test_files_without_ids_for_one_reason_are_told_in_one_line(project, monkeypatch):
+    write(project, a="needle\n", b="needle\n", c="needle\n")
+
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    data = done("grep", project, pattern="needle")
+    assert data["count"] == 3
+    without = [line for line in data["output"].split("\n") if line.startswith("[no line IDs")]
+    assert len(without) <= 1, without

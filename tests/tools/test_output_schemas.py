@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import jsonschema_rs
 import pytest
-from calling import done
 
 import rye
+from support.calling import done
 
 CALLS = {
     "read": [{}, {"limit": 1}, {"changes_since": True}],
@@ -14,9 +14,12 @@ CALLS = {
     "glob": [{"pattern": "*"}, {"pattern": "*", "limit": 1}],
     "ls": [{}, {"long": True, "depth": 2}, {"limit": 1}],
     "write": [{"file_path": "new.txt", "content": "a\n"}, {"content": "x\n"}],
-    "edit_lines": [{"changes": [{"after_line_id": "end", "new_content": "z"}]}, {"changes": [{"after_line_id": "end", "new_content": "z"}], "dry_run": True}],
+    "edit_lines": [
+        {"changes": [{"after_line_id": "end", "new_content": "z"}]},
+        {"changes": [{"after_line_id": "end", "new_content": "z"}], "dry_run": True},
+    ],
     "undo": [{"dry_run": True}, {}, {"list": True}, {"list": True, "limit": 1}],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tool", CALLS)

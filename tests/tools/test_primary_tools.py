@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye import api, keyring
-from rye.toolkit import output
-from rye.toolkit.house import ask
-from signed_tools import put, put_tool, tool_text
-from test_searching import put_entry
+from rye import api
+from rye.call import context
+from rye.call.host import ask
+from rye.trust import keys
+from support.signed_tools import put, put_tool, tool_text
+from unit.catalog.test_search import put_entry
 
 PRIMARY = "rye/primary-tools/rye_"
 
@@ -84,7 +85,7 @@ def test_what_an_inner_tool_prints_stays_apart(project):
 
 
 def test_only_system_tools_that_declare_a_need_are_lent_the_house(project):
-    body = 'from rye.toolkit import house\nreturn house.ask("sign").sign(project_path, "tool", "x", "project")'
+    body = 'from rye.call import host\nreturn host.ask("sign").sign(project_path, "tool", "x", "project")'
     put_tool(project, "my/sneaky", body, more='__needs__ = ["execute", "search", "load", "sign"]')
     answer = rye.execute("my/sneaky", project_path=project)
     assert answer["status"] == "error"
@@ -150,7 +151,7 @@ def allow(user_space):
 
 
 def test_an_agent_signs_only_with_the_users_permission(project, user_space):
-    keyring.generate("me")
+    keys.generate("me")
     path = put(project, "tools/my/tool.py", tool_text("my/tool"))
     before = path.read_bytes()
     for source in ("project", "user"):
@@ -171,7 +172,7 @@ def test_an_agent_signs_only_with_the_users_permission(project, user_space):
 
 
 def test_signing_validates_and_takes_patterns(project, user_space):
-    keyring.generate("me")
+    keys.generate("me")
     allow(user_space)
     for name in ("one", "two"):
         put(project, f"tools/my/{name}.py", tool_text(f"my/{name}"))
@@ -189,15 +190,16 @@ def test_signing_validates_and_takes_patterns(project, user_space):
     assert call("sign", project, item_type="tool", item_id="x", source="system")["code"] == "invalid_parameters"
 
 
+@pytest.mark.slow
 def test_cancelling_the_call_ends_what_it_executes(project):
-    cancellation = output.Cancellation()
+    cancellation = context.Cancellation()
     threading.Timer(1.0, cancellation.cancel).start()
     started = time.monotonic()
     answer = api.execute(
         f"{PRIMARY}execute",
         {"item_id": "rye/bash/bash", "parameters": {"command": "echo begun; sleep 61"}},
         project_path=project,
-        door=output.Door(cancellation=cancellation),
+        options=context.CallOptions(cancellation=cancellation),
     )
     assert time.monotonic() - started < 30
     assert answer["status"] == "error"

@@ -6,9 +6,9 @@ import json
 import os
 
 import pytest
-from calling import call, done, ids, refused, rows
 
-from rye.toolkit.output import MAX_OUTPUT_BYTES
+from rye.call.results import MAX_OUTPUT_BYTES
+from support.calling import call, done, ids, refused, rows
 
 
 @pytest.fixture
@@ -30,8 +30,16 @@ def test_the_fields_of_a_result(project, put):
     put("a\nb\n")
     data = done("read", project, file_path="f.txt")
     assert set(data) == {
-        "success", "output", "line_count", "total_lines", "truncated", "offset", "version", "encoding", "file_path",
-    }  # fmt: skip
+        "success",
+        "output",
+        "line_count",
+        "total_lines",
+        "truncated",
+        "offset",
+        "version",
+        "encoding",
+        "file_path",
+    }
     assert [text for _, text in rows(data)] == ["a", "b"]
     assert (data["line_count"], data["total_lines"], data["truncated"], data["offset"]) == (2, 2, False, 1)
     assert (data["encoding"], data["file_path"]) == ("utf-8", "f.txt")
@@ -195,6 +203,7 @@ def test_broken_cache_files_heal(project, put):
     assert ids(project) == ids(project)
 
 
+@pytest.mark.slow
 def test_20000_lines_have_20000_ids(project, put):
     """Defect 6: six hex digits gave 19,987 for 20,000 distinct lines."""
     put(numbered(20_000))
@@ -209,10 +218,15 @@ def test_20000_lines_have_20000_ids(project, put):
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        ("missing.txt", "file_not_found"), ("folder", "is_directory"), ("../outside.txt", "path_outside"),
-        ("/etc/passwd", "path_outside"), ("link", "path_outside"), ("image.png", "binary_file"), ("fifo", "not_regular_file"),
+        ("missing.txt", "file_not_found"),
+        ("folder", "is_directory"),
+        ("../outside.txt", "path_outside"),
+        ("/etc/passwd", "path_outside"),
+        ("link", "path_outside"),
+        ("image.png", "binary_file"),
+        ("fifo", "not_regular_file"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read(project, put, path, code):
     (project / "folder").mkdir()
     put(b"\x89PNG\r\n\x1a\n\0\0", "image.png")

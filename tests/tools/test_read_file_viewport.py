@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from calling import done, refused
+
+from support.calling import done, refused
 
 VIEW = "rye/swe/read_file_viewport"
 
@@ -19,9 +20,11 @@ def file(project):
 def test_a_window_has_right_aligned_numbers_and_a_footer(file):
     lines = done(VIEW, file, path="a.txt", offset=98, limit=3)["output"].split("\n")
     assert lines == [
-        " 99: line 99", "100: line 100", "101: line 101",
+        " 99: line 99",
+        "100: line 100",
+        "101: line 101",
         "[a.txt: lines 99-101 of 423; MORE below - call with offset=101; MORE above - call with offset=0]",
-    ]  # fmt: skip
+    ]
 
 
 def test_the_first_window_has_100_lines_and_nothing_above(file):

@@ -7,10 +7,10 @@ import json
 import pytest
 
 import rye
-from oci_server import put_items
-from rye import registry
-from rye.registry import At
-from signed_tools import put, put_tool
+from rye.registry import registry
+from rye.registry.registry import RegistryTarget
+from support.oci_server import put_items
+from support.signed_tools import put, put_tool
 
 
 def call(project, **parameters):
@@ -23,7 +23,7 @@ def filled(project, tmp_path, user_space):
     source = tmp_path / "source"
     source.mkdir()
     ids = put_items(source, 3)
-    registry.push(At(str(source), str(tmp_path / "registry")), "tool", ids)
+    registry.push(RegistryTarget(str(source), str(tmp_path / "registry")), "tool", ids)
     put(user_space, "config/rye.yaml", json.dumps({"registry": {"default": str(tmp_path / "registry")}}).encode())
     return project
 
@@ -58,9 +58,10 @@ def test_an_agent_neither_pushes_nor_yanks_unless_its_user_says_so(filled, user_
 
 def test_an_agent_asks_no_registry_but_the_users(filled):
     for parameters in (
-        {"action": "list", "registry": "/etc"}, {"action": "pull", "reference": "oci://169.254.169.254/my/a/b"},
+        {"action": "list", "registry": "/etc"},
+        {"action": "pull", "reference": "oci://169.254.169.254/my/a/b"},
         {"action": "pull", "reference": "my/a/b", "registry": "oci://localhost:1"},
-    ):  # fmt: skip
+    ):
         assert call(filled, **parameters)["code"] == "registry_not_allowed"
     assert call(filled, action="pull")["code"] == "bad_parameters"
     assert call(filled, action="pull", reference="my/many/none")["code"] == "not_in_registry"

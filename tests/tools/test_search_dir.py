@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from calling import call, done, refused
+
+from support.calling import call, done, refused
 
 SEARCH = "rye/swe/search_dir"
 

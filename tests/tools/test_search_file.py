@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calling import done, refused
+from support.calling import done, refused
 
 SEARCH = "rye/swe/search_file"
 

@@ -8,15 +8,19 @@ import time
 from pathlib import Path
 
 import pytest
-from calling import call, done, ids, refused, rows
-from workspace_calls import done as made
-from workspace_calls import insert, patch
 
-from rye import state
-from rye.record import changed
-from rye.toolkit import journal as journaling
-from rye.toolkit.output import MAX_OUTPUT_BYTES
-from rye.toolkit.workspace import Workspace
+import rye
+from rye.call.context import CallOptions
+from rye.call.results import MAX_OUTPUT_BYTES
+from rye.config import user_dirs
+from rye.edits import entries
+from rye.edits import journal as journaling
+from rye.edits.history import History
+from rye.plain_class import changed
+from rye.workspace.workspace import Workspace
+from support.calling import call, done, ids, refused, rows
+from support.workspace_calls import done as made
+from support.workspace_calls import insert, patch
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def replace(project, name, content):
 
 
 def journal(project):
-    return Path(state.state_dir(str(project))) / "journal"
+    return Path(user_dirs.state_dir(str(project))) / "journal"
 
 
 def test_the_last_change_is_taken_back_and_lines_get_their_ids_again(project, file):
@@ -249,7 +253,7 @@ def test_entries_are_private(project, file):
     entry = replace(project, ids(project)[0], "x")
     path = journal(project) / f"{entry}.json"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert Path(state.state_dir(str(project))).stat().st_mode & 0o777 == 0o700
+    assert Path(user_dirs.state_dir(str(project))).stat().st_mode & 0o777 == 0o700
 
 
 def test_old_entries_are_dropped(project, file):
@@ -368,8 +372,8 @@ class Reads:
 
     def __init__(self, monkeypatch):
         self.paths = []
-        right = journaling._load
-        monkeypatch.setattr(journaling, "_load", lambda path: self.paths.append(path) or right(path))
+        right = entries.load
+        monkeypatch.setattr(entries, "load", lambda path: self.paths.append(path) or right(path))
 
     def taken(self):
         """Return how many since the last question."""
@@ -385,9 +389,10 @@ def long_journal(project, file):
     folder.mkdir(parents=True, mode=0o700)
     then = time.time() - 3_600
     for at in range(2_000):
-        entry = journaling.new_entry("test/tool", f"old{at}.txt", None, "0" * 64, "utf-8", [])
+        with Workspace(str(project)) as ws:
+            entry = journaling.new_entry(ws, "test/tool", f"old{at}.txt", None, "0" * 64, "utf-8", [])
         entry = changed(entry, id=f"{int((then + at) * 1000):011x}0000", time=then + at)
-        (folder / f"{entry.id}.json").write_bytes(journaling.dump(journaling.record_of(entry)))
+        (folder / f"{entry.id}.json").write_bytes(entries.dump(entries.record_of(entry)))
     return f"{int(then * 1000):011x}0000"
 
 
@@ -430,7 +435,9 @@ def test_a_list_from_beyond_its_end_is_refused_however_far(project, file, offset
 def test_control_who_asks_for_all_entries_reads_them_all(project, long_journal, monkeypatch):
     reads = Reads(monkeypatch)
     with Workspace(str(project)) as ws:
-        assert len([*journaling.entries(ws)]) == reads.taken() == 2_000
+        rows = [*History(ws)]
+        reads.taken()
+        assert len([entries.load(journal(project) / f"{row.id}.json") for row in rows]) == reads.taken() == 2_000
 
 
 def test_an_undo_is_newer_than_what_it_undoes_though_the_clock_was_set_back(project, file, monkeypatch):
@@ -443,3 +450,110 @@ def test_an_undo_is_newer_than_what_it_undoes_though_the_clock_was_set_back(proj
     refused("nothing_to_undo", "undo", project)
     assert done("undo", project, entry_id=undone["entry_id"])["undone"] == undone["entry_id"]
     assert file.read_bytes() == b"1\nb\nc\nd\ne\n"
+
+
+# --- whose change it is ---
+
+
+def by(project, actor, tool, **parameters):
+    options = CallOptions(actor=actor)
+    return rye.execute(f"rye/file-system/{tool}", parameters, project_path=str(project), options=options)
+
+
+def test_undo_takes_back_the_callers_own_change_and_says_whose_and_when(project):
+    for name, actor in (("a.txt", "alice 1"), ("b.txt", "bob 2"), ("c.txt", "")):
+        assert by(project, actor, "write", file_path=name, content=f"{actor}\n")["status"] == "success"
+    taken = by(project, "alice 1", "undo")["data"]
+    assert (taken["file_path"], taken["actor"]) == ("a.txt", "alice 1")
+    assert taken["output"].endswith("\nUndid rye/file-system/write of a.txt by you, just now.")
+    refused = by(project, "alice 1", "undo")
+    assert refused["code"] == "nothing_to_undo"
+    assert "by a person at a terminal" in refused["error"]
+    assert f'undo(entry_id="{refused["data"]["entry_id"]}")' in refused["error"]
+    assert (project / "b.txt").exists()
+    taken = by(project, "alice 1", "undo", entry_id=refused["data"]["entry_id"])["data"]
+    assert (taken["file_path"], taken["actor"]) == ("c.txt", "")
+    assert "bob 2" in by(project, "carol 3", "undo")["error"]
+    assert by(project, "bob 2", "undo")["data"]["file_path"] == "b.txt"
+
+
+def test_the_list_names_the_caller_of_each_change(project):
+    by(project, "alice 1", "write", file_path="a.txt", content="a\n")
+    by(project, "bob 2", "write", file_path="b.txt", content="b\n")
+    listed = by(project, "alice 1", "undo", list=True)["data"]
+    assert [row["actor"] for row in listed["entries"]] == ["bob 2", "alice 1"]
+    assert "b.txt, by bob 2" in listed["output"]
+    assert "by alice" not in listed["output"]
+
+
+def test_undo_of_one_file_leaves_later_changes_of_others(project, file):
+    (project / "g.txt").write_bytes(b"1\n")
+    entry = replace(project, ids(project)[0], "x")
+    done("write", project, file_path="g.txt", content="2\n")
+    assert done("undo", project, file_path="f.txt")["undone"] == entry
+    assert (file.read_bytes(), (project / "g.txt").read_bytes()) == (b"a\nb\nc\nd\ne\n", b"2\n")
+    assert "f.txt" in refused("nothing_to_undo", "undo", project, file_path="f.txt")
+    listed = done("undo", project, list=True, file_path="g.txt")
+    assert [row["file_path"] for row in listed["entries"]] == ["g.txt"]
+    assert listed["total"] == 1
+    assert done("undo", project, list=True, file_path="f.txt", limit=1)["next_offset"] == 2
+    refused("entry_or_batch", "undo", project, file_path="f.txt", entry_id=entry)
+
+
+def test_undo_of_one_file_takes_it_out_of_its_batch_also_where_it_is_gone(project, batch):
+    done("undo", project, file_path="./h.txt")
+    assert contents(project) == {name: data for name, data in AFTER.items() if name != "h.txt"}
+    (project / "g.txt").unlink()
+    refused("changed_since", "undo", project, file_path="g.txt")
+    done("undo", project, file_path="f.txt")
+    assert (project / "f.txt").read_bytes() == BEFORE["f.txt"]
+
+
+# --- what undo gives back ---
+
+
+def test_an_id_that_undo_gave_back_is_editable_at_once(project, file):
+    names = ids(project)
+    replace(project, names[1], "B")
+    done("undo", project)
+    replace(project, names[1], "again")
+    assert file.read_bytes() == b"a\nagain\nc\nd\ne\n"
+
+
+def test_lines_that_undo_gave_back_are_editable_as_a_range(project, file):
+    names = ids(project)
+    edit(project, {"start_line_id": names[1], "end_line_id": names[3], "new_content": ""})
+    done("undo", project)
+    edit(project, {"start_line_id": names[1], "end_line_id": names[3], "new_content": "all"})
+    assert file.read_bytes() == b"a\nall\ne\n"
+
+
+def test_ids_that_the_undo_of_a_write_gave_back_are_editable_at_once(project, file):
+    names = ids(project)
+    done("write", project, file_path="f.txt", content="a\nb\nother\nd\ne\n")
+    done("undo", project)
+    edit(project, {"start_line_id": names[0], "end_line_id": names[2], "new_content": "abc"})
+    assert file.read_bytes() == b"abc\nd\ne\n"
+
+
+def test_the_undo_of_a_write_shows_what_changed_and_not_the_whole_file_twice(project, file):
+    text = "".join(f"line {at}\n" for at in range(1_000))
+    file.write_text(text)
+    done("write", project, file_path="f.txt", content=text.replace("line 500\n", "line five hundred\n"))
+    assert len(done("undo", project, list=True)["output"]) < 600
+    assert len(done("undo", project)["output"]) < 600
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "cp1252", "shift_jis"])
+def test_a_chain_of_undos_keeps_a_declared_encoding(project, file, codec):
+    text = "é1\nb\nc\n" if codec == "cp1252" else "a表\nb\nc\n"
+    file.write_bytes(text.encode(codec))
+    name = rows(done("read", project, file_path="f.txt", encoding=codec))[1][0]
+    first = edit(project, {"line_id": name, "new_content": "B"}, encoding=codec)
+    done("write", project, file_path="f.txt", content="other\n")
+    done("undo", project)
+    assert file.read_bytes() == text.replace("b", "B").encode(codec)
+    assert done("undo", project)["undone"] == first
+    assert file.read_bytes() == text.encode(codec)
+    assert rows(done("read", project, file_path="f.txt"))[0][1] == text.split("\n", maxsplit=1)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from calling import done, refused
+from support.calling import done, refused
 
 UNDO = "rye/swe/undo_edit"
 

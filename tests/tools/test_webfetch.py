@@ -9,9 +9,9 @@ import time
 import pytest
 
 import rye
-import web_site
-from rye.toolkit import output
-from rye.toolkit.fetch import MAX_BODY_BYTES
+from rye.call import context
+from rye.web.client import MAX_BODY_BYTES
+from support import web_site
 
 TOOL = "rye/web/webfetch"
 
@@ -48,6 +48,7 @@ def text(data):
     return "\n".join(lines[begin + 1 : end])
 
 
+@pytest.mark.slow
 def test_an_article_is_its_main_part_as_markdown_with_nothing_hidden(project, site):
     data = fetch(project, f"{site.url}/article")
     assert text(data) == (
@@ -74,14 +75,26 @@ def test_html_comes_as_it_is_and_text_without_marks(project, site):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/no-main", "Title: t\nonly a paragraph"), ("/one-article", "the article"), ("/two-articles", "first\n\nsecond"),
-        ("/latin-1", "café – €"), ("/shift-jis", "日本語①"), ("/meta", "Привет"), ("/bom-wins", "é"),
-        ("/utf-16", "wide text\nsecond"), ("/undeclared", "schön und gut: äöüß"), ("/gzip", "squeezed text"),
-        ("/deflate", "squeezed text"), ("/raw-deflate", "squeezed text"), ("/bad-json", "{not json"), ("/plain", "one\ntwo\nthree"),
-        ("/json", '{\n  "b": [\n    1,\n    {\n      "c": "é"\n    }\n  ],\n  "a": null\n}'), ("/empty", ""), ("/no-type", "untyped"),
+        ("/no-main", "Title: t\nonly a paragraph"),
+        ("/one-article", "the article"),
+        ("/two-articles", "first\n\nsecond"),
+        ("/latin-1", "café – €"),
+        ("/shift-jis", "日本語①"),
+        ("/meta", "Привет"),
+        ("/bom-wins", "é"),
+        ("/utf-16", "wide text\nsecond"),
+        ("/undeclared", "schön und gut: äöüß"),
+        ("/gzip", "squeezed text"),
+        ("/deflate", "squeezed text"),
+        ("/raw-deflate", "squeezed text"),
+        ("/bad-json", "{not json"),
+        ("/plain", "one\ntwo\nthree"),
+        ("/json", '{\n  "b": [\n    1,\n    {\n      "c": "é"\n    }\n  ],\n  "a": null\n}'),
+        ("/empty", ""),
+        ("/no-type", "untyped"),
         ("/deep", "at the bottom"),
     ],
-)  # fmt: skip
+)
 def test_each_shape_gives_its_text(project, site, path, expected):
     assert text(fetch(project, site.url + path)) == expected
 
@@ -89,15 +102,21 @@ def test_each_shape_gives_its_text(project, site, path, expected):
 @pytest.mark.parametrize(
     ("path", "code", "says"),
     [
-        ("/twice", "unsupported_encoding", "gzip, gzip"), ("/brotli", "unsupported_encoding", "br"),
-        ("/broken-gzip", "bad_answer", "incomplete"), ("/image", "not_text", "image/png of 108 bytes"),
-        ("/says-text", "not_text", "not text"), ("/missing", "http_error", "404 Not Found"),
-        ("/busy", "http_error", "wait before asking again"), ("/loop", "too_many_redirects", "more than 5"),
-        ("/to-metadata", "address_not_public", "link-local"), ("/to-file", "bad_redirect", "only http and https"),
-        ("/to-gopher", "bad_redirect", "only http and https"), ("/no-http", "connection_failed", ""),
+        ("/twice", "unsupported_encoding", "gzip, gzip"),
+        ("/brotli", "unsupported_encoding", "br"),
+        ("/broken-gzip", "bad_answer", "incomplete"),
+        ("/image", "not_text", "image/png of 108 bytes"),
+        ("/says-text", "not_text", "not text"),
+        ("/missing", "http_error", "404 Not Found"),
+        ("/busy", "http_error", "wait before asking again"),
+        ("/loop", "too_many_redirects", "more than 5"),
+        ("/to-metadata", "address_not_public", "link-local"),
+        ("/to-file", "bad_redirect", "only http and https"),
+        ("/to-gopher", "bad_redirect", "only http and https"),
+        ("/no-http", "connection_failed", ""),
         ("/endless-head", "connection_failed", ""),
     ],
-)  # fmt: skip
+)
 def test_each_fault_has_its_error(project, site, path, code, says):
     data = fetch(project, site.url + path)
     assert (data["success"], data["code"]) == (False, code)
@@ -111,6 +130,7 @@ def test_redirects_are_followed_and_told(project, site):
     assert data["requested_url"] == f"{site.url}/chain"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/drip", "/dripping-head"])
 def test_the_timeout_is_the_total(project, site, path):
     started = time.monotonic()
@@ -162,8 +182,8 @@ def test_a_line_without_end_is_folded_and_nothing_lost(project, site):
 
 
 def test_a_small_door_gets_a_small_window(project, site):
-    door = output.Door(max_output_bytes=6_000)
-    data = rye.execute(TOOL, {"url": f"{site.url}/many-lines"}, project_path=project, door=door)["data"]
+    door = context.CallOptions(max_output_bytes=6_000)
+    data = rye.execute(TOOL, {"url": f"{site.url}/many-lines"}, project_path=project, options=door)["data"]
     assert len(data["output"].encode()) <= 6_000
     assert data["next_offset"] == data["line_count"] + 1
 
@@ -180,7 +200,7 @@ def test_forged_marks_close_nothing_and_hidden_characters_are_gone(project, site
 
 
 def test_a_page_is_asked_for_once_in_a_quarter_of_an_hour_and_then_by_its_tag(project, site, monkeypatch):
-    from rye.toolkit import web_cache
+    from rye.web import cache
 
     def asked():
         return [headers for path, headers in site.requests if path == "/tagged?one"]
@@ -189,7 +209,7 @@ def test_a_page_is_asked_for_once_in_a_quarter_of_an_hour_and_then_by_its_tag(pr
     kept = fetch(project, f"{site.url}/tagged?one")
     assert kept["cached_seconds"] is not None
     assert len(asked()) == 1
-    monkeypatch.setattr(web_cache, "FRESH_SECONDS", -1)
+    monkeypatch.setattr(cache, "FRESH_SECONDS", -1)
     renewed = fetch(project, f"{site.url}/tagged?one")
     assert text(renewed) == "tagged"
     assert asked()[-1]["if-none-match"] == '"1"'
@@ -207,19 +227,33 @@ def test_a_kept_page_is_gone_when_its_host_is_no_longer_allowed(project, site, a
 
 
 def test_cancelling_ends_a_fetch_that_waits(project, site):
-    cancellation = output.Cancellation()
+    cancellation = context.Cancellation()
     threading.Timer(0.3, cancellation.cancel).start()
     started = time.monotonic()
-    answer = rye.execute(TOOL, {"url": f"{site.url}/drip"}, project_path=project, door=output.Door(cancellation=cancellation))
+    answer = rye.execute(
+        TOOL, {"url": f"{site.url}/drip"}, project_path=project, options=context.CallOptions(cancellation=cancellation)
+    )
     assert answer["code"] == "cancelled"
     assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize(
     "url",
-    ["", "example.org", "ftp://example.org/", "file:///etc/passwd", "http://", "http://user:pw@example.org/", "http://exa mple.org",
-     "http://127.0.0.1\x00.example.org/", "http://[::1%25lo]/", "http://example.org:99999/", "http://a..b/", "javascript:alert(1)"],
-)  # fmt: skip
+    [
+        "",
+        "example.org",
+        "ftp://example.org/",
+        "file:///etc/passwd",
+        "http://",
+        "http://user:pw@example.org/",
+        "http://exa mple.org",
+        "http://127.0.0.1\x00.example.org/",
+        "http://[::1%25lo]/",
+        "http://example.org:99999/",
+        "http://a..b/",
+        "javascript:alert(1)",
+    ],
+)
 def test_what_is_no_url_is_refused_before_anything_is_asked(project, site, url):
     data = fetch(project, url) if url else {"code": "bad_url"}
     assert data["code"] == "bad_url"

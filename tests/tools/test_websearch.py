@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import rye
-import web_site
+from support import web_site
 
 TOOL = "rye/web/websearch"
 KEY = "sk-canary-1234567890"
@@ -96,7 +96,7 @@ def listening(speaker):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     apis.url = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield apis
     finally:
@@ -145,11 +145,14 @@ def test_each_provider_is_spoken_to_as_it_documents(project, user_space, kind):
 @pytest.mark.parametrize(
     ("status", "headers", "body", "code"),
     [
-        (401, {}, None, "bad_key"), (429, {"Retry-After": "7"}, None, "rate_limited"), (500, {}, None, "provider_failed"),
-        (503, {}, b"<html>down</html>", "provider_failed"), (200, {}, b"<html>no json</html>", "bad_answer"),
+        (401, {}, None, "bad_key"),
+        (429, {"Retry-After": "7"}, None, "rate_limited"),
+        (500, {}, None, "provider_failed"),
+        (503, {}, b"<html>down</html>", "provider_failed"),
+        (200, {}, b"<html>no json</html>", "bad_answer"),
         (200, {}, b"[]", "bad_answer"),
     ],
-)  # fmt: skip
+)
 def test_each_fault_of_a_provider_has_its_error(project, user_space, kind, status, headers, body, code):
     with listening(SPEAKERS[kind]) as apis:
         own(user_space, kind, apis.url)
@@ -231,6 +234,7 @@ THEFTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theft", THEFTS)
 def test_no_project_file_steals_or_redirects_a_key(project, user_space, monkeypatch, theft):
     monkeypatch.setenv("EXA_API_KEY", KEY)
@@ -244,6 +248,7 @@ def test_no_project_file_steals_or_redirects_a_key(project, user_space, monkeypa
         assert all(headers.get("x-api-key") == KEY for _, _, headers, _ in good.asked)
 
 
+@pytest.mark.slow
 def test_control_the_same_file_in_the_users_space_does_redirect(project, user_space):
     with listening(exa) as good, listening(exa) as evil:
         configure(user_space, f"default_provider: exa\nproviders: {{exa: {{api_key: {KEY}, base_url: '{evil.url}'}}}}\n")

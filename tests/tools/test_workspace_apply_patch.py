@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from calling import call
-from workspace_calls import apply, get, insert, patch, sha, write
+
+from support.calling import call
+from support.workspace_calls import apply, get, insert, patch, sha, write
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from workspace_calls import read, sha
 
-from rye.toolkit.output import MAX_OUTPUT_BYTES
+from rye.call.results import MAX_OUTPUT_BYTES
+from support.workspace_calls import read, sha
 
 
 def rows(answer):

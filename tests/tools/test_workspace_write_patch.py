@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
-from calling import call, ids
-from workspace_calls import UUID7, apply, delete, done, get, insert, patch, read, refused, replace, sha, write
 
 import rye
-from rye import state
-from rye.toolkit import patching
+from rye.config import user_dirs
+from rye.edits import patch_calls
+from support.calling import call, ids
+from support.workspace_calls import UUID7, apply, delete, done, get, insert, patch, read, refused, replace, sha, write
 
 
 @pytest.fixture
@@ -36,8 +36,9 @@ def test_section_1_a_batch_of_file_patches_with_digests_operations_descriptions_
         project,
         patch(project, "src/App.cs", replace(2, ["two"], "TWO", description="why", changeKey="k"), fileKey="app"),
         patch(project, "tests.cs", insert(0, "top")),
-        batchKey="b", batchLabel="label",
-    )  # fmt: skip
+        batchKey="b",
+        batchLabel="label",
+    )
     assert app(project) == b"one\nTWO\nthree\nfour\nfive\n"
     assert (project / "tests.cs").read_bytes() == b"top\r\na\r\nb\r\nc"
     assert [one["newSha256"] for one in result["files"]] == [sha(app(project)), sha(b"top\r\na\r\nb\r\nc")]
@@ -428,17 +429,23 @@ def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
     answer = write(project, files=files)
     assert sorted(one["code"] for one in answer["errors"]) == sorted(
         [
-            "newline_in_line", "malformed_digest", "no_changes", "unexpected_field",
-            "file_not_found", "wrong_digest", "bad_range", "expected_lines_differ",
+            "newline_in_line",
+            "malformed_digest",
+            "no_changes",
+            "unexpected_field",
+            "file_not_found",
+            "wrong_digest",
+            "bad_range",
+            "expected_lines_differ",
         ]
-    )  # fmt: skip
+    )
     assert {one["docPath"] for one in answer["errors"]} == {"src/app.cs", "missing.cs", "tests.cs"}
     assert next(one for one in answer["errors"] if one["code"] == "bad_range")["change"] == 1
 
 
 def test_section_9_unexpected_failures_are_logged_and_answered_in_general(project, user_space, monkeypatch, caplog):
     events(user_space)
-    monkeypatch.setattr(patching, "_carry_out", lambda *_: 1 / 0)
+    monkeypatch.setattr(patch_calls, "run_batch", lambda *_: 1 / 0)
     answer = write(project, files=[patch(project, "src/App.cs", insert(0, "secret line"))])
     assert answer["code"] == "unexpected_failure"
     assert answer["error_id"] in answer["errors"][0]["message"]
@@ -449,13 +456,63 @@ def test_section_9_unexpected_failures_are_logged_and_answered_in_general(projec
     assert answer["error_id"] in [getattr(record, "error_id", "") for record in caplog.records]
 
 
+def test_the_text_of_an_answer_names_every_id_key_and_digest(project):
+    change = {**insert(0, "new"), "changeKey": "first-change"}
+    one = {**patch(project, "src/App.cs", change), "fileKey": "the-app"}
+    answer = write(project, files=[one])
+    (file,) = answer["result"]["files"]
+    for named in (
+        answer["result"]["batchId"],
+        f"filePatchId={file['filePatchId']}",
+        "fileKey=the-app",
+        f"newSha256={file['newSha256']}",
+        f"entryId={file['entryId']}",
+        f"changeId={file['changes'][0]['changeId']}",
+        "changeKey=first-change",
+    ):
+        assert named in answer["output"], named
+    # The next patch of the file needs no read.
+    more = {"docPath": "src/app.cs", "originalSha256": file["newSha256"], "changes": [insert(0, "newer")]}
+    assert write(project, files=[more])["successful"]
+
+
+def test_ids_that_do_not_fit_are_said_to_be_left_out(project):
+    request = {"createFiles": [{"path": f"d/{number}" + "x" * 200, "content": "1\n"} for number in range(200)]}
+    answer = write(project, **request)
+    assert "not all IDs are listed" in answer["output"]
+    assert len(answer["output"].encode()) <= 51_200
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"createFiles": [{"path": "../x", "content": "x"}]}, "path_outside"),
+        ({"createFiles": [{"path": ".git/config", "content": "x"}]}, None),
+        ({"files": "none"}, None),
+        ({"nonsense": 1}, None),
+        ({"files": [], "createFiles": [{"path": "", "content": "x"}]}, None),
+    ],
+)
+def test_every_refusal_has_the_envelope(project, request_, code):
+    answer = rye.execute("rye/workspace/workspace_write_patch", request_, project_path=project)
+    assert answer["status"] == "error"
+    data = answer["data"]
+    assert (data["successful"], data["result"], data["warnings"]) == (False, None, [])
+    assert data["errors"]
+    assert all({"code", "message"} <= set(one) for one in data["errors"])
+    if code is not None:
+        assert answer["code"] == data["errors"][0]["code"] == code
+
+
 def events(user_space):
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("log: {events: true}\n")
 
 
 def log(project):
-    return [json.loads(line) for line in (Path(state.state_dir(str(project))) / "log/events.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (Path(user_dirs.state_dir(str(project))) / "log/events.jsonl").read_text().splitlines()
+    ]
 
 
 def test_section_9_start_success_and_error_are_events(project, user_space):

@@ -6,9 +6,9 @@ import os
 from hashlib import sha256
 
 import pytest
-from calling import done, ids, refused, rows
 
-from rye.toolkit.output import MAX_OUTPUT_BYTES
+from rye.call.results import MAX_OUTPUT_BYTES
+from support.calling import done, ids, refused, rows
 
 
 def test_a_new_file(project):
@@ -200,3 +200,19 @@ def test_a_byte_order_mark_is_written_when_it_is_asked_for_and_else_taken_away(p
     if before != after:
         done("undo", project)
         assert (project / "f.txt").read_bytes() == before
+
+
+def test_other_line_endings_are_named(project):
+    (project / "c.txt").write_bytes(b"a\r\nb\r\nc\r\n")
+    data = done("write", project, file_path="c.txt", content="a\nB\nc\n")
+    assert (project / "c.txt").read_bytes() == b"a\nB\nc\n", "written exactly as given"
+    assert "were CRLF and are LF" in data["warnings"][0]
+    assert data["warnings"][0] in data["output"]
+    assert "-a [CRLF]" in data["output"]
+    assert "+a [LF]" in data["output"]
+    done("edit_lines", project, file_path="c.txt", changes=[], convert_newlines="crlf")
+    assert (project / "c.txt").read_bytes() == b"a\r\nB\r\nc\r\n"
+    # Controls: the same endings, and a file without any.
+    assert done("write", project, file_path="c.txt", content="x\r\n")["warnings"] == []
+    (project / "d.txt").write_bytes(b"one")
+    assert done("write", project, file_path="d.txt", content="x\r\n")["warnings"] == []

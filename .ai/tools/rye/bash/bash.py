@@ -1,11 +1,11 @@
-# rye:signed:2026-11-21T08:47:14Z:68ab08be0118b69d87cd20ab941a856b677ccc5c1a7a2e4a8bca98c80acb11f7:1SbLpdWF9KM1SORSGeI50a6R4jN-W8cBkHJy-bvZvAchk6kpqcM22BAu4Loq9ipqV_QxTlVFd5n-15KwVbB0CQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:56Z:35698c9b87641bb7171d569acb14605a6e12fdd51d57a301a9c5a1d8150c00a0:ndXYyx5EBjd-Re-wTVVcdNJqjBhQtu8cyq0Hihcw_J6sq2kdS8wZ5NkIBuTl8wFDFFYF-8b-7veLrgK6XRWEDg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
 stdin. timeout in seconds (default 120, at most 600). background=true returns a job_id at once; then use job.
 Does not: keep a directory or variables from call to call; leave anything running (background=true does); write outside the
 project where the sandbox holds; record what it changes, so undo does not bring it back.
-Side effects: those of the command. On timeout or cancellation it ends with all that it started; what it printed is kept.
+Side effects: those of the command. On timeout or cancellation it ends with all that it started; what it printed is returned.
 Returns: output (stdout), stderr, exit_code, truncated, duration_ms, timed_out, sandbox (what holds and what does not). success
 means exit code 0; else error says what happened. Escape codes are removed. Over 50 KB the beginning and the end are shown, and
 a [tool_result: …] line names the job call that reads the rest.
@@ -13,7 +13,31 @@ Prefer it to other tools for building, testing and git only; for files use read,
 confined, paged and carry line IDs.
 """
 
-from rye.toolkit import running
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rye.call import profile
+from rye.call.command_channel import CommandChannel
+from rye.call.context import deadline, output_budget
+from rye.call.host import ask
+from rye.call.results import ok
+from rye.errors import RyeError, UsageError, WorkspaceError
+from rye.fs import beneath
+from rye.plain_class import changed
+from rye.process import capture, git_settings, job_output, jobs, repository_look, run, terminal_text
+from rye.process.capture import Capture
+from rye.process.sandbox_hints import LeftFiles, hints
+from rye.sandbox import project_mounts, sandbox
+from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -23,6 +47,7 @@ __tool_description__ = "Run a shell command: sandboxed where possible, ended who
 __item_id__ = "rye/bash/bash"
 __requires_rye__ = ">=0.1"
 __timeout__ = 615
+__needs__ = ["file_tool"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 
 CONFIG_SCHEMA = {
@@ -65,7 +90,269 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+_DEFAULT_SECONDS = 120.0
+_MAX_SECONDS = 600.0
 
-def execute(params: dict, project_path: str) -> dict:
+_SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+# The kernel takes no longer argument (MAX_ARG_STRLEN, with the NUL).
+_MAX_WORD = 131_071
+_LAST_LINES = 3
+_LAST_BYTES = 400
+
+# There is no terminal: these variables keep programs from asking, paging and colouring.
+_QUIET = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GCM_INTERACTIVE": "never",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+}
+
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return how the command ended, or the job it became."""
-    return running.bash(project_path, mode=params.pop("sandbox", None), **params)
+    _check_command(params["command"])
+    variables = {**_QUIET, **_checked(params.get("env", {}))}
+    given = _as_bytes("stdin", params.get("stdin", ""))
+    with Workspace(project_path) as ws, _directory(ws, params.get("working_dir", ".")) as (cwd_fd, shown):
+        cwd = f"{ws.real}/{shown}" if shown else ws.real
+        background = params.get("background", False)
+        chosen = sandbox.effective(ws.real, params.get("sandbox"), params.get("network"))
+        policy = sandbox.Policy(
+            ws.real,
+            cwd,
+            # A read-only profile holds for commands too, not only for the file tools.
+            write_project=not profile.read_only(ws.real),
+            network=chosen.network,
+            env={**variables, "PWD": cwd},
+            pass_env=chosen.pass_env,
+            home_files=git_settings.identity_file(),
+            wanted=chosen.wanted,
+            cover_absent=background,
+            identity=ws.identity,
+        )
+        if background:
+            return _as_job(ws, policy, chosen.mode, cwd_fd, params, given)
+        # The call's own deadline may be nearer, and a command that outlives it would lose its output.
+        seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
+        with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"]) as left:
+            inherited = (*left.fds, *(() if channel is None else (channel.fd,)))
+            if channel is not None:
+                policy = changed(policy, env={**policy.env, **channel.environment})
+            # The sandbox first: its report says what the look must judge afterwards.
+            confined = sandbox.confine(left.argv, policy, chosen.mode)
+            look = repository_look.begin(ws.real, confined.report, covered=".git" not in confined.absent)
+            done: list[dict[str, str]] = []
+            moved: list[dict[str, str]] = []
+            try:
+                result = _run(ws.root, changed(confined, fds=(*confined.fds, *inherited)), cwd_fd, seconds, given)
+            finally:
+                # Before `finish`, which removes the names that the look compares.
+                done = repository_look.end(look)
+                confined.close()
+                moved = confined.finish()
+            return _explained(result, ws.real, done, moved, left.hint(confined.report))
+
+
+def _as_job(
+    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, cwd_fd: int, params: dict[str, Any], given: bytes
+) -> dict[str, Any]:
+    """Start a background job: its supervisor makes the look, and ends what was made for the sandbox."""
+    confined = sandbox.confine([_shell(), "-c", params["command"]], policy, mode)
+    look = repository_look.begin(ws.real, confined.report, job=True)
+    facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
+    try:
+        job_id = jobs.start(ws.root, confined, cwd_fd, facts, params.get("timeout"), given, look)
+    except BaseException:
+        repository_look.end(look)
+        confined.finish()
+        raise
+    finally:
+        confined.close()
+    return _started(job_id, confined.report)
+
+
+@contextmanager
+def _channel(root: str) -> Iterator[CommandChannel | None]:
+    """Serve `rt` in the command with line IDs and the journal; None where nobody may run file tools for it."""
+    try:
+        host = ask("file_tool")
+    except UsageError:
+        yield None
+        return
+    # Served by threads of this process, so that file tools run outside the sandbox, under their own checks.
+    with CommandChannel(root, functools.partial(host.file_tool, root)) as channel:
+        yield channel
+
+
+def _explained(
+    result: dict[str, Any], root: str, done: list[dict[str, str]], moved: list[dict[str, str]], left: str
+) -> dict[str, Any]:
+    """Add what the sandbox did: what it set aside, what is gone, and which limit a failed command met."""
+    said = [repository_look.message(done), project_mounts.message(moved), left]
+    if not result["success"]:
+        said += hints(result["sandbox"], root, f"{result['stderr']}\n{result['output']}")
+    if done or moved:
+        result["set_aside"] = [*done, *moved]
+    for line in said:
+        result["output"] = job_output.with_line(result["output"], line)
+    return result
+
+
+def _check_command(command: str) -> None:
+    if "\0" in command:
+        raise UsageError(
+            "bad_command", "The command contains a NUL character, which no command line holds.", "Use printf '\\0'."
+        )
+    if len(_as_bytes("command", command)) > _MAX_WORD:
+        raise UsageError(
+            "bad_command",
+            f"The command is longer than {_MAX_WORD:,} bytes.",
+            "Put it into a file with write and run that, or give data by stdin.",
+        )
+
+
+def _as_bytes(what: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "bad_command", f"{what} contains a lone surrogate, which no bytes are.", "Use printf '\\xHH'."
+        ) from None
+
+
+def _checked(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not _NAME.match(name):
+            raise UsageError("bad_env", f"{name[:80]!r} is no name of a variable.", "Use letters, digits and underscores.")
+        # Name, equals sign and value are one string to the kernel, with the same limit as an argument.
+        if "\0" in value or len(_as_bytes(f"env {name}", value)) + len(name) + 1 > _MAX_WORD:
+            raise UsageError(
+                "bad_env",
+                f"The value of {name} contains a NUL character or is longer than {_MAX_WORD:,} bytes.",
+                "Give it by stdin or in a file.",
+            )
+    return env
+
+
+@contextmanager
+def _directory(ws: Workspace, path: str) -> Iterator[tuple[int, str]]:
+    """Hold a folder open; yields its descriptor and its physical project-relative path ('' for the root)."""
+    try:
+        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), beneath.DIRECTORY)
+    except NotADirectoryError:
+        raise WorkspaceError(
+            "not_a_directory", f"{path} is not a directory.", "Give working_dir a directory inside the project."
+        ) from None
+    except OSError as err:
+        raise ws.refusal(err, path) from None
+    try:
+        yield fd, os.fsdecode(b"/".join(physical))
+    finally:
+        os.close(fd)
+
+
+def _shell() -> str:
+    # Fixed places, not PATH: the project may have put a program of this name there.
+    return next(path for path in _SHELLS if os.access(path, os.X_OK) or path == _SHELLS[-1])
+
+
+def _started(job_id: str, report: dict[str, Any]) -> dict[str, Any]:
+    call = f'job(action="read", job_id="{job_id}")'
+    return ok(f"Started as job {job_id}. {call} shows its output.", job_id=job_id, sandbox=report)
+
+
+def _run(root: str, confined: sandbox.Confined, cwd_fd: int, seconds: float, given: bytes) -> dict[str, Any]:
+    stored = capture.StoredOutputs(root)
+    stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
+    outcome = run.run(confined, cwd_fd, seconds, stdin=given, stdout=stdout, stderr=stderr)
+    budget = output_budget()
+    # Of two long ones, standard error gets a quarter.
+    errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), _paging(stored.id, "stderr"))
+    text, text_cut = stdout.shown(budget - len(errors.encode()), _paging(stored.id, "stdout"))
+    result = {
+        "output": text,
+        "stderr": errors,
+        "exit_code": outcome.exit_code,
+        "truncated": text_cut or errors_cut,
+        "duration_ms": round(outcome.seconds * 1_000),
+        "timed_out": outcome.why == "timed_out",
+        "sandbox": confined.report,
+        "total_bytes": stdout.total,
+        "total_stderr_bytes": stderr.total,
+    }
+    if stdout.stored or stderr.stored:
+        result["output_id"] = stored.id
+    if outcome.signal:
+        result["signal"] = outcome.signal
+    # None counts as well: the reaper was killed, so nobody knows.
+    if outcome.left != 0:
+        result["survivors"] = outcome.left
+    return _judged(result, outcome, seconds)
+
+
+def _paging(output_id: str, stream: str) -> Callable[[int], str]:
+    which = "" if stream == "stdout" else f", stream={json.dumps(stream)}"
+    return lambda offset: f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
+
+
+def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float) -> dict[str, Any]:
+    """Return the result as success (exit code 0), or with its error: what happened and what to do."""
+    if outcome.exit_code == 0:
+        return {"success": True, **result}
+    error, code = _error(result, outcome, seconds)
+    if outcome.why != "exited":
+        end = "timed out" if outcome.why == "timed_out" else "cancelled"
+        result["output"] = job_output.with_line(result["output"], f"[{end} after {outcome.seconds:.1f} s]")
+    return {"success": False, "error": str(error), "code": code, **result}
+
+
+def _error(result: dict[str, Any], outcome: run.Outcome, seconds: float) -> tuple[RyeError, str]:
+    if outcome.why == "timed_out":
+        found = RyeError(
+            "timed_out",
+            f"The command ran past its timeout of {seconds:g} s and was ended, with all that it had started. "
+            "What it printed until then is in output.",
+            f"Give a larger timeout (at most {_MAX_SECONDS:g}), or background=true for what shall go on running.",
+        )
+    elif outcome.why == "cancelled":
+        found = RyeError(
+            "cancelled",
+            "The call was cancelled: the command was ended, with all that it had started.",
+            "What it printed until then is in output.",
+        )
+    elif outcome.exit_code is None and outcome.signal is None:
+        found = RyeError(
+            "command_lost",
+            "The process that watches over the command was killed, and the command with it.",
+            "A command must not end its parent process ($PPID).",
+        )
+    else:
+        found = RyeError("command_failed", f"The command {_ending(outcome)}.", _advice(result, outcome))
+    return found, found.code
+
+
+def _ending(outcome: run.Outcome) -> str:
+    if outcome.signal:
+        return f"was ended by {outcome.signal}"
+    code = outcome.exit_code or 0
+    # A shell reports a program's signal as 128 plus its number.
+    by_signal = f" (as a shell says that {run.signal_name(code - 128)} ended a program)" if 128 < code < 160 else ""
+    return f"ended with exit code {code}{by_signal}"
+
+
+def _advice(result: dict[str, Any], outcome: run.Outcome) -> str:
+    said = result["stderr"].strip() or result["output"].strip()
+    last = terminal_text.last("\n".join(said.splitlines()[-_LAST_LINES:]).encode(), _LAST_BYTES)[0]
+    message = f"Its last message: {last}" if last else "It printed nothing."
+    if outcome.exit_code == 127:
+        return (
+            f"{message} A program was not found: `command -v NAME` tells whether one is installed; name others by their path."
+        )
+    if outcome.exit_code == 126:
+        return f"{message} A file was found but could not be run: make it executable, or call it by its interpreter."
+    return message

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:07:05Z:a63d9cd591a58119bac5cdd5e7ffefe25ec3ca0b3a86cac8e517c2d03e96ed6d:saL6strfbD_K6MayoLXiQjKme2cP7Ho3NIGkizlO6LgSJKjR0S0Nj9z-NLz-duRkqaqByn7g0LN1kF1et9B6CA==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:56Z:4f970823899528337110efaf2824dfb059585d67401ad206498bcdbd724c6b4d:UYjX2RsiInvIL7a8CiBCGZWmM5nx-_MH6VeRRETUcXrPTNEgQPW24VpqOYfuHMLTJ_mqOXin1oiu7gd9bGc0Cg==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -6,14 +6,28 @@ Does not: start jobs; keep more of an output than its first and last 32 MB.
 Side effects: write and close_stdin feed the job's standard input; end ends the job with all that it started (asked first where
 it can be, then killed). The others change nothing. Jobs live on when this server ends; any later call can use them.
 Returns: output, job_id, status (running, ended, lost: its supervisor was killed), exit_code, why, offset, next_offset,
-total_bytes, truncated. Both streams of a job stand in one output, as they came. list: jobs [{job_id, status, exit_code, command,
+total_bytes, truncated. Both streams of a job are in one output, as they came. list: jobs [{job_id, status, exit_code, command,
 working_dir, started}]. read shows up to 50 KB from `offset` (bytes from 0; negative: from the end); pass next_offset to see what is
 new; a cut ends with a [tool_result: …] line naming the call that continues. wait returns at the end or after timeout, with the
 last output, or that from offset on.
 Prefer it to sleeping in bash: wait returns as soon as the job is over.
 """
 
-from rye.toolkit import attending
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rye.call.context import output_budget
+from rye.call.results import cut_notice, ok
+from rye.errors import RyeError, UsageError
+from rye.process import job_output, job_supervisor, jobs, run, terminal_text
+from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rye.process.jobs import Record
+
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -53,7 +67,131 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+_DEFAULT_WAIT = 30.0
+_COMMAND_SHOWN = 80
+_END_SECONDS = 5.0
+_ANSWER_SECONDS = 5.0
 
-def execute(params: dict, project_path: str) -> dict:
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return what the action gives."""
-    return attending.job(project_path, **params)
+    action, job_id, offset = params["action"], params.get("job_id"), params.get("offset")
+    with Workspace(project_path) as ws:
+        if action == "list":
+            return _list(jobs.records(ws.root))
+        if job_id is None:
+            raise UsageError("bad_job_call", f"{action} needs a job_id.", 'job(action="list") shows the jobs.')
+        with jobs.home(ws.root, job_id) as home:
+            record = jobs.record(home)
+            if action == "read":
+                return job_output.window(home, job_id, record, offset or 0, params.get("stream", "stdout"))
+            if record is None:
+                raise UsageError(
+                    "bad_job_call",
+                    f"{job_id} is the stored output of a command that is over.",
+                    'Only action="read" applies to it.',
+                )
+            if action == "wait":
+                return _wait(home, record, offset, params.get("timeout", _DEFAULT_WAIT))
+            if action == "end":
+                return _end(home, record)
+            return _write(home, record, action, params.get("data"))
+
+
+def _list(found: list[Record]) -> dict[str, Any]:
+    rows = [
+        {
+            "job_id": one["job_id"],
+            **job_output.status_fields(one),
+            "command": one["command"],
+            "working_dir": one["working_dir"],
+            "started": datetime.fromtimestamp(one["started"], UTC).isoformat(timespec="seconds"),
+        }
+        for one in found
+    ]
+    lines = [f"{row['job_id']}  {job_output.status_words(row)}  {_short(row['command'])}" for row in rows]
+    return ok("\n".join(lines) or "[no jobs]", jobs=rows, count=len(rows))
+
+
+def _short(command: str) -> str:
+    # A command line can hold control characters, which would garble the list.
+    text = terminal_text.plain(" ".join(command.split()).encode("utf-8", "replace"))
+    return text if len(text) <= _COMMAND_SHOWN else f"{text[: _COMMAND_SHOWN - 1]}…"
+
+
+def _wait(home: int, record: Record, offset: int | None, seconds: float) -> dict[str, Any]:
+    """Wait for the end; then the output from `offset` on, or its last part."""
+    if record["status"] == "running":
+        # Whether it answers or the time is up: the record is the one source of the status.
+        jobs.ask(home, {"do": "wait"}, seconds)
+        record = jobs.record(home) or record
+    if offset is not None:
+        return job_output.window(home, record["job_id"], record, offset, job_supervisor.OUTPUT)
+    budget = output_budget() - job_output.NOTICES
+    part = job_output.part(home, record, -budget, budget, job_supervisor.OUTPUT)
+    text, taken = terminal_text.last(part.data, budget)
+    before = part.total - taken
+    if before:
+        call = f'job(action="read", job_id="{record["job_id"]}", offset=0)'
+        text = f"{cut_notice(taken, part.total, 'bytes', call)}\n{text}"
+    if record["status"] == "running":
+        text += ("" if not text or text.endswith("\n") else "\n") + f"[still running after {seconds:g} s]"
+    text = job_output.with_line(text, job_output.notes(record))
+    fields = {"offset": before, "next_offset": part.total, "total_bytes": part.total, "truncated": before > 0}
+    return ok(text, job_id=record["job_id"], **job_output.status_fields(record), **fields)
+
+
+def _end(home: int, record: Record) -> dict[str, Any]:
+    job_id = record["job_id"]
+    if record["status"] == "lost":
+        # No supervisor is left to ask: its processes are found by the variable that they carry.
+        found = run.end_marked(record["mark"])
+        return ok(
+            f"The supervisor of job {job_id} had been killed; {found} processes that it left were ended.",
+            job_id=job_id,
+            **job_output.status_fields(record),
+            ended=found,
+        )
+    if record["status"] == "running":
+        jobs.ask(home, {"do": "end"}, _END_SECONDS)
+        record = jobs.record(home) or record
+        # The supervisor answers before its last write of the record may be seen.
+        end = time.monotonic() + 1.0
+        while record["status"] == "running" and time.monotonic() < end:
+            time.sleep(0.02)
+            record = jobs.record(home) or record
+    if record["status"] == "running":
+        raise RyeError("job_unreachable", f"The supervisor of job {job_id} does not answer.", "Try again in a moment.")
+    fields = job_output.status_fields(record)
+    left = f"; {fields['survivors']} of its processes could not be ended" if fields.get("survivors") else ""
+    return ok(f"Job {job_id}: {job_output.status_words(fields)}{left}.", job_id=job_id, **fields)
+
+
+def _write(home: int, record: Record, action: str, data: str | None) -> dict[str, Any]:
+    job_id = record["job_id"]
+    if (data is None) == (action == "write"):
+        raise UsageError(
+            "bad_job_call", "data belongs to write, and write needs it.", 'job(action="write", job_id=…, data="y\\n").'
+        )
+    if record["status"] != "running":
+        raise UsageError(
+            "bad_job_call",
+            f"Job {job_id} is over ({job_output.status_words(job_output.status_fields(record))}).",
+            "Start it again with bash.",
+        )
+    answer = jobs.ask(home, {"do": action, "data": data}, _ANSWER_SECONDS)
+    if answer is None:
+        raise RyeError("job_unreachable", f"The supervisor of job {job_id} does not answer.", "Look with read, then try again.")
+    if "error" in answer:
+        why = {
+            "stdin_closed": ("its standard input is closed", "Start it again with bash."),
+            "stdin_full": ("it does not read the input it has", "Wait until it does, or end it."),
+        }
+        reason, hint = why.get(answer["error"], ("the request was refused", ""))
+        raise RyeError(answer["error"], f"Nothing was written to job {job_id}: {reason}.", hint)
+    size = len((data or "").encode("utf-8", "replace"))
+    return ok(
+        f"Wrote {size} bytes." if action == "write" else "Closed its standard input.",
+        job_id=job_id,
+        **job_output.status_fields(record),
+    )

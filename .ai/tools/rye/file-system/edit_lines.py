@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:07:38Z:065d84e56353ae1a2c659fe719f6f0938be6e33cd77b90f359dae513724fe438:IbP4QhcyktGclT3LpBKuv7Z3lJ65fYaRLo-gQBhjfzWJn_-wgMBCVEI7aP_2ZyqkhhLM1EhkoZCbvWAjuF4UAQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:41:38Z:651163c8ec537f33157526a7b4ffe1f9a33cd8087a5761d117033d814f033cee:YYA0wIFrh2GmrE8WCsg060y5lm9gr19ypS00DBHH-99wwWO7xZ0zaxBMzyOcnMFWeFxOFXwXWtfJK8FwHKPrCw==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -15,7 +15,11 @@ check=true asks a language server what the edit broke or mended.
 Prefer it to write for any change of an existing file.
 """
 
-from rye.toolkit import checking, editing
+from __future__ import annotations
+
+from typing import Any
+
+from rye.toolkit import Applied, Show, cut_notice, edit_lines, fit_lines, ok, output_budget
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -39,29 +43,16 @@ CONFIG_SCHEMA = {
                     "line_id": {"type": "string", "description": "Replace this line"},
                     "start_line_id": {"type": "string", "description": "First line of a range to replace"},
                     "end_line_id": {"type": "string", "description": "Last line of the range, inclusive"},
-                    "after_line_id": {
-                        "type": "string",
-                        "description": 'Insert behind this line ("start", "end" allowed)',
-                    },
-                    "before_line_id": {
-                        "type": "string",
-                        "description": 'Insert before this line ("start", "end" allowed)',
-                    },
+                    "after_line_id": {"type": "string", "description": 'Insert behind this line ("start", "end" allowed)'},
+                    "before_line_id": {"type": "string", "description": 'Insert before this line ("start", "end" allowed)'},
                     "new_content": {"type": "string", "description": 'The new lines; "" deletes'},
-                    "newline": {
-                        "type": "string",
-                        "enum": ["keep", "lf", "crlf"],
-                        "description": "Terminator of these lines",
-                    },
+                    "newline": {"type": "string", "enum": ["keep", "lf", "crlf"], "description": "Terminator of these lines"},
                 },
                 "required": ["new_content"],
                 "additionalProperties": False,
             },
         },
-        "version": {
-            "type": "string",
-            "description": "Refuse unless the file is still in this version (from read)",
-        },
+        "version": {"type": "string", "description": "Refuse unless the file is still in this version (from read)"},
         "on_stale": {
             "type": "string",
             "enum": ["refuse", "rebase"],
@@ -81,16 +72,14 @@ CONFIG_SCHEMA = {
             "default": "keep",
             "description": "Whether the file ends in a newline",
         },
-        "convert_newlines": {
+        "convert_newlines": {"type": "string", "enum": ["lf", "crlf"], "description": "Convert the whole file's terminators"},
+        "bom": {
             "type": "string",
-            "enum": ["lf", "crlf"],
-            "description": "Convert the whole file's terminators",
+            "enum": ["keep", "add", "remove"],
+            "default": "keep",
+            "description": "Add or remove the byte order mark; with changes=[]",
         },
-        "check": {
-            "type": "boolean",
-            "default": False,
-            "description": "Ask a language server what the change broke and mended",
-        },
+        "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
     },
     "required": ["file_path", "changes"],
@@ -113,8 +102,46 @@ OUTPUT_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Apply all changes, or none."""
-    if not params.pop("check", False):
-        return editing.edit_lines(project_path, **params)
-    return checking.checked(project_path, params["file_path"], lambda: editing.edit_lines(project_path, **params))
+    wanted = {name: value for name, value in params.items() if name != "check"}
+
+    def edit() -> dict[str, Any]:
+        budget = output_budget()
+        # The rest is for the lines as they are now.
+        diff_budget = budget * 3 // 5
+        applied = edit_lines(project_path, **wanted, tool=__item_id__, show=Show(budget - diff_budget))
+        return _result(applied, params, diff_budget)
+
+    if not params["check"]:
+        return edit()
+    # It loads the client of language servers, which most calls need not pay for.
+    from rye.toolkit import checked
+
+    return checked(project_path, params["file_path"], edit)
+
+
+def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:
+    """Return the diff, then the changed lines with their IDs."""
+    diff, cut = fit_lines(applied.diff, diff_budget)
+    cut = cut or applied.cut
+    output = [*diff]
+    if applied.lines:
+        output += ["", "Lines now:", *applied.printed()]
+    for warning in applied.warnings:
+        output += ["", f"Warning: {warning}"]
+    if cut:
+        total = len(applied.diff) + sum(stop - start for start, stop in applied.regions())
+        call = f'read(file_path="{params["file_path"]}")'
+        output.append(cut_notice(len(diff) + len(applied.lines), total, "lines", call))
+    lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
+    return ok(
+        "\n".join(output),
+        **({"dry_run": True} if params["dry_run"] else {"entry_id": applied.entry, "lines": lines}),
+        changes_applied=0 if params["dry_run"] else len(params["changes"]),
+        lines_changed=sum(max(splice.stop - splice.start, len(splice.lines)) for splice in applied.splices),
+        truncated=cut,
+        file_path=applied.document.path,
+        version=applied.document.version,
+        warnings=applied.warnings,
+    )

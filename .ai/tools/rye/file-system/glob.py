@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:22:32Z:4b492485e64ccbc572dec89c828b66dcf5489e4e8e407276a7de46ed649adf59:jGo2Dnfr3jLJJ51OPk-yQbm4W_to7dAXI2pEyxiyn9zQC2k11T9jO1vR1cKKm9c9x225W3vcTPUcnOan1gB0Cw==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:12:06Z:4b35197dde6c2f02b1ce00990f1d08b47a565650ced94cce9625b673ec34660d:FXZCZJzXKoIV1wchy7ENw3zjO0wjRW0OGtRdnjiH4TiMsRHis9bVhcvx6aYkzBSCBn7Yud94CyB-qgzepdOHBQ==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -12,7 +12,12 @@ call that continues. Bytes of a name that are no printable UTF-8 show as \\xHH; 
 Prefer it to find in a shell; use grep to search contents, ls to see one folder.
 """
 
-from rye.toolkit import globbing
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call import results
+from rye.filesearch import name_search
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -28,12 +33,7 @@ CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
         "pattern": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "Glob pattern (e.g., **/*.py)"},
-        "path": {
-            "type": "string",
-            "format": "workspace-path",
-            "default": ".",
-            "description": "Directory to start from",
-        },
+        "path": {"type": "string", "format": "workspace-path", "default": ".", "description": "Directory to start from"},
         "sort": {
             "type": "string",
             "enum": ["name", "modified"],
@@ -61,6 +61,22 @@ OUTPUT_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the files of the window."""
-    return globbing.glob(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the files of the window.
+
+    Raises:
+        UsageError, WorkspaceError: see `name_search.find`.
+    """
+    query = name_search.Query(
+        params["pattern"],
+        params["path"],
+        newest_first=params["sort"] == "modified",
+        hidden=params["hidden"],
+        no_ignore=params["no_ignore"],
+        limit=params["limit"],
+        offset=params["offset"],
+    )
+    answer = name_search.answer(name_search.find(project_path, query), results.next_call("glob", params, CONFIG_SCHEMA))
+    # The output has them; a model need not read them twice.
+    del answer["notices"]
+    return answer

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:22:32Z:aa4ba43e8fbfcda554cee2f597dee495e279285732648213a9b27c5caa6ac768:1z8eBssMZGIUGp8iIDJCM4dfr5R-BoPmgnnj8kZ_PHQsPuIXeBqQJmOWVS_G3FNerM2QzsaEvevL1UmyT-D8Cg==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:12:15Z:c2f0aa136c6b5b287c8ba1b4077f4f65caca879e04a00052639d23ed0eb60bf0:YHyW4T3Swj5XXIr-PT8V3Z-3BMpcXvh5Rqz-zZO3E3odyjpCtTNny-N5XgbhQdIkYza4sYGQac2A2rdl8eOMBw==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -13,7 +13,18 @@ Pass the IDs to edit_lines at once, no read is needed in between. A line in a fi
 Prefer it to grep or rg in a shell whenever you may edit what you find; use glob to find files by name.
 """
 
-from rye.toolkit import grepping
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rye.call import results
+from rye.filesearch import content_search
+from rye.filesearch import tree as filesearch_tree
+from rye.filesearch.ripgrep import Pattern
+
+if TYPE_CHECKING:
+    from rye.filesearch.content_search import ContentSearch
+    from rye.line_ids.render import Hit, Seen
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -29,12 +40,7 @@ CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
         "pattern": {"type": "string", "minLength": 1, "maxLength": 20000, "description": "Regex pattern"},
-        "path": {
-            "type": "string",
-            "format": "workspace-path",
-            "default": ".",
-            "description": "Directory or file to search",
-        },
+        "path": {"type": "string", "format": "workspace-path", "default": ".", "description": "Directory or file to search"},
         "include": {"type": "string", "maxLength": 4000, "description": "File glob filter (e.g., *.py)"},
         "ignore_case": {"type": "boolean", "default": False, "description": "Letter case does not count"},
         "literal": {"type": "boolean", "default": False, "description": "The pattern is plain text"},
@@ -78,7 +84,89 @@ OUTPUT_SCHEMA = {
     },
 }
 
+_AUTO_CONTEXT = 3
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the matches of the window."""
-    return grepping.grep(project_path, **params)
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the matches of the window, or the files that have any.
+
+    Raises:
+        UsageError, WorkspaceError: see `content_search.opened`; UsageError `bad_offset`.
+    """
+    query = content_search.Query(
+        Pattern(params["pattern"], params["ignore_case"], params["literal"], params["multiline"]),
+        params["path"],
+        params.get("include"),
+        hidden=params["hidden"],
+        no_ignore=params["no_ignore"],
+        limit=params["limit"],
+        offset=params["offset"],
+    )
+    with content_search.opened(project_path, query) as search:
+        return _content(search, params) if params["mode"] == "content" else _files(search, params)
+
+
+def _files(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
+    """Answer the modes that name files: `total` is of matches, paging goes by files."""
+    start, window = search.file_window()
+    matches = []
+    for path, count in window:
+        if not search.page.add([path if params["mode"] == "files" else f"{path}:{count}"]):
+            break
+        matches.append({"file": path, "count": count})
+    end = start + len(matches) if search.page.full else min(start + search.query.limit, search.file_count)
+    return _answer(search, params, matches, end, search.file_count, f"files with {search.total} matches")
+
+
+def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
+    context = params.get("context")
+    if context is None:
+        context = _AUTO_CONTEXT if search.total <= 3 else 0
+    end = search.show(context, _Printer(search.page, context), line_ids=True)
+    return _answer(search, params, search.matches, end, search.total, f"matches in {search.file_count} files")
+
+
+class _Printer:
+    """Prints hits with the lines around them, each line once."""
+
+    def __init__(self, page: results.Page, context: int) -> None:
+        self._page, self._context = page, context
+        self._done = 0
+
+    def __call__(self, path: str, hit: Hit, seen: Seen, at: int) -> list[str]:
+        """Return the lines of a hit and its context; the context after a hit ends where the next hit begins."""
+        done = self._done if at else 0
+        # Context stops where the next hit begins, so that no line is printed twice.
+        following = seen.hits[at + 1].line if at + 1 < len(seen.hits) else None
+        start = max(hit.line - self._context, done + 1, 1)
+        stop = hit.last + self._context if following is None else min(hit.last + self._context, following - 1)
+        rows = [seen.rows[number] for number in range(start, max(stop, hit.last) + 1) if number in seen.rows]
+        separated = self._context and self._page.lines and start != done + 1
+        lines = ["--"] if separated and rows else []
+        for row in rows:
+            mark = ":" if hit.line <= row.number <= hit.last else "-"
+            lid = f"[LID:{row.id}]" if row.id else "[no LID]"
+            lines.append(f"{path}{mark}{row.number}{mark}{lid}{mark}{content_search.around(hit, row)}")
+        self._done = max(stop, hit.last, done)
+        return lines
+
+
+def _answer(
+    search: ContentSearch, params: dict[str, Any], matches: list[dict[str, Any]], end: int, total: int, unit: str
+) -> dict[str, Any]:
+    """Return the printed lines and the notices; `end` of `total` units are passed."""
+    out = [*search.page.lines, *search.notices()]
+    fields = filesearch_tree.trouble_fields(search.tree)
+    if end < total:
+        call = results.next_call("grep", params, CONFIG_SCHEMA)(end + 1)
+        out.append(results.cut_notice(len(matches), total, unit, call, total - end))
+        fields["next_offset"] = end + 1
+    return results.ok(
+        "\n".join(out),
+        matches=matches,
+        count=len(matches),
+        total=search.total,
+        files=search.file_count,
+        truncated=end < total or search.tree.timed_out,
+        **fields,
+    )

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:22:32Z:a7c35c81712728de6b4f1bd0ac0b3fc9cc7c0a5d36e8bcfc2b97b4f314bce585:cdw2i0zNq8oOKpk-gtkmg8DBNPTvEilVMqDVrx93WKeFjyP8FkjeWEb7ZzwQTljCYPYZhu_0GUY9ZBVtjxdFDQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:56Z:49257dda7c8f812666157726eeea677c60b6683a8bee4101fccd565641ec0ab5:I7hvHYZ-yhuRcA7AzvxHsMKPnqhs__1aI1cO9ZAh8pr79wwsjU8NKRQpW3WIPq0CGaXxlG0Vbwq3rgbV57BsDw==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -13,7 +13,26 @@ as \\xHH; pass such names on as they are shown.
 Prefer it to ls or find in a shell; use glob to find files by pattern anywhere, read for a file's lines.
 """
 
-from rye.toolkit import listing
+from __future__ import annotations
+
+import os
+import stat
+from datetime import UTC, datetime
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+
+from rye.call import results
+from rye.call.context import deadline, output_budget
+from rye.call.results import ok
+from rye.errors import WorkspaceError
+from rye.filesearch import globs
+from rye.fs import beneath, names
+from rye.plain_class import Record, changed
+from rye.workspace.path_errors import system_failure
+from rye.workspace.workspace import IGNORED_DIRECTORIES, Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -51,7 +70,253 @@ OUTPUT_SCHEMA = {
     },
 }
 
+PER_FOLDER = 100
+"""In a tree, a folder below the first shows so many entries."""
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the entries of the window."""
-    return listing.ls(project_path, **params)
+MAX_COUNTED = 50_000
+"""Behind a tree's window no more entries are counted."""
+
+_NOTICES = 3_000
+_BATCH = 4_096
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_KINDS = (
+    (stat.S_ISDIR, "directory"),
+    (stat.S_ISREG, "file"),
+    (stat.S_ISLNK, "symlink"),
+    (stat.S_ISFIFO, "fifo"),
+    (stat.S_ISSOCK, "socket"),
+)
+
+
+class Entry(Record):
+    """One line: the path below the listed folder. `more` counts the entries that a folder's limit cuts off."""
+
+    parts: beneath.Parts
+    is_folder: bool
+    more: int = 0
+    trouble: str = ""
+
+
+class _Listed(Record):
+    """The first entries of one folder, how many it has, and the names that the ignore list leaves out."""
+
+    entries: list[tuple[bytes, bool]]
+    total: int
+    ignored: list[str]
+
+
+class _Listing:
+    """The listed folder, opened beneath the root by descriptors and never through a link; walked without recursion."""
+
+    def __init__(self, ws: Workspace, parts: beneath.Parts, depth: int, window: int, *, no_ignore: bool) -> None:
+        self.ws, self.parts, self.depth, self.window = ws, parts, depth, window
+        self.ignored: list[str] = []
+        self.cut = False
+        self._left_out = [] if no_ignore else [globs.compiled(name) for name in IGNORED_DIRECTORIES]
+
+    def folder(self, below: beneath.Parts, most: int) -> _Listed:
+        """Return the first `most` entries of a folder, folders before others, each by the bytes of its name.
+
+        Raises:
+            OSError: it cannot be opened, or is reached through a link.
+        """
+        fd, physical = beneath.open_beneath(self.ws.fd, (*self.parts, *below), _FLAGS)
+        try:
+            # A link took a folder's place after it was listed: its target was never asked for.
+            if physical != (*self.parts, *below):
+                raise OSError(40, "reached through a symbolic link")
+            return self._read(fd, most)
+        finally:
+            os.close(fd)
+
+    def _read(self, fd: int, most: int) -> _Listed:
+        total, ignored = 0, []
+
+        def entries() -> Iterator[tuple[bytes, bool]]:
+            nonlocal total
+            with os.scandir(fd) as found:
+                for entry in found:
+                    # From the directory itself, without a stat for each entry.
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if is_folder and any(fits(entry.name) for fits in self._left_out):
+                        ignored.append(names.show(os.fsencode(entry.name)))
+                        continue
+                    total += 1
+                    if not total % _BATCH:
+                        deadline().check()
+                    yield os.fsencode(entry.name), is_folder
+
+        # Memory is bounded by the window, not by how many entries the folder has.
+        first = nsmallest(most, entries(), key=lambda item: (not item[1], item[0]))
+        return _Listed(first, total, sorted(ignored))
+
+    def tree(self) -> Iterator[Entry]:
+        """Yield entries in the order of a tree: each folder's own behind it.
+
+        Raises:
+            OSError: the listed folder itself cannot be read.
+        """
+        # A tree needs as many top entries as its window can reach.
+        top = self.folder((), self.window if self.depth == 1 else max(self.window, MAX_COUNTED))
+        self.ignored, self.cut = top.ignored, top.total > len(top.entries)
+        pending = _reversed((), top, len(top.entries))
+        # A stack instead of recursion: the depth of a tree on disk has no bound.
+        while pending:
+            entry = pending.pop()
+            if not entry.is_folder or entry.more or len(entry.parts) >= self.depth:
+                yield entry
+                continue
+            try:
+                inner = self.folder(entry.parts, PER_FOLDER)
+            except OSError as err:
+                # One unreadable folder is reported in its line, and the listing continues.
+                yield changed(entry, trouble=os.strerror(err.errno or 0))
+                continue
+            yield entry
+            pending += _reversed(entry.parts, inner, inner.total)
+
+
+def _reversed(below: beneath.Parts, listed: _Listed, total: int) -> list[Entry]:
+    entries = [Entry((*below, name), is_folder) for name, is_folder in listed.entries]
+    if total > len(entries):
+        entries.append(Entry(below, is_folder=False, more=total - len(entries)))
+    return entries[::-1]
+
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the entries of the window.
+
+    Raises:
+        WorkspaceError: as `Workspace.open_file`, but for a folder; `not_a_directory`.
+        UsageError: `bad_offset`.
+    """
+    path, offset, limit = params["path"], params["offset"], params["limit"]
+    call = results.next_call("ls", params, CONFIG_SCHEMA)
+    with Workspace(project_path) as ws:
+        listing = _Listing(ws, _folder(ws, path), params["depth"], offset + limit - 1, no_ignore=params["no_ignore"])
+        try:
+            window, total, exact = _window(listing, offset, limit)
+        except OSError as err:
+            raise system_failure(err, path) from None
+        start = results.start_index(offset, total, "entries")
+        page = results.Page(output_budget() - _NOTICES)
+        shown = []
+        for entry in window:
+            line, fields = _described(listing, entry, long=params["long"])
+            if not page.add([line]):
+                break
+            shown.append(fields)
+        reached = start + len(shown)
+        out = page.lines or ["[empty directory]"]
+        if listing.ignored:
+            out.append(f"[left out by the ignore list: {results.some(listing.ignored)}; no_ignore=true shows them]")
+        more: dict[str, Any] = {"ignored": listing.ignored[:100]} if listing.ignored else {}
+        if reached < total:
+            unit = "entries" if exact else "entries or more"
+            out.append(results.cut_notice(len(shown), total, unit, call(reached + 1), total - reached))
+            more["next_offset"] = reached + 1
+        counted = {} if exact else {"total_is_minimum": True}
+        return ok(
+            "\n".join(out),
+            path=names.show(b"/".join(listing.parts)) or ".",
+            entries=shown,
+            count=len(shown),
+            total=total,
+            truncated=reached < total,
+            **counted,
+            **more,
+        )
+
+
+def _folder(ws: Workspace, path: str) -> beneath.Parts:
+    """Return the physical components of the folder that `path` names."""
+    try:
+        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), beneath.O_PATH)
+    except OSError as err:
+        raise ws.refusal(err, path) from None
+    try:
+        mode = os.fstat(fd).st_mode
+    finally:
+        os.close(fd)
+    # Judged on the descriptor: the kind could change between a check by name and the opening.
+    if not stat.S_ISDIR(mode):
+        kind = next((kind for test, kind in _KINDS if test(mode)), "device")
+        raise WorkspaceError("not_a_directory", f"{path} is a {kind}, not a directory.", "Use read to see a file's lines.")
+    return physical
+
+
+def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[Entry], int, bool]:
+    """Return the entries of the window, how many there are, and whether that is all."""
+    # One level needs no walk: the window's end is all that must be sorted.
+    if listing.depth == 1:
+        top = listing.folder((), listing.window)
+        listing.ignored = top.ignored
+        return [Entry((name,), is_folder) for name, is_folder in top.entries[offset - 1 :]], top.total, True
+    window: list[Entry] = []
+    total = 0
+    for entry in listing.tree():
+        total += 1
+        if offset <= total < offset + limit:
+            window.append(entry)
+        # The rest is not worth the time: the window is known, the total is only a hint.
+        if total >= offset + limit + MAX_COUNTED:
+            return window, total, False
+        # Not at every entry: the check costs as much as an entry.
+        if not total % 100:
+            deadline().check()
+    return window, total, not listing.cut
+
+
+def _described(listing: _Listing, entry: Entry, *, long: bool) -> tuple[str, dict[str, Any]]:
+    """Return an entry's line and its fields."""
+    indent = "  " * (len(entry.parts) - 1)
+    if entry.more:
+        below = names.show(b"/".join((*listing.parts, *entry.parts)))
+        return f'{indent}  … {entry.more} more: ls(path="{below}")', {"name": _name(entry), "type": "more", "count": entry.more}
+    fields: dict[str, Any] = {"name": _name(entry), "type": "directory" if entry.is_folder else "unknown"}
+    text = indent + names.show(entry.parts[-1])
+    info, target = _looked_at(listing, entry)
+    if info is not None:
+        fields["type"] = next((kind for test, kind in _KINDS if test(info.st_mode)), "device")
+    if target is not None:
+        fields["target"] = names.show(target)
+    if entry.trouble:
+        fields["unreadable"] = entry.trouble
+    text += {"directory": "/", "symlink": f" -> {fields.get('target', '?')}", "file": "", "unknown": ""}.get(
+        fields["type"], f" [{fields['type']}]"
+    ) + (f" [not readable: {entry.trouble}]" if entry.trouble else "")
+    if long and info is not None:
+        fields |= {"size": info.st_size, "modified": _time(info.st_mtime)}
+        size = f"{info.st_size:,}" if fields["type"] == "file" else "-"
+        text = f"{size:>15}  {fields['modified']:<20}  {text}"
+    return text, fields
+
+
+def _name(entry: Entry) -> str:
+    return names.show(b"/".join(entry.parts))
+
+
+def _looked_at(listing: _Listing, entry: Entry) -> tuple[os.stat_result | None, bytes | None]:
+    """Return an entry's own state and where it points if it is a link; None where it is gone."""
+    try:
+        fd, physical = beneath.open_beneath(listing.ws.fd, (*listing.parts, *entry.parts[:-1]), beneath.DIRECTORY)
+    except OSError:
+        return None, None
+    try:
+        if physical != (*listing.parts, *entry.parts[:-1]):
+            return None, None
+        # The link itself: a target outside the project must not be examined.
+        info = os.stat(entry.parts[-1], dir_fd=fd, follow_symlinks=False)
+        return info, os.readlink(entry.parts[-1], dir_fd=fd) if stat.S_ISLNK(info.st_mode) else None
+    except OSError:
+        return None, None
+    finally:
+        os.close(fd)
+
+
+def _time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        # datetime knows no such year.
+        return f"@{int(seconds)}"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T10:53:15Z:a45d54b187fc65a1333491fb480498ed1b5a5754959717a859d892a9294da4dd:FzNeWZD8eHu7aAvJeB_O_3TvnhlHyN_k_xJqeGOwm5id0aIdYvPKHX0pbdrKiLnAPG9DZIj3zYEJnG3fYaEFBw==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:56Z:56e842a0b4e0bab80a6732f0ce9ed87dd872ef4dae053016defd2f25261e4fb9:St7sJWLAbosjvNihi-PJUJbhv5sRv1r4uTprjmIMXwTldm1RTx2bNcOD12sKhv8k0PNadHAm-5A3uamZ1G6KDg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
@@ -13,7 +13,13 @@ new, changed or gone since. Negative offset counts from the end. show_whitespace
 Prefer it to cat in a shell whenever you may edit the file; use grep to find the place first in a large one.
 """
 
-from rye.toolkit import reading
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import Any
+
+from rye.toolkit import Document, UsageError, cut_notice, ok, output_budget, view_lines
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -34,32 +40,11 @@ CONFIG_SCHEMA = {
             "not": {"const": 0},
             "description": "First line (from 1); negative counts from the end, -1 is the last line",
         },
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 100000,
-            "default": 2000,
-            "description": "Most lines to return",
-        },
-        "line_ids": {
-            "type": "string",
-            "enum": ["all", "none"],
-            "default": "all",
-            "description": "Show line IDs or not",
-        },
-        "changes_since": {
-            "type": "string",
-            "description": "A version from an earlier result: show only what changed since",
-        },
-        "show_whitespace": {
-            "type": "boolean",
-            "default": False,
-            "description": "Make tabs, CR and odd blanks visible",
-        },
-        "encoding": {
-            "type": "string",
-            "description": "Codec name, only where it is not recognised (latin-1, shift_jis …)",
-        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
+        "line_ids": {"type": "string", "enum": ["all", "none"], "default": "all", "description": "Show line IDs or not"},
+        "changes_since": {"type": "string", "description": "A version from an earlier result: show only what changed since"},
+        "show_whitespace": {"type": "boolean", "default": False, "description": "Make tabs, CR and odd blanks visible"},
+        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised (latin-1, shift_jis …)"},
     },
     "required": ["file_path"],
     "additionalProperties": False,
@@ -84,6 +69,172 @@ OUTPUT_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window, or the changes since a version."""
-    return reading.read(project_path, **params)
+    return view_lines(project_path, params["file_path"], lambda document: _result(document, params), params.get("encoding"))
+
+
+# Lines are printed so many at a time.
+_BATCH = 500
+# Bytes reserved for the notices around the lines.
+_NOTICES = 400
+# Bytes that a line with its ID takes at least.
+_SHORTEST = 13
+
+
+def _result(document: Document, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the window, or what changed since a version that is known."""
+    window = _Window(document, params)
+    since = params.get("changes_since")
+    if since is None or document.no_ids:
+        result = _window(document, window, params)
+        return _without_ids(result, document, since) if document.no_ids else result
+    changes = document.changes_since(since)
+    if changes is not None:
+        return _changes(document, window, params, changes.lines, changes.ended)
+    result = _window(document, window, params)
+    notice = f"[changes_since: version {since[:80]} is not among the last 20 of this file; here is the window instead.]"
+    return {**result, "output": f"{notice}\n{result['output']}", "changes_known": False}
+
+
+def _without_ids(result: dict[str, Any], document: Document, since: str | None) -> dict[str, Any]:
+    """Say why the window has no IDs: one that cannot be stored would be unknown to the next call."""
+    del result["version"]
+    why = document.no_ids.rstrip(".")
+    warning = f"No line IDs and no version: they cannot be kept ({why}). edit_lines needs them: read again when they can."
+    changes = {} if since is None else {"changes_known": False}
+    return {**result, **changes, "output": f"{result['output']}\n[{warning}]", "warnings": [warning]}
+
+
+class _Window:
+    """Collects printed lines up to the size of the output, and which lines were printed with their IDs."""
+
+    def __init__(self, document: Document, params: dict[str, Any]) -> None:
+        self.document = document
+        self.ids = params["line_ids"] == "all" and not document.no_ids
+        self.whitespace = params["show_whitespace"]
+        self.budget = output_budget() - _NOTICES - 2 * len(params["file_path"].encode("utf-8", "replace"))
+        self.budget -= _NOTICES if document.no_ids else 0
+        self.lines: list[str] = []
+        self.shown: list[tuple[int, int]] = []
+        self.full = False
+
+    def add(self, start: int, stop: int) -> int:
+        """Print lines [start, stop) as far as they fit; return where it stopped."""
+        at = start
+        while at < stop and not self.full:
+            lines = self.document.printed(at, min(at + _BATCH, stop), ids=self.ids, whitespace=self.whitespace)
+            # The budget is in bytes; text in ASCII, most of it, need not be encoded to be measured.
+            sizes = map(len, lines if "".join(lines).isascii() else [line.encode("utf-8", "replace") for line in lines])
+            ends = list(accumulate(size + 1 for size in sizes))
+            # A first line is shown, however long.
+            fits = bisect_right(ends, self.budget) or int(not self.lines)
+            self.full = fits < len(lines)
+            self.budget -= ends[fits - 1] if fits else 0
+            self.lines += lines[:fits]
+            at += fits
+        if self.ids and at > start:
+            self.shown.append((start, at))
+        return at
+
+
+def _facts(document: Document) -> dict[str, Any]:
+    return {
+        "total_lines": document.count,
+        "version": document.version,
+        "encoding": document.encoding,
+        "file_path": document.path,
+    }
+
+
+def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict[str, Any]:
+    total, offset = document.count, params["offset"]
+    start = offset - 1 if offset > 0 else max(0, total + offset)
+    if start >= total and (total or offset > 1):
+        raise UsageError(
+            "bad_offset",
+            f"offset {offset} is past the end: {document.path} has {total} line(s).",
+            f"Use an offset from 1 to {max(total, 1)}, or a negative one to count from the end.",
+        )
+    stop = window.add(start, min(start + params["limit"], total))
+    document.shown(*window.shown)
+    truncated = stop < total
+    lines = list(window.lines)
+    if truncated:
+        call = f'read(file_path="{params["file_path"]}", offset={stop + 1})'
+        lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
+    if notice := document.encoding_notice([(start, stop)]):
+        lines.append(notice)
+    if not total:
+        lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
+    fields = {"next_offset": stop + 1} if truncated else {}
+    return ok("\n".join(lines), line_count=stop - start, offset=start + 1, truncated=truncated, **fields, **_facts(document))
+
+
+def _changes(
+    document: Document,
+    window: _Window,
+    params: dict[str, Any],
+    ranges: list[tuple[int, int]],
+    ended: list[tuple[str, str, int]],
+) -> dict[str, Any]:
+    """Print the lines that are new or changed since a version, and which IDs are gone."""
+    count = sum(stop - start for start, stop in ranges)
+    cut_at = None
+    lines: list[str] = []
+    ending = _gone(ended) if ended else ""
+    # The list of deleted IDs comes last but must fit, so its size is taken off first.
+    window.budget -= len(ending)
+    if window.ids:
+        # Name all lines in one step: naming them range by range would align the file each time.
+        document.name(_first(ranges, window.budget // _SHORTEST))
+    for start, stop in ranges:
+        before = len(window.lines)
+        header = f"@ line {start + 1}"
+        window.budget -= len(header) + 1
+        reached = window.add(start, stop)
+        if reached > start:
+            lines += [header, *window.lines[before:]]
+        if reached < stop:
+            cut_at = reached
+            break
+    document.shown(*window.shown)
+    if ended:
+        lines.append(ending)
+    if notice := document.encoding_notice(window.shown):
+        lines.append(notice)
+    if not count and not ended:
+        lines.append(f"[no changes since version {params['changes_since']}]")
+    fields: dict[str, Any] = {}
+    if cut_at is not None:
+        call = f'read(file_path="{params["file_path"]}", offset={cut_at + 1})'
+        lines.append(cut_notice(len(window.lines), count, "changed lines", call))
+        fields["next_offset"] = cut_at + 1
+    return ok(
+        "\n".join(lines),
+        line_count=len(window.lines),
+        changed_lines=count,
+        deleted_ids=[name for name, _, _ in ended][:200],
+        changes_known=True,
+        truncated=cut_at is not None,
+        offset=ranges[0][0] + 1 if ranges else 1,
+        **fields,
+        **_facts(document),
+    )
+
+
+def _first(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """Return the ranges as far as `count` lines reach."""
+    out: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        if count <= 0:
+            break
+        out.append((start, min(stop, start + count)))
+        count -= stop - start
+    return out
+
+
+def _gone(ended: list[tuple[str, str, int]]) -> str:
+    named = [f"{name} ({how}, was line {line})" for name, how, line in ended]
+    more = f" and {len(named) - 50} more" if len(named) > 50 else ""
+    return f"[gone: {', '.join(named[:50])}{more}]"

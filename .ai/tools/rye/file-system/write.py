@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T11:41:25Z:1fc17548d92fc64eb07ae0314889dd4d0ad6d1e620692cf944cc004a874332d4:IXzNofdiWz0eINb8gBOqjMpjGhOwtaZe0vzDUQuTR5ZvC0RuO9-TaKQCuEsA2pTYwDICJ07Q0n7Nzozo_9tjCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:05:47Z:f59a2961627552b2d0151a9151885f7a71cec1db172e0a3550301d4b1e337868:wF4Vnc-1MyV_1mUfjrFOPP0wLalyBMl5uZaayyB4N2dv2RwYzkC89FjcXiPjli5BEeS57i2B9AO7-8YmOA3ZCw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -12,7 +12,11 @@ cut at a line boundary with a [tool_result: …] line. expected_sha256 refuses u
 Prefer edit_lines for changing a part of an existing file: it sends and risks only those lines.
 """
 
-from rye.toolkit import checking, editing
+from __future__ import annotations
+
+from typing import Any
+
+from rye.toolkit import Replaced, cut_notice, fit_lines, ok, output_budget, replace_file
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -33,11 +37,7 @@ CONFIG_SCHEMA = {
             "pattern": "^(sha256:)?[0-9a-fA-F]{64}$",
             "description": "Write only if the file's present content has this SHA-256",
         },
-        "check": {
-            "type": "boolean",
-            "default": False,
-            "description": "Ask a language server what the change broke and mended",
-        },
+        "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {
             "type": "string",
             "default": "utf-8",
@@ -62,8 +62,47 @@ OUTPUT_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Write the file."""
-    if not params.pop("check", False):
-        return editing.write(project_path, **params)
-    return checking.checked(project_path, params["file_path"], lambda: editing.write(project_path, **params))
+
+    def write() -> dict[str, Any]:
+        wanted = {name: params[name] for name in ("file_path", "content", "encoding")}
+        return _result(replace_file(project_path, **wanted, expected_sha256=params.get("expected_sha256"), tool=__item_id__))
+
+    if not params["check"]:
+        return write()
+    # It loads the client of language servers, which most calls need not pay for.
+    from rye.toolkit import checked
+
+    return checked(project_path, params["file_path"], write)
+
+
+def _result(replaced: Replaced) -> dict[str, Any]:
+    """Return what was written, as a message or as a diff."""
+    size = len(replaced.data)
+    shown, cut = fit_lines(_described(replaced, size), output_budget())
+    if cut:
+        shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", f'read(file_path="{replaced.path}")', omitted=1))
+    unchanged = replaced.entry is None
+    return ok(
+        "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),
+        file_path=replaced.path,
+        bytes_written=size,
+        created=replaced.before is None,
+        unchanged=unchanged,
+        truncated=cut,
+        warnings=replaced.warnings,
+        **({} if unchanged else {"entry_id": replaced.entry}),
+    )
+
+
+def _described(replaced: Replaced, size: int) -> list[str]:
+    if replaced.before is None:
+        return [f"Created {replaced.path} ({size} bytes)"]
+    if replaced.entry is None:
+        return [f"{replaced.path} is unchanged: it holds this very content already ({size} bytes). Nothing was written."]
+    diff = replaced.diff()
+    if diff is not None:
+        return diff
+    change = f"{replaced.encodings()}: " if replaced.encodings() else ""
+    return [f"Replaced {replaced.path} ({len(replaced.before)} -> {size} bytes; {change}no text diff between the two)"]

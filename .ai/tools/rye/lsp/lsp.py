@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:25:31Z:9c5a632d10d725813c28287abf56b8e545c18383c27ead9bca4310266de80600:R8VFK_bQNwLL1ki9tZzSmcoePgaSPws0svL8WoeqQ7lGy5xLKAox6so1uHd232EaOFAYFemTf7Lb82v9FMONCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:57Z:cd83b3e586a1fff859a2cb4e25b01651da9b47ac850c6c3ac39a030dbec86802:9WfDJ2jIE4Dq8mc3z-RK_cF8YktxxpL5vEOjC1W6OVXrCt387JPMxfboTZ767iYQ3U4o--MkgLmJxTpRWuCLCA==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -13,7 +13,26 @@ action: diagnostics (default), definition, references, hover, symbols (of the fi
 Prefer it to grep for who uses a name, to retyping for renames; use edit_lines with check=true to test one edit.
 """
 
-from rye.toolkit import language_actions
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rye.call.results import ok
+from rye.call.safe_text import plain
+from rye.config import user_dirs
+from rye.edits import commit
+from rye.errors import UsageError
+from rye.lsp import queries
+from rye.lsp.connection import LanguageServerError
+from rye.lsp.session import uri_of
+from rye.lsp.workspace_edit import change_files, file_edits
+from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rye.lsp.queries import Project
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -59,7 +78,226 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+_HOVER = 8_000
+_MAX_SYMBOLS = 1_000
+# SymbolKind of the protocol.
+_KINDS = (
+    "",
+    "file",
+    "module",
+    "namespace",
+    "package",
+    "class",
+    "method",
+    "property",
+    "field",
+    "constructor",
+    "enum",
+    "interface",
+    "function",
+    "variable",
+    "constant",
+    "string",
+    "number",
+    "boolean",
+    "array",
+    "object",
+    "key",
+    "null",
+    "enum member",
+    "struct",
+    "event",
+    "operator",
+    "type parameter",
+)
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the server's answer."""
-    return language_actions.lsp(project_path, **params)
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the server's answer.
+
+    Raises:
+        UsageError: `position_missing`, `unknown_line_id`, `symbol_not_found`, `new_name_missing`, `bad_config`.
+        LanguageServerError: `no_language`, `server_missing`, `server_timeout`, `server_died`, `server_refused`, `not_offered`,
+            `bad_answer`.
+        WorkspaceError, EditError: as the commit of several files.
+    """
+    action = params["action"]
+    changes = action in ("rename", "format")
+    if changes:
+        with Workspace(project_path) as ws:
+            # Finish what a crash interrupted first: the server must see the files as they will be.
+            commit.recover(ws)
+    with queries.known(project_path, params["file_path"]) as (project, path):
+        question = _Question(project, path, params)
+        try:
+            return _ACTIONS[action](question)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as err:
+            # After a rename began, an error must not read as if nothing had happened.
+            if changes:
+                raise
+            # The server's answers are read without checking each part of them.
+            message = f"{project.session.server.name} gave an answer to {action} that the protocol does not know."
+            raise LanguageServerError("bad_answer", message, "Use grep and read instead.") from err
+
+
+class _Question:
+    """A call's parameters, and the project that they are about."""
+
+    def __init__(self, project: Project, path: str, params: dict[str, Any]) -> None:
+        self.project, self.path, self.params = project, path, params
+        self.symbol: str | None = params.get("symbol")
+        self.uri = uri_of(project.absolute(path))
+
+    def at(self) -> dict[str, Any]:
+        """Return the text document and position that line_id and symbol name."""
+        if self.params.get("line_id") is None or self.symbol is None:
+            raise UsageError(
+                "position_missing",
+                "This action needs line_id and symbol.",
+                f'Call read(file_path="{self.path}") for the IDs, then give the ID of a line and a name in it.',
+            )
+        position = queries.position_of(self.project, self.path, self.params["line_id"], self.symbol, self.params["occurrence"])
+        return {"textDocument": {"uri": self.uri}, "position": position}
+
+    def ask(self, capability: str, method: str, params: dict[str, Any]) -> Any:
+        """Ask the server, if it offers that."""
+        if self.symbol is not None and capability in ("referencesProvider", "renameProvider"):
+            # Servers know only opened files: an answer without the others would mislead.
+            queries.show_mentions(self.project, self.path, self.symbol)
+        session = self.project.session
+        if not session.offers(capability):
+            message = f"{session.server.name} does not offer {method.partition('/')[2]}."
+            raise LanguageServerError(
+                "not_offered", message, f"Use grep, or configure another server in {user_dirs.settings_file('lsp.yaml')}."
+            )
+        return session.ask(method, params, self.params["timeout"])
+
+
+def _diagnostics(question: _Question) -> dict[str, Any]:
+    rows = queries.diagnosed(question.project, question.path, question.params["timeout"])
+    lines = [queries.described(question.path, row) for row in rows] or [f"{question.path}: no diagnostics"]
+    call = f'edit_lines on the first ones, then lsp(file_path="{question.path}")'
+    counts = {kind: sum(row["severity"] == kind for row in rows) for kind in ("error", "warning")}
+    return queries.answer(question.project, lines, call, "diagnostics", diagnostics=rows, counts=counts)
+
+
+def _definition(question: _Question) -> dict[str, Any]:
+    found = question.ask("definitionProvider", "textDocument/definition", question.at())
+    return _places(question, found, "definition")
+
+
+def _references(question: _Question) -> dict[str, Any]:
+    found = question.ask(
+        "referencesProvider", "textDocument/references", {**question.at(), "context": {"includeDeclaration": True}}
+    )
+    return _places(question, found, "references")
+
+
+def _places(question: _Question, found: Any, what: str) -> dict[str, Any]:
+    given = found if isinstance(found, list) else [found] if found else []
+    pairs = [
+        (str(one.get("uri") or one.get("targetUri")), (one.get("range") or one["targetSelectionRange"])["start"])
+        for one in given
+    ]
+    places = sorted(
+        queries.spots(question.project, pairs), key=lambda spot: (spot.line_id is None, spot.path, spot.line, spot.column)
+    )
+    lines = [spot.shown() for spot in places] or [f"No {what} of {question.symbol!r} was found."]
+    rows = [spot.fields() for spot in places]
+    return queries.answer(
+        question.project, lines, f'grep(pattern="{question.symbol}")', "places", locations=rows, count=len(rows)
+    )
+
+
+def _hover(question: _Question) -> dict[str, Any]:
+    found = question.ask("hoverProvider", "textDocument/hover", question.at())
+    text = plain(_markup((found or {}).get("contents", "")), _HOVER, lines=True).strip()
+    return queries.answer(
+        question.project, text.split("\n") if text else ["Nothing is known there."], "read", "lines", text=text
+    )
+
+
+def _markup(contents: Any) -> str:
+    if isinstance(contents, list):
+        return "\n\n".join(filter(None, map(_markup, contents)))
+    return str(contents.get("value", "")) if isinstance(contents, dict) else str(contents)
+
+
+def _symbols(question: _Question) -> dict[str, Any]:
+    query = question.params.get("query")
+    if query is not None:
+        found = question.ask("workspaceSymbolProvider", "workspace/symbol", {"query": query}) or []
+        flat = [(0, one, str(one["location"]["uri"]), one["location"].get("range")) for one in found]
+    else:
+        found = (
+            question.ask("documentSymbolProvider", "textDocument/documentSymbol", {"textDocument": {"uri": question.uri}}) or []
+        )
+        flat = _flat(found, question.uri)
+    # Some servers list symbols without a place.
+    flat = [one for one in flat if one[3] is not None][:_MAX_SYMBOLS]
+    places = queries.spots(question.project, [(uri, span["start"]) for _, _, uri, span in flat])
+    rows, lines = [], []
+    for (depth, one, _, _), spot in zip(flat, places, strict=True):
+        kind = _KINDS[one["kind"]] if 0 < one.get("kind", 0) < len(_KINDS) else "symbol"
+        name = plain(str(one.get("name", "")), 200)
+        rows.append({"name": name, "kind": kind, "depth": depth, **spot.fields()})
+        lines.append(f"{'  ' * depth}{kind} {name} {spot.path}:{spot.line} {queries.named(spot.line_id)}")
+    return queries.answer(question.project, lines or ["No symbols."], "grep", "symbols", symbols=rows, count=len(rows))
+
+
+def _flat(found: list[dict[str, Any]], uri: str, depth: int = 0) -> list[tuple[int, dict[str, Any], str, Any]]:
+    out: list[tuple[int, dict[str, Any], str, Any]] = []
+    for one in found:
+        location = one.get("location") or {}
+        out.append((depth, one, str(location.get("uri", uri)), one.get("selectionRange") or location.get("range")))
+        out += _flat(one.get("children") or [], uri, depth + 1)
+    return out
+
+
+def _rename(question: _Question) -> dict[str, Any]:
+    new_name = question.params.get("new_name")
+    if not new_name:
+        raise UsageError("new_name_missing", "rename needs new_name.", "Give the name that the symbol shall have.")
+    found = question.ask("renameProvider", "textDocument/rename", {**question.at(), "newName": new_name})
+    # A symbol may be given with brackets; the files to be changed contain only its name.
+    word = re.match(r"\w*", question.symbol or "")
+    return _changed(question, file_edits(found), f"Renamed {question.symbol} to {new_name}", word[0] if word else "")
+
+
+def _format(question: _Question) -> dict[str, Any]:
+    options = {"tabSize": 4, "insertSpaces": True, "trimTrailingWhitespace": True, "insertFinalNewline": False}
+    params = {"textDocument": {"uri": question.uri}, "options": options}
+    found = question.ask("documentFormattingProvider", "textDocument/formatting", params)
+    return _changed(question, {question.uri: found or []}, f"Formatted {question.path}")
+
+
+def _changed(question: _Question, edits: dict[str, list[dict[str, Any]]], what: str, holding: str = "") -> dict[str, Any]:
+    done = change_files(question.project, edits, "rye/lsp/lsp", dry_run=question.params["dry_run"], holding=holding)
+    if not done.files:
+        return ok(f"Nothing to change in {question.path}.", files=[], changed=0, server=question.project.session.server.name)
+    dry_run = question.params["dry_run"]
+    summary = f"{what}{' (dry run: nothing was written)' if dry_run else ''}: {len(done.files)} files."
+    undo = [] if done.batch is None else [f'undo(batchId="{done.batch}") takes all of it back.']
+    lines = [summary, *undo, *done.diff]
+    return queries.answer(
+        question.project,
+        lines,
+        "read of the changed files",
+        "lines",
+        files=done.files,
+        changed=len(done.files),
+        dry_run=dry_run,
+        warnings=done.warnings,
+        **({} if done.batch is None else {"batchId": done.batch}),
+    )
+
+
+_ACTIONS: dict[str, Callable[[_Question], dict[str, Any]]] = {
+    "diagnostics": _diagnostics,
+    "definition": _definition,
+    "references": _references,
+    "hover": _hover,
+    "symbols": _symbols,
+    "rename": _rename,
+    "format": _format,
+}

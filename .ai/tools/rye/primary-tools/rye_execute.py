@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:19:31Z:71fe13c29d9acf5976c669d1c009f54060f9c20144469e6cd26bb5e3d5a7ae06:Ukm8kig8d9gKkVTxTAqLTj-8r-x-lMJJonLHz8nOoNXmp3tUkKnaVBfBoCROevaXcTq2yXjeI3JdtbdzUpNqCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T01:29:29Z:5d07016dedeef4d8a615a54b32a97e12c92d14f332f8811083c444a7fa5648ff:nwenDJdfG4qjKItVYiMayu4zXufJYaftyggZHUmIq0TgRXdB7ukuoz-eVce5eFbBHzlUx5BCKOK-YttRVxa3Dw==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool
@@ -11,7 +11,7 @@ Returns: the item's text as output; status ("success", "error", "validation_pass
 Prefer it to guessing a shell command when rye_search named an item; call a tool that you have directly by its own name.
 """
 
-from rye.toolkit import house
+from rye.call import host
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -48,4 +48,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's answer."""
-    return house.ask("execute").execute(project_path, **params)
+    return host.ask("execute").execute(project_path, **params)

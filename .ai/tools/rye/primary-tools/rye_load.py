@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T10:29:59Z:3f35b6fe92f148cdd052ae20fced7f7d3eb8aa04d2b56d74a29f0694c6bdb73d:DpCCmNPAFh171jlWQpZ1ROGq8wfRyXJJSuGc8L05EnMHtnok3bJ90k90906HtbXlJAZk7a-XyiQdOQqv7lnVAA==:b63173adc9f5699f
+# rye:signed:2026-11-22T01:29:29Z:c4feb091e7ca445de94a911faad31c2c93a4e92738899dc5fd865423f84a4d50:aD4UMdP29cj_OiRkh9P_AMaDbP2imI24A18VZq8fHLDbnmub64MQArCQsttGVMuTLW1n_DrQPjZcUSZCaQNvAA==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
@@ -13,7 +13,7 @@ copied_to, destination_path, replaced.
 Prefer it to read for items: it verifies first, and finds the file by its id. To read knowledge, rye_execute does the same.
 """
 
-from rye.toolkit import house
+from rye.call import host
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -60,4 +60,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's text."""
-    return house.ask("load").load(project_path, **params)
+    return host.ask("load").load(project_path, **params)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:19:31Z:a30e2f69a75f4bdc2369abd5bd9d0c8b21fc9005daafd88dd8d7f334f20cd5cb:BDyuvdXcWcwBsktAXeeSkMkT19bAtOvxFWZgzabToOEhKaaPS2e1V93Pg6nyOf4GQGn-ZIn3cjRB91A_ZPiZCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T01:29:29Z:7d0d0b02f456ef25050195e2f653a293b83b31a75711b1684c493ab2cbf2e00f:_VNkU5q2P0EJk47ba1eX9q6Kl4935X_shMYOF0y3XzExSzrkbcV-jt4ytDu936elkAdSiHryfOQhdfPnHBgOBw==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -13,7 +13,7 @@ Prefer it to guessing when you do not know which item does a task, or how someth
 rye_execute runs it.
 """
 
-from rye.toolkit import house
+from rye.call import host
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -76,4 +76,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what fits."""
-    return house.ask("search").search(project_path, **params)
+    return host.ask("search").search(project_path, **params)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T08:19:32Z:5253568fe0c0aebd11b761ecd4ecb06372c9246b01e38890c76848413109c92d:TCJj8LCs4T5FWjDxqZ8Nk4tuW_T7uGND_japXCb30-7-puz_2H8rrPYQNJBDIQdSnylr_GEvxAagkA635IQoDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T01:29:29Z:c2e1009b31e7a186f23f10f0911c788a01fdec147462b09eb90d3ef258395f8d:mNwgCHCbiw8HTuKEnRyuGjiii_Cts8P3APMgxM_kFFcHS5NDRExe6hLMOldxSOBxp_S-BrCy6VCYbdkMvUqmCg==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
@@ -11,7 +11,7 @@ status "completed", signed [ids], failed [{item, error, details}], total, summar
 Prefer it to nothing else: no other tool signs. Read an item before you sign it; whoever trusts the key then runs it.
 """
 
-from rye.toolkit import house
+from rye.call import host
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -43,4 +43,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what became of the items."""
-    return house.ask("sign").sign(project_path, **params)
+    return host.ask("sign").sign(project_path, **params)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:03:07Z:1a3a247d04e14e7cdabbf62bbc6c8113c82757bbbb43f1b2c205e5b3a8c8410d:QNUsxHMfTGcW5JrYeekwv2dE-C7scthtzC4Mo1UBaYHQVg-Jsar5EJA7jm61txjR0zmtvmzNy1lf_hK9JAmHBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T01:29:29Z:65f84809128682ccc6dae2331a2138bfc87ff6946ce529eb9d43f17808971947:lNsrnvxS-eWCiKhOwy6ewXB8yJqsxyk7QtGpH9Ghiai0aVGCNYMYL0tz7_ss_9i9sLbzFf01o4GW_ObxyNhVCg==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],
@@ -13,7 +13,7 @@ to what is installed, in output. Refusals have codes such as untrusted_key, down
 Prefer it to downloading a tool by webfetch or bash: what it installs was verified. rye_search looks in what is installed.
 """
 
-from rye.toolkit import house
+from rye.call import host
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -77,4 +77,4 @@ def execute(params: dict, project_path: str) -> dict:
     """Return what the registry answers, as the house judges it."""
     asked = {**params}
     action, name = asked.pop("action"), asked.pop("registry")
-    return house.ask("registry").registry(project_path, action, registry_name=name, **asked)
+    return host.ask("registry").registry(project_path, action, registry_name=name, **asked)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:07:38Z:a3993ac0f031c4c0062a36fa40550aa56c7a616aaa67838f50cfca31d0fe9739:Omvwg0U4QjI4cPhR31oNbgUOLVmlXMJVk0eUj8K9cjAzfsnxbaOIX8aK2xN61gQq4YQO7AzujjgWkoL7uD3EBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:57Z:c7d20ab1ba9ace5ac9fa94eb35586f47ff4e0d27a2c03090262b93714b568002:o6ky89t8rU8AehUYkZJmR7228VHux-fH54FhiuqPrf_2nz9jRBvhFBdGbhQ26QQg1jBBoJTAZtS2lgpEXjD-Aw==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -12,7 +12,31 @@ show_diff (or RAGIX_AUTO_DIFF=1) adds it. Over 50 KB the output is cut with a [t
 Prefer edit_range or edit_lines: they name the lines, so nothing is retyped and no twin is hit.
 """
 
-from rye.toolkit import swe_editing
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rye.call.safe_text import nearest
+from rye.edits.splices import Splice, dominant
+from rye.errors import EditError
+from rye.swe.edit import Asked, edit
+from rye.swe.view import named
+from rye.workspace.escapes import encoding_to_try
+from rye.workspace.text import Text, content_lines, split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rye.line_ids.document import Document
+    from rye.line_ids.render import Row
+
+# Places that are named, and places that are looked for, beside the first.
+_NAMED, _MOST = 10, 1_000
+# Of a file where the snippet does not stand: lines looked at, those of them that are compared, and how much of each. What
+# compares two texts takes up to the product of their lengths.
+_LOOKED_AT, _COMPARED, _COMPARED_CHARS = 5_000, 200, 80
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -40,6 +64,131 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Make the edit, or show it."""
-    return swe_editing.edit_file(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Make the edit, or show it; name the other places."""
+    others: list[int] = []
+
+    def wanted(document: Document) -> Asked:
+        found, elsewhere = _snippet(document, params["old"], params["new"])
+        others.extend(elsewhere)
+        return found
+
+    result = edit(__item_id__, project_path, params, wanted, by_number=False)
+    return _with_places(result, others) if others else {**result, "other_places": []}
+
+
+def _snippet(document: Document, old: str, new: str) -> tuple[Asked, list[int]]:
+    """Return the edit that puts `new` in place of the first `old`, and the lines (from 1) where else it occurs."""
+    text, data = document.text, document.data or b""
+    wanted = document.encode(old)
+    places = _places(document, wanted)
+    if not places and "\r" not in old:
+        # A file with CRLF, and a snippet as models write it.
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        wanted = document.encode(old)
+        places = _places(document, wanted)
+    elif "\n" in new and "\r" not in new and dominant(text) == text.encoding.crlf:
+        new = new.replace("\n", "\r\n")
+    if not places:
+        raise _absent(document, old, wanted)
+    low, high = places[0], places[0] + len(wanted)
+    # Whole lines are replaced, so that each line keeps or changes its ID as a whole.
+    start, stop = text.line_at(low), min(text.line_at(high) + 1, text.count)
+    changed = data[text.offset(start) : low] + document.encode(new) + data[high : text.offset(stop)]
+    lines = split(changed, text.encoding)
+    if lines and high == text.offset(stop - 1) and text.lines(stop - 1, stop) == lines[-1:]:
+        # The snippet ended with its line: the next one is not touched.
+        stop -= 1
+        lines.pop()
+    return Asked(start, stop, len(lines), [Splice(start, stop, lines)]), _line_numbers(text, places[1:])
+
+
+def _places(document: Document, wanted: bytes) -> list[int]:
+    """Return the byte offsets at which a snippet occurs, as whole characters, without overlaps.
+
+    The first, and at most 1,000 others.
+    """
+    data = document.data or b""
+    out: list[int] = []
+    at = data.find(wanted, len(document.text.encoding.bom))
+    while at >= 0 and len(out) <= _MOST:
+        whole = _is_whole(document, at, at + len(wanted))
+        if whole:
+            out.append(at)
+        # A false match moves on by one byte only: a true one may begin inside it.
+        at = data.find(wanted, at + (len(wanted) if whole else 1))
+    return out
+
+
+def _is_whole(document: Document, low: int, high: int) -> bool:
+    """Tell whether bytes that look like the snippet are it, not parts of other characters."""
+    code, data = document.text.encoding, document.data or b""
+    if len(code.newline) > 1:
+        # Units of UTF-16 and UTF-32; half a surrogate pair is never encoded.
+        return (low - len(code.bom)) % len(code.newline) == 0
+    if not code.certain:
+        # The byte before may be the first half of a character of the unknown encoding.
+        return data[low - 1 : low].isascii()
+    if code.name in ("utf-8", "ascii", "latin-1", "iso8859-1") or code.name.startswith(("cp12", "iso8859", "koi8")):
+        return True
+    # In the other encodings a byte of one character can look like another character.
+    start, end = data.rfind(b"\n", 0, low) + 1, data.find(b"\n", high)
+    bounds = (start, low, high, len(data) if end < 0 else end)
+    try:
+        parts = [data[a:b].decode(code.name, "surrogateescape") for a, b in pairwise(bounds)]
+        return data[bounds[0] : bounds[-1]].decode(code.name, "surrogateescape") == "".join(parts)
+    except UnicodeError:
+        return False
+
+
+def _line_numbers(text: Text, offsets: Sequence[int]) -> list[int]:
+    """Return the numbers (from 1) of the lines in which ascending offsets lie; a line is looked up once."""
+    out: list[int] = []
+    line, end = -1, 0
+    for at in offsets:
+        if at >= end:
+            line = text.line_at(at)
+            end = text.offset(line + 1)
+        out.append(line + 1)
+    return out
+
+
+def _absent(document: Document, old: str, wanted: bytes) -> EditError:
+    """Name the lines that are most like the snippet's first: what was retyped is seldom far off."""
+    if not document.text.encoding.certain and wanted in (document.data or b""):
+        return EditError(
+            "unknown_characters",
+            f"The bytes of old stand in {document.path} only behind bytes that do not decode, perhaps within other characters. "
+            "Nothing was written.",
+            f'Give the file\'s encoding: encoding="{encoding_to_try(document.data or b"")}" is the most likely.',
+        )
+    first = next((line for line in content_lines(old) if line.strip()), "").strip()[:_COMPARED_CHARS]
+    rows = document.rows(0, min(document.text.count, _LOOKED_AT), ids=False)
+    by_text: dict[str, Row] = {}
+    for row in rows:
+        by_text.setdefault(row.text.strip()[:_COMPARED_CHARS], row)
+    # Sort by common words first: comparing every line by edit distance would take seconds in a large file.
+    words = {*re.findall(r"\w+", first)}
+    alike = sorted(by_text, key=lambda text: -len(words.intersection(re.findall(r"\w+", text))))
+    close = [by_text[found] for found in nearest(first, alike[:_COMPARED], 2)]
+    near = f" The nearest lines: {'; '.join(f'{row.number}: {named(row)}' for row in close)}." if close else ""
+    return EditError(
+        "snippet_not_found",
+        f"The text of old does not stand in {document.path}. Nothing was written.{near}",
+        "Copy old exactly, blanks included, or name the lines: edit_range (rt edit).",
+    )
+
+
+def _with_places(result: dict[str, Any], others: list[int]) -> dict[str, Any]:
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    some = f"more than {len(others)}" if len(others) == _MOST else len(others) + 1
+    notice = (
+        f"[the text stands at {some} places; only the first was changed. The others, in the numbering before: "
+        f"line {', '.join(map(str, others[:_NAMED]))}{more}]"
+    )
+    return {
+        **result,
+        "other_places": others,
+        "output": f"{result['output']}\n{notice}",
+        "notices": [*result["notices"], notice],
+    }

@@ -1,10 +1,10 @@
-# rye:signed:2026-11-21T07:58:12Z:2f5934ab6bc0bcc11d65653782e6677bfe7659f7ae0477314f7283e2a86eb922:o2ia4O6ZDofwptxMLgKk2xQRnFrNPZj35lRUwqXWKFYjQEeuNSVbORdVF0IneSW7CanmIaFWbyCyPZXoAW9QBQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:42:02Z:429c343318c2a8bdf10ccb60fd9cdd2c8d6508a9ecab0471a7a2ff06446e8a36:BVLnZH9HNNdIpieUaii8LvMSqHMV12vQL3hq9otJoljSyMQ3gGppDo8HioVUG0tK1J6dvoOWH5AhRZVrXmIJBA==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file stands now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
 "a" and "a\\n" are one line. end_line = start_line - 1 inserts before start_line; on last + 1 it appends.
 Does not: glue text onto the next line, change line endings, encoding or mode, or guess: a range out of bounds is refused with
-the valid one ("start_line 500 out of range (1..424)"). It cannot know that lines have moved since you looked.
+the valid one ("start_line 500 out of range (1..424)"). A line that changed since you saw it is refused.
 Side effects: rewrites the file atomically; recorded for undo_edit. In the profile safe-read-only nothing is written and the
 patch is shown; RAGIX_ENABLE_SWE=0 turns it off.
 Returns: output (`✓ Edited path:a-b`, lines removed and added, the new lines with two on each side, numbered, so no re-read is
@@ -13,7 +13,16 @@ only, show_diff (or RAGIX_AUTO_DIFF=1) adds it. Over 50 KB the output is cut wit
 Prefer edit_lines with line IDs (line_ids=true shows them) where others may edit too; this where numbers are at hand.
 """
 
-from rye.toolkit import swe_editing
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import UsageError
+from rye.swe.edit import Asked, edit, new_lines
+from rye.swe.view import out_of_range
+
+if TYPE_CHECKING:
+    from rye.line_ids.document import Document
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -51,6 +60,22 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Make the edit, or show it."""
-    return swe_editing.edit_range(project_path, **params)
+
+    def wanted(document: Document) -> Asked:
+        count, start, end = document.count, params["start_line"], params["end_line"]
+        inserts = params["insert_form"] and end == start - 1
+        if not 1 <= start <= count + inserts:
+            raise out_of_range("start_line", start, 1, count + inserts)
+        if end < start and not inserts:
+            raise UsageError(
+                "bad_range",
+                f"end_line {end} lies before start_line {start} (valid: {start}..{count}). Nothing was written.",
+                f"To insert before line {start}, use insert_at (rt insert).",
+            )
+        if end > count:
+            raise out_of_range("end_line", end, start, count)
+        return new_lines(document, start - 1, end, params["new_text"])
+
+    return edit(__item_id__, project_path, params, wanted)

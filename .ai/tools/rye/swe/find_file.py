@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:58:12Z:63f392e8cb68e32166c50f6fe7205749ec6b0d085f35373593d1d25de097db3a:TmqSOyQm9jcOvA0aOdQL9vUhP1161jrz5zsAGoUZTtGxWhLYb7k-G-DehZHoQaJThu2mDR2iYiHNlIdeV0NhDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:44:25Z:4c1935fb072701d65544cd8f2a301a44a00da00c2b36b6cffdad36bc38f63f7c:080Jm-FM_lFZSK-BB82lQHmZ6Yt3ZSV4pmPEPMYJjngBTXmrlzLHJWB7gB3YYo-_Wkcsx5xttMDNWjU8dVUEAg==:b63173adc9f5699f
 """Find files whose name contains a text (`route`), or fits a glob (`test_*.py`, `src/**/*.md`).
 
 Requires: pattern; with none of * ? [ { in it, it is a part of the name (`api/rout`: of the folder's and the file's). root is
@@ -11,7 +11,15 @@ Returns: output (one path a line, relative to the project, sorted), files, count
 Prefer it to find in a shell when only a part of a name is known; use search_dir to search contents.
 """
 
-from rye.toolkit import swe_search
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from rye.call import profile, results
+from rye.filesearch import globs, name_search
+from rye.filesearch import tree as filesearch_tree
+from rye.fs import names
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -38,6 +46,26 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return what was found."""
-    return swe_search.find_file(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return what was found. Errors as `name_search.find`, `profile.enabled`."""
+    profile.enabled()
+    query = name_search.Query(
+        _as_glob(params["pattern"]),
+        params["root"],
+        hidden=params["hidden"],
+        no_ignore=params["no_ignore"],
+        limit=params["limit"],
+        offset=params["offset"],
+    )
+    return name_search.answer(name_search.find(project_path, query), results.next_call("find_file", params, CONFIG_SCHEMA))
+
+
+def _as_glob(pattern: str) -> str:
+    """Return a name pattern as a glob: one that holds no wildcard fits every name that contains it."""
+    if set(pattern) & set("*?[{"):
+        return pattern
+    folder, slash, name = filesearch_tree.glob_text(pattern).rpartition("/")
+    around = f"*{globs.escape(name)}*" if name else "*"
+    glob = f"**/*{globs.escape(folder)}/{around}" if slash and folder else around
+    # Bytes that are no text are written in patterns as results show them.
+    return names.show(os.fsencode(glob))

@@ -1,10 +1,10 @@
-# rye:signed:2026-11-21T07:58:12Z:7ef20fe2cd0ef31e9f1d5a2287fe5d26681ffaf093290abf3a4d585f3e0707d4:QTuk6kzAdX4IhVK9E3HFsQ2hLNXb8CyBSaOYgPmZ-xK6alW1WBq-VvzMrhZEAVgYXtzM274OBNuprU68UUIzBg==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:42:02Z:1d90273d6830756b4ed6372c299e8cd4566facf879b51122fbe81fa62545276f:kh63CWjUSgXv25M0UU3xQ8YFieJmmrfBbNqDOeiTqrcNd7cc-GCGq32FPgNByFmDmaOnsTy6bGf59cGWY6ULBA==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file stands now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
 line, "a" and "a\\n" are one line.
 Does not: glue text onto the next line, change line endings, encoding or mode, or guess: a line out of bounds is refused with the
-valid range. It cannot know that lines have moved since you looked.
+valid range. A line that changed since you saw it is refused.
 Side effects: rewrites the file atomically; recorded for undo_edit. In the profile safe-read-only nothing is written and the
 patch is shown; RAGIX_ENABLE_SWE=0 turns it off.
 Returns: output (`✓ Edited path:a-b`, lines added, the new lines with two on each side, numbered), applied, start_line, end_line,
@@ -13,7 +13,15 @@ lines_added, total_lines, entry_id, truncated. dry_run returns the diff only, sh
 Prefer edit_range to change lines that stand there; edit_lines with line IDs where others may edit too.
 """
 
-from rye.toolkit import swe_editing
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rye.swe.edit import Asked, edit, new_lines
+from rye.swe.view import out_of_range
+
+if TYPE_CHECKING:
+    from rye.line_ids.document import Document
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -41,6 +49,13 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Make the edit, or show it."""
-    return swe_editing.insert_at(project_path, **params)
+    line = params["line"]
+
+    def wanted(document: Document) -> Asked:
+        if not 1 <= line <= document.count + 1:
+            raise out_of_range("line", line, 1, document.count + 1)
+        return new_lines(document, line - 1, line - 1, params["new_text"])
+
+    return edit(__item_id__, project_path, params, wanted)

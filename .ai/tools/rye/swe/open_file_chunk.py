@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T12:10:48Z:e3a93210cce4455c5797da3a171810a50d22a81ca1d34761f027a46af74f6807:z_luqER4Xqv5Pp2qzzzIdISUW8x4b8JrfpbdJMiUuEEXZ4yd7tfJLDnKToukv_PvYbk4aex4gN-cW-7Nq8yWCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:33:51Z:38471e19bc385687ed63fcc933bb796b8a25a170afab2954c9de96d15c772bc8:U3aUSDKGmy4YI7h6ls0QxQSqa9epJjlvxiBSECwFJiK0ShaR05ZZh14YsGvcvJZuUVFQRQPazUVqdGwXre8qBA==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -12,7 +12,13 @@ characters are shortened visibly; a line that is not there is refused with the v
 Prefer it to read for a look at one place of a large file; a direct jump to a line to scrolling there.
 """
 
-from rye.toolkit import view
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call import profile
+from rye.swe import view
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -39,6 +45,13 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the window."""
-    return view.open_chunk(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the window, and remember it."""
+    profile.enabled()
+    path = params["path"]
+
+    def wanted(total: int) -> view.Span:
+        return view.window_at(total, params.get("line"), params.get("start"), params.get("end"))
+
+    with Workspace(project_path) as ws:
+        return view.result(view.look(ws, path, params.get("encoding"), wanted, line_ids=params["line_ids"]), path)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T12:10:48Z:7a32b38f49c1331205c919c8cd8e9f5f50017eedce116dc74217ad846431173a:JkIUGrmpG63zgOydgo2mNay7s9js52NciBfGEaljQw-5932pJ-UIbS7RiVUccyF6FR8oHDzSspUMRJm2U0yoDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:48:24Z:d8b74e07b0f07aa2359bd9ef7f67f1587160d4febd92f4f39f068d4b01323642:KJPSfCzOodk_d8hzo78Xm-oDvTgFW2iuWfS08X5SRSKROfOhepLnSZhfDfN1QjK841ZRVCLadUm_b__OfsQYDw==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -12,7 +12,16 @@ the end is refused with the valid range; lines over 2,000 characters are shorten
 Prefer it for reading on through a long file; open_file_chunk for a jump to a line; read for line IDs of a whole file.
 """
 
-from rye.toolkit import view
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call import profile
+from rye.call.results import ok
+from rye.swe import view
+from rye.workspace.workspace import Workspace
+
+MAX_LINES = 500
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -38,6 +47,33 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window."""
-    return view.viewport(project_path, **params)
+    profile.enabled()
+    offset, limit = params["offset"], max(1, min(params["limit"], MAX_LINES))
+
+    def wanted(total: int) -> view.Span:
+        if offset < 0 or offset >= max(total, 1):
+            raise view.out_of_range("offset", offset, 0, max(total, 1) - 1)
+        return view.Span(offset + 1, min(offset + limit, total), min(offset + limit, total))
+
+    with Workspace(project_path) as ws:
+        shown = view.look(ws, params["path"], params.get("encoding"), wanted, line_ids=params["line_ids"], window=False)
+    first, last, total = shown.span.first, shown.span.last, shown.total
+    more = [f"MORE below - call with offset={last}" if last < total else "end of file"]
+    more += ["MORE above - call with offset=0"] if first > 1 else []
+    footer = f"[{shown.path}: lines {first if total else 0}-{last} of {total}; {'; '.join(more)}]"
+    width = len(str(last))
+    lines = [f"{row.number:>{width}}: {view.named(row)}" for row in shown.rows]
+    notices = [*filter(None, [shown.encoding_notice]), footer]
+    fields = {"next_offset": last} if last < total else {}
+    return ok(
+        "\n".join([*lines, *notices]),
+        file_path=shown.path,
+        offset=offset,
+        line_count=len(lines),
+        total_lines=total,
+        truncated=last < total,
+        notices=notices,
+        **fields,
+    )

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T12:10:48Z:cbb752bdc660ed6a44906ad3529311b3757acd5435bdb21eb7d83dc6309543fb:zgQ3_De7GOcCzmCrvadnUIGqc4RgB7fCDLTUojmXTgtcQc5Fev9tcwzJQ6AzUADEzt2E3wRKe_Hbs2v0ckA1BQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:33:51Z:9db22675d2911edf57a45af7e68cdb357a87b0e7933f742f8f1f8b4075a249f2:oa2eib7AljWz563g7fzfJTMnlngdDBQMQGlCxiAE_5OJjbUEp-bVhGdbnJcO3tK01nT_TdG34MfpryMKEzouAg==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -10,7 +10,14 @@ truncated; a [tool_result: …] line where the file goes on. At its end "+" is r
 Prefer open_file_chunk with line=N whenever you know a line: one jump replaces many scrolls.
 """
 
-from rye.toolkit import view
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call import profile
+from rye.errors import UsageError
+from rye.swe import view, view_state
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -35,6 +42,36 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the window."""
-    return view.scroll(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the next window, and remember it."""
+    profile.enabled()
+    path = params["path"]
+    with Workspace(project_path) as ws:
+        with ws.file(path) as file:
+            physical = file.shown
+        last = view_state.last_view(ws, physical) if profile.views_kept() else None
+
+        def wanted(total: int) -> view.Span:
+            return _scrolled(total, last, params["direction"], physical)
+
+        return view.result(view.look(ws, path, params.get("encoding"), wanted, line_ids=params["line_ids"]), path)
+
+
+def _scrolled(total: int, last: view_state.View | None, direction: str, path: str) -> view.Span:
+    """Return the window below or above the last one; the first lines where there was none."""
+    if last is None or not last.start_line:
+        return view.window_at(total, None, None, None)
+    if direction == "-":
+        first = max(1, last.start_line - view.WINDOW + view_state.OVERLAP)
+    else:
+        if last.start_line + last.chunk_size > total >= last.start_line:
+            raise UsageError(
+                "end_of_file",
+                f"End of file: {path} has {total} lines, and the last window showed the end of it.",
+                "Scroll up with -, or open the file at a line.",
+                total_lines=total,
+            )
+        first = last.start_line + max(last.chunk_size - view_state.OVERLAP, 1)
+    # The file may have become shorter since.
+    first = max(1, min(first, total - view.WINDOW + 1)) if first > total else first
+    return view.window_at(total, None, first, first + view.WINDOW - 1)

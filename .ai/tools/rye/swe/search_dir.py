@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:58:12Z:dacd106072d7efdd248814008def2f8feb54e06f80d5816f1781d3f6a3938832:h-_4lUhvvYPQmfbDjW1zNbyEnzXXNeAgrYx4hvZTCawrsbvfL5nUi_oRgggpu3ofU-JF5pj_dTH96DLhg00IBQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:12:58Z:dc9ebf1979b0237e0eeb5f5b32184730170967356d40648c649919d913c8be97:rXVGYuyA59JjJ8TYLWWoPRIUFJVG9ByyiewmJngHiQRmWqYfsaU3aFiLz4_fw9BXoUn8OUcw-9xy-7zYhgDrCg==:b63173adc9f5699f
 """Search file contents below a folder; every match is one line, `path:line: text`, as `grep -Rn` prints it.
 
 Requires: pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text). root is the folder, the project
@@ -12,7 +12,12 @@ around the match.
 Prefer it to grep in a shell for finding a place, then open_file_chunk with its line; grep of rye/file-system adds context.
 """
 
-from rye.toolkit import swe_search
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call import profile
+from rye.swe import search
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -48,6 +53,7 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return what was found."""
-    return swe_search.search_dir(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return what was found. Errors as `search.search`, `profile.enabled`."""
+    profile.enabled()
+    return search.search(project_path, "search_dir", params, CONFIG_SCHEMA, params["root"], "{path}:{line}: {text}")

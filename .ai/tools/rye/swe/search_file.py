@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T07:58:12Z:3d06346a7fe79e84aa187ef7ca9979b82c8f2ac8447f596bbcd16ce1185b6387:91Gtj6EMRFSXN1LlOX0fmWW-fNMMJXgeIe0yQFIKLjAXl-BS_KWXmI8At8fjS8BH2BIsqhhJNeQBOR_9nx12DQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:12:58Z:a091d6a319e7674a63c504abec6e06f99391514410a5447c0036ad2b9953b746:GXDCMtVtTIMRyI4fmJsl85zY4_-j0NUYVUNKHYGmyRWOjQoyUzzRd3PHjyvlUmdMtATS6uWs4AeqEl7GYUxrDg==:b63173adc9f5699f
 """Search one file; every match is one line, `n : text`.
 
 Requires: path, a text file, and pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text).
@@ -10,7 +10,13 @@ match.
 Prefer it to reading a long file through: it gives the line to open with open_file_chunk.
 """
 
-from rye.toolkit import swe_search
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call import profile
+from rye.swe import search
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -43,6 +49,14 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return what was found."""
-    return swe_search.search_file(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return what was found.
+
+    Raises:
+        WorkspaceError: `is_directory`, `not_regular_file`, `file_not_found`. Others as `search.search`, `profile.enabled`.
+    """
+    profile.enabled()
+    # A search takes folders too; this tool is about one file.
+    with Workspace(project_path) as ws, ws.file(params["path"]):
+        pass
+    return search.search(project_path, "search_file", params, CONFIG_SCHEMA, params["path"], "{line} : {text}")

@@ -1,8 +1,8 @@
-# rye:signed:2026-11-21T07:58:12Z:c8cf179901f91f1a31e7030f2b426e74fbfd17c75fdaad822d56384cbd70b3cf:SBLS9rl8MbiNQ9v_ONy_g8Rqr6H9xg_z6U5c7gjdMHEd3aL4mT-r2VCIEqC2bu6teLvUJLuP172fzyp_uTaHBQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T02:42:02Z:69f7d76b39965aab9e0811d6c75b8373d5b59b475d3b94500be027a53b0165a9:brAn4ltVFYc0im1mpxMxLOjMq6nwTdmKnX5adIdWnKnBWm_8z8TE_NHiWSbiW1oDwwP2rLGr0F5ytMxGKSzPAg==:b63173adc9f5699f
 """Take back an edit that edit_range, insert_at, edit_file or another file tool made, or list such edits.
 
-Requires: nothing to revert the last one that still stands; entry_id (from an answer, or from list) to revert that one.
-Undoing an undo is redo: pass the entry_id that it returned.
+Requires: nothing to undo your own last edit; file_path for your last one of that file; entry_id (from a result, or from list)
+for any, also another caller's. Undoing an undo is redo: pass the entry_id that it returned.
 Does not: know what shell commands or other programs changed; it refuses when the same lines have changed since.
 Side effects: rewrites, creates or deletes the one file, atomically; the undo is recorded too. In the profile safe-read-only
 nothing is written and the patch is shown; RAGIX_ENABLE_SWE=0 turns it off.
@@ -11,7 +11,15 @@ the newest `limit` edits with their diffs; a cut ends with a [tool_result: …] 
 Prefer it to editing back by hand; prefer git for what is older than your work here.
 """
 
-from rye.toolkit import swe_editing
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call import profile
+from rye.edits import undo
+from rye.swe import view_state
+from rye.swe.edit import not_applied
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -26,8 +34,9 @@ __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "op
 CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
-        "entry_id": {"type": "string", "description": "The edit to revert; the last one that stands if absent"},
-        "list": {"type": "boolean", "default": False, "description": "List edits instead of reverting one"},
+        "entry_id": {"type": "string", "description": "The edit to undo; your own last one if absent"},
+        "file_path": {"type": "string", "format": "workspace-path", "description": "Undo your last edit of this file"},
+        "list": {"type": "boolean", "default": False, "description": "List edits instead of undoing one"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20, "description": "Most edits to list"},
         "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First edit to list, from 1, newest first"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
@@ -36,6 +45,20 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
-    """Make the edit, or show it."""
-    return swe_editing.undo_edit(project_path, **params)
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Revert one edit, show what would revert it, or list edits."""
+    profile.enabled()
+    with Workspace(project_path) as ws:
+        held_back = profile.profile(ws.root) == profile.READ_ONLY
+        result = undo.undo(project_path, **{**params, "dry_run": params["dry_run"] or held_back})
+        if params["list"]:
+            return result
+        # Of a batch there are several.
+        undone = sorted(result.get("file_paths") or [result["file_path"]])
+        applied = not (params["dry_run"] or held_back)
+        if applied and profile.views_kept():
+            for path in undone:
+                view_state.forget_lines(ws, path)
+    facts = {"applied": applied, **({"profile": profile.READ_ONLY} if held_back else {})}
+    head = f"✓ Undone {', '.join(undone)}" if applied else not_applied() if not params["dry_run"] else ""
+    return {**result, **facts, "notices": [], "output": "\n".join(line for line in (head, result["output"]) if line)}

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:07:38Z:272428830053e042edb6f79f8318754353a93d18f64d7d5e780c7004ff4c8743:cu0zCIKlityM7NO3YbDb4Ak-oLKFt12V_56bKXr4W6E2-Saz0olSdBfAxqcQwU9gBWfHeZ8Gg1ei5cZ_rfMGAA==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:57Z:12258e0cb8867421413002c3b82264f7c56b8363ca7ac745637ef5f2951f3669:R9XRQc7oAXupShRr6z-yWEGu84tQr8VcfTpUrdu_XOLYllAu4Wr3gMJnCrM48_J-nKKDcd99W3_QLceSuRuiBA==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -14,7 +14,24 @@ Prefer it to curl in a shell: what you get is readable, paged, and cannot reach 
 a URL.
 """
 
-from rye.toolkit import browsing
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context, results
+from rye.call.context import output_budget
+from rye.call.results import cut_notice, ok
+from rye.call.safe_text import quoted
+from rye.plain_class import Record
+from rye.web import cache
+from rye.web import page as web_page
+from rye.web.addresses import Allowed
+from rye.web.client import Answer, FetchError, Request, fetch, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rye.web.page import Page
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -55,7 +72,126 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+_NOTICES = 1_500
+_ADVICE = {
+    401: "It asks for a login, which this tool has not.",
+    403: "The server refuses automatic readers or asks for a login.",
+    404: "Check the URL; search for the page instead.",
+    410: "The page is gone; search for another one.",
+    429: "Too many requests: wait before asking again.",
+}
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the page's window."""
-    return browsing.webfetch(project_path, **params)
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the page's window.
+
+    Raises:
+        UsageError: `bad_url`, `bad_offset`, `bad_config`.
+        RyeError: those of `client.fetch` and `page.read`; `http_error`.
+    """
+    url = params["url"]
+    allowed = Allowed.of(context.settings().texts("web.allow_hosts"))
+    answer, age = _answer(project_path, url, params["timeout"], allowed)
+    page = web_page.read(answer, params["format"], main_only=params["main_only"])
+    call = results.next_call("webfetch", {**params, "timeout": None, "limit": None}, CONFIG_SCHEMA)
+    return _window(_Shown(url, answer, age, page, params["format"], call), params["offset"], params["limit"])
+
+
+def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Answer, float | None]:
+    """Return the answer, and its age in seconds if it was stored."""
+    proxy = str(context.settings().get("web.proxy")) or None
+    # The permissions belong to the key: an answer stored while a host was allowed must not outlive that.
+    name = cache.key(str(parse(url)), *sorted(allowed.patterns), proxy or "")
+    stored = cache.load(root, name)
+    if stored is not None and stored.fresh:
+        return stored.answer, stored.age
+    answer = fetch(Request(url, seconds, allowed, headers=stored.conditions() if stored else {}, proxy=proxy))
+    # The server confirms the stored answer.
+    if answer.status == 304 and stored is not None:
+        return cache.renew(root, name, stored), 0.0
+    if not 200 <= answer.status < 300:
+        raise FetchError(
+            "http_error",
+            f"{answer.url} answered {answer.status} {answer.reason}.".replace(" .", "."),
+            _ADVICE.get(answer.status, "Check the URL, or try again later."),
+            status=answer.status,
+            url=answer.url,
+        )
+    cache.store(root, name, answer)
+    return answer, None
+
+
+class _Shown(Record):
+    """A page and how it was asked for."""
+
+    url: str
+    answer: Answer
+    age: float | None
+    page: Page
+    form: str
+    call: Callable[[int], str]
+
+
+def _window(shown: _Shown, offset: int, limit: int) -> dict[str, Any]:
+    total = shown.page.text.count("\n")
+    begin = results.start_index(offset, total, "lines")
+    # The URL is shown twice and may be long.
+    page = results.Page(output_budget() - _NOTICES - 2 * len(shown.answer.url))
+    taken = 0
+    for line in _lines(shown.page.text, begin, limit):
+        if not page.add([line]):
+            break
+        taken += 1
+    following = begin + taken + 1 if begin + taken < total else None
+    title = [f"Title: {shown.page.title}"] if shown.page.title and begin == 0 else []
+    content, mark = quoted([*title, *page.lines])
+    output = [f"{shown.answer.url} ({', '.join(_facts(shown))})", *content]
+    if following is not None:
+        output.append(cut_notice(taken, total, "lines", shown.call(following), total - begin - taken))
+    return ok(
+        "\n".join(output),
+        url=shown.answer.url,
+        requested_url=shown.url,
+        redirects=list(shown.answer.hops),
+        title=shown.page.title,
+        format=shown.form,
+        content_type=shown.page.content_type,
+        charset=shown.page.charset,
+        bytes=len(shown.answer.body),
+        main_only=shown.page.main,
+        untrusted=True,
+        boundary=mark,
+        total_lines=total,
+        line_count=taken,
+        offset=offset,
+        truncated=following is not None or shown.answer.cut,
+        next_offset=following,
+        source_cut=shown.answer.cut,
+        cached_seconds=None if shown.age is None else round(shown.age),
+    )
+
+
+def _lines(text: str, begin: int, most: int) -> Iterator[str]:
+    """Yield lines of a text without splitting all of it."""
+    at = 0
+    for _ in range(begin):
+        at = text.index("\n", at) + 1
+    for _ in range(most):
+        if at >= len(text):
+            return
+        end = text.index("\n", at)
+        yield text[at:end]
+        at = end + 1
+
+
+def _facts(shown: _Shown) -> list[str]:
+    facts = [shown.page.content_type, f"{len(shown.answer.body):,} bytes"]
+    if shown.answer.cut:
+        facts.append("the page is longer: its first 5 MB")
+    if shown.page.main:
+        facts.append("main part only: main_only=false shows the whole page")
+    if shown.answer.hops:
+        facts.append(f"redirected {len(shown.answer.hops)} times" if len(shown.answer.hops) > 1 else "redirected once")
+    if shown.age is not None:
+        facts.append(f"stored {shown.age:.0f} s ago")
+    return facts + list(shown.page.notes)

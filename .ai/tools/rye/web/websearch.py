@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:07:05Z:0b801ffcfe9235188ffc07e4dd7d189c0b652cf56a935e604f92156428c1d46e:YdsMM7sm_GZk1HC2uv-On4fkYHatOsh7rI2RU3_7vA8aZsdBQhyoN0mu1R7akSNOIwd_ZDrXfgAI2CbTHkkpAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:57Z:4762ea55726c9904cdf58b6aab38aa7a96ca1b7de5ef5189b978c34074bfde34:vqXgkIbLppDWxzDnUpmkULu3RIZh6K0EL3z7e-8qJmcfl5I84mk4Nv-hNpPsyQGOICC4kjrb9hLeSkAZWAFSDg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -13,7 +13,18 @@ Prefer it to webfetch when you do not know the URL; then fetch the best result w
 rye_search, for its files grep.
 """
 
-from rye.toolkit import websearching
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from rye.call import context
+from rye.call.results import ok
+from rye.call.safe_text import plain, quoted
+from rye.config import layers as config_layers
+from rye.errors import UsageError
+from rye.web.search_providers import DEFAULT_URLS, KINDS, Found, Provider, SearchError, ask, is_installed
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -29,13 +40,7 @@ CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "Search query"},
-        "num_results": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 20,
-            "default": 10,
-            "description": "Number of results",
-        },
+        "num_results": {"type": "integer", "minimum": 1, "maximum": 20, "default": 10, "description": "Number of results"},
         "provider": {"type": "string", "maxLength": 100, "description": "A configured provider, instead of the default one"},
         "timeout": {"type": "number", "minimum": 1, "maximum": 60, "default": 30, "description": "Seconds for everything"},
     },
@@ -43,7 +48,180 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
+_FILE = "web/websearch.yaml"
+_WITHOUT_KEY = "Without a key: SEARXNG_URL of a SearXNG server, or `pip install 'rye-workspace[search]'`, which brings ddgs."
+_SNIPPET = 300
+_TITLE = 200
+_MAX_URL = 2_000
+_MAX_FIELDS = 100
+_TAG = re.compile(r"<[^>]{0,500}>")
+_TRACKING = re.compile(r"(?:utm_\w+|gclid|fbclid|mc_[ce]id|ref_src)\Z")
 
-def execute(params: dict, project_path: str) -> dict:
-    """Return the results."""
-    return websearching.websearch(project_path, **params)
+
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    """Return the results of the provider that the configuration names, cleaned, each page once.
+
+    A project's file may name one of the providers that the system or the user defines, and nothing else: it can neither read a
+    key nor say where a question is sent.
+
+    Raises:
+        UsageError: `bad_query`, `bad_config`, `unknown_provider`.
+        SearchError: `no_provider`, `key_missing`, and those of `search_providers.ask`.
+    """
+    query, count = params["query"].strip(), params["num_results"]
+    if not query:
+        raise UsageError("bad_query", "The query is empty.", "Say what to search for.")
+    layers = config_layers.load(project_path, _FILE)
+    provider = _chosen(layers, params.get("provider"))
+    found = _merged(ask(provider, query, count, params["timeout"]))[:count]
+    return _answer(provider.name, params["query"], found, _ignored(layers.project))
+
+
+def _chosen(layers: config_layers.Layers, named: str | None) -> Provider:
+    """Return the provider that the call, the project, the user or the system names, or else the first that can be used."""
+    known = _known(layers.own)
+    # The nearest wish counts: the call, then the project, the user, the system.
+    name = named or _default(layers.project) or _default(layers.user) or _default(layers.system)
+    if name is not None:
+        if name not in known:
+            raise UsageError(
+                "unknown_provider", f"There is no search provider {name!r}.", f"Use one of: {', '.join(sorted(known))}."
+            )
+        return _ready(name, known[name])
+    for name, settings in known.items():
+        if not _lacks(name, settings) and is_installed(settings.get("type", name)):
+            return _ready(name, settings)
+    raise SearchError(
+        "no_provider",
+        "Web search is not set up yet: no search provider is configured.",
+        "The user sets EXA_API_KEY, BRAVE_API_KEY or TAVILY_API_KEY in the environment, or writes providers into "
+        f"{config_layers.user_file(_FILE)}. {_WITHOUT_KEY}",
+    )
+
+
+def _default(layer: dict[str, Any]) -> str | None:
+    value = layer.get("default_provider")
+    if isinstance(value, dict):
+        value = value.get("type")
+    if value is None or isinstance(value, str):
+        return value
+    raise UsageError("bad_config", f"default_provider in {_FILE} is neither a name nor a mapping.", "Write a provider's name.")
+
+
+def _known(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return every provider that the system and the user define, by name."""
+    listed = own.get("providers", {})
+    known = {name: value for name, value in listed.items() if isinstance(value, dict)} if isinstance(listed, dict) else {}
+    default = own.get("default_provider")
+    if isinstance(default, dict) and isinstance(default.get("type"), str):
+        name = default["type"]
+        known[name] = config_layers.merged(known.get(name, {}), default)
+    for name, settings in known.items():
+        if settings.get("type", name) not in KINDS:
+            raise UsageError(
+                "bad_config",
+                f"The search provider {name} in {_FILE} is of no known type.",
+                f"Types: {', '.join(sorted(KINDS))}.",
+            )
+    return known
+
+
+def _lacks(name: str, settings: dict[str, Any]) -> list[str]:
+    """Return the environment variables that a provider needs and that are not set."""
+    kind = settings.get("type", name)
+    needed = "base_url" if kind == "searxng" else "api_key"
+    if kind == "ddgs":
+        return []
+    value = settings.get(needed)
+    return config_layers.expanded(value)[1] if isinstance(value, str) and value else [needed]
+
+
+def _ready(name: str, settings: dict[str, Any]) -> Provider:
+    kind = settings.get("type", name)
+    lacks = _lacks(name, settings)
+    if lacks:
+        what = "address" if kind == "searxng" else "key"
+        raise SearchError(
+            "key_missing",
+            f"The search provider {name} has no {what}: {', '.join(lacks)} is not set.",
+            f"Set {lacks[0]} in the environment, or write it into {config_layers.user_file(_FILE)}. {_WITHOUT_KEY}",
+        )
+    base = settings.get("base_url")
+    key = settings.get("api_key")
+    return Provider(
+        name=name,
+        kind=kind,
+        key=config_layers.expanded(key)[0] if isinstance(key, str) else "",
+        key_from=_source(key),
+        base_url=config_layers.expanded(base)[0] if isinstance(base, str) else DEFAULT_URLS.get(kind, ""),
+        chosen_host=isinstance(base, str),
+        proxy=str(context.settings().get("web.proxy")) or None,
+    )
+
+
+def _source(key: object) -> str:
+    """Name where a key comes from, without the key."""
+    names = re.findall(r"\$\{([A-Z0-9_]+)", key) if isinstance(key, str) else []
+    return f"the environment variable {names[0]}" if names else f"api_key in {config_layers.user_file(_FILE)}"
+
+
+def _ignored(project: dict[str, Any]) -> list[str]:
+    """Return what a project's file says and may not."""
+    # A project must not choose where queries and keys are sent, only which known provider is used.
+    extra = sorted(set(project) - {"default_provider"})
+    default = project.get("default_provider")
+    extra += [f"default_provider.{name}" for name in sorted(set(default) - {"type"})] if isinstance(default, dict) else []
+    return [f"The project's {_FILE} may only name a provider; ignored: {', '.join(map(plain, extra))}."] if extra else []
+
+
+def _merged(rows: list[Found]) -> list[Found]:
+    """Return the results cleaned, each page once."""
+    merged: dict[str, Found] = {}
+    for row in rows:
+        url = row.url.strip()
+        # A provider's answer is untrusted: other schemes and URLs with hidden characters are dropped.
+        if not url.lower().startswith(("http://", "https://")) or len(url) > _MAX_URL or plain(url, _MAX_URL) != url:
+            continue
+        clean = Found(_clean(row.title, _TITLE) or url, url, _clean(row.snippet, _SNIPPET))
+        known = merged.get(_same(url))
+        # Of two hits for one page the one with a text is shown, at the place of the first.
+        if known is None or (not known.snippet and clean.snippet):
+            merged[_same(url)] = clean
+    return list(merged.values())
+
+
+def _clean(text: str, most: int) -> str:
+    # Tags first: unescaping before would turn quoted markup into tags and remove it.
+    return plain(html.unescape(_TAG.sub("", text)), most)
+
+
+def _same(url: str) -> str:
+    """Return what two spellings of one page's URL share."""
+    from urllib.parse import parse_qsl, urlencode, urlsplit
+
+    try:
+        parts = urlsplit(url)
+        given = parse_qsl(parts.query, True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        return url
+    # Sorted and without tracking parameters, so that two links to one page compare equal.
+    query = urlencode(sorted((name, value) for name, value in given if not _TRACKING.match(name)))
+    return f"{parts.netloc.lower().removeprefix('www.')}{parts.path.rstrip('/')}?{query}"
+
+
+def _answer(provider: str, query: str, found: list[Found], warnings: list[str]) -> dict[str, Any]:
+    lines = [f"{len(found)} results from {provider}" if found else f"No results from {provider} for {plain(query, 200)!r}."]
+    if found:
+        rows: list[str] = []
+        for number, row in enumerate(found, 1):
+            rows += [f"{number}. {row.title}", f"   {row.url}", *([f"   {row.snippet}"] if row.snippet else []), ""]
+        lines += quoted(rows[:-1])[0]
+    return ok(
+        "\n".join([*lines, *warnings]),
+        results=[row._asdict() for row in found],
+        count=len(found),
+        provider=provider,
+        query=query,
+        untrusted=True,
+        warnings=warnings,
+    )

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:13:48Z:2e42592d82d58facee03b8c970c33de513b0c496419eaf27f80cd728234081f0:Qw32QbtAayOqdtuXeRzW6BcFlw_5aIMPoRG-UcrmbZ7voZMXhD8Sq-omN-9qwLEqstNR4xO019tpffT1Iq3OCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:57Z:51b7df7b7e0443284a9b089f5e29edb1cfc8684ff74d6342f15b90a15d2793cc:jASRUXb_VYDix3d9j7oEY4KgGCPIXuaGP12XKUdBA64PRD9N9wEI39JY9s9uIGQm-aYQBJqk1WeZBJV_1alyDA==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -11,7 +11,16 @@ Over 50 KB output is cut with a [tool_result: …] line that gives the call for 
 Prefer it to reading files again when the question is what a patch did and why; use undo(list=true) for all changes.
 """
 
-from rye.toolkit import patching
+from __future__ import annotations
+
+from typing import Any
+
+from rye.call.context import output_budget
+from rye.call.results import cut_notice, fit_lines, size_of, start_index
+from rye.edits import commit, patch_store
+from rye.edits.patch_calls import NOTICES, answered, id_lines, outcome, succeeded
+from rye.errors import EditError
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -34,6 +43,71 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the stored part that the ID names."""
-    return patching.get_change(project_path, params["id"], params["offset"])
+    any_id, offset = params["id"], params["offset"]
+
+    def work() -> dict[str, Any]:
+        with Workspace(project_path) as ws:
+            warnings = commit.recover(ws)
+            record = patch_store.find(ws, any_id)
+            head, diff, part = _part(record, any_id)
+            fate = outcome(ws, record, part.get("file", {}).get("path"))
+        if fate["entries"] and "file" in part:
+            part["file"]["entryId"] = fate["entries"][0]
+        first = start_index(offset, len(diff), "diff lines")
+        head += fit_lines(id_lines(part.get("files") or [part["file"]]), output_budget() // 3)[0]
+        head.append(f"Batch {record['batchId']}: {fate['status']}." + "".join(f"\n{line}" for line in fate["notes"]))
+        shown, cut = fit_lines(diff[first:], output_budget() - NOTICES - size_of(head))
+        reached = offset - 1 + len(shown)
+        out = [*head, *shown]
+        fields: dict[str, Any] = {"truncated": cut}
+        if cut:
+            fields["next_offset"] = reached + 1
+            call = f'get_patch_change(id="{any_id}", offset={reached + 1})'
+            out.append(cut_notice(len(shown), len(diff), "diff lines", call, len(diff) - reached))
+        result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **fate}
+        return succeeded("\n".join(out), result, warnings, **fields)
+
+    return answered(__item_id__, project_path, work, id=any_id)
+
+
+def _keys(asked: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {key: asked[key] for key in (f"{kind}Key", f"{kind}Label") if key in asked}
+
+
+def _part(record: dict[str, Any], any_id: str) -> tuple[list[str], list[str], dict[str, Any]]:
+    """Return the headline, the diff and the fields of what an ID names: the batch, a file patch, or a change."""
+    files = record["files"]
+    if any_id == record["batchId"]:
+        label = record["request"].get("batchLabel", "")
+        every = [{key: value for key, value in one.items() if key != "diff"} for one in files]
+        diff = [line for one in files for line in one["diff"]]
+        return [f"{len(files)} file(s). {label}".rstrip()], diff, {"kind": "batch", "files": every}
+    asked = {one["filePatchId"]: request for one, request in zip(files, _requests(record["request"]), strict=True)}
+    for one in files:
+        bare = {key: value for key, value in one.items() if key != "diff"}
+        if any_id == one["filePatchId"]:
+            head = f"{one['operation']} {one['path']}. {one.get('fileLabel', '')}".rstrip()
+            return [head], one["diff"], {"kind": "file", "file": bare}
+        for stored, change in zip(one["changes"], asked[one["filePatchId"]].get("changes", ()), strict=False):
+            if any_id == stored["changeId"]:
+                del bare["changes"]
+                head = f"{stored['operation']} in {one['path']}. {stored.get('description', '')}".rstrip()
+                return [head], _change_diff(change), {"kind": "change", "file": bare, "change": {**change, **stored}}
+    raise EditError("unknown_patch_id", f"The stored batch has lost {any_id}.", "Ask for the batch itself.")
+
+
+def _requests(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the file patches of a request in the order in which `patches.parse` gives them IDs."""
+    return [*request.get("files", ()), *request.get("createFiles", ()), *request.get("deleteFiles", ())]
+
+
+def _change_diff(change: dict[str, Any]) -> list[str]:
+    old, new = change.get("expectedOriginalLines", []), change.get("newLines", [])
+    at = change.get("startLine", change.get("afterLine", 0) + 1)
+    return [
+        f"@@ lines {at} to {at + len(old) - 1} @@" if old else f"@@ before line {at} @@",
+        *(f"-{x}" for x in old),
+        *(f"+{x}" for x in new),
+    ]

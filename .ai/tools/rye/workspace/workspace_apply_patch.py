@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:13:48Z:d6fba419cde7205787ae1ba5ed77c6eabca89e4b8278e0f4e0bae83f408f5b1d:YC4n0G5jHKyOQXxENf6yIDb2PAm1A6ALoiOhHL8seip0QABB3ygXiHC5adAe4BetAey2TTYHlpydjkEQbS8DBw==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:15:59Z:8c23b934369c7bc08f2fb57188484c89666ade73e45d6353cdb60dffcd082b56:JrzoacZGLcfvIBrBvH71E7a5Th8QK88k_hFF0Y7MSqjzkfYlsFRmqHmm7g7aG2mDchauiGRIiAhz9-u2hv69Cg==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if the patch was planned on an editor's unsaved contents.
@@ -11,7 +11,14 @@ Over 50 KB output is cut with a [tool_result: …] line. dryRun=true verifies an
 Prefer it to sending the patch again when someone has looked at the stored batch meanwhile.
 """
 
-from rye.toolkit import patching
+from __future__ import annotations
+
+from typing import Any
+
+from rye.edits import commit, patch_store, patches
+from rye.edits.patch_calls import Order, answered, outcome, run_batch
+from rye.errors import EditError
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -48,6 +55,21 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Verify the stored batch again, then apply all of it, or none."""
-    return patching.apply_patch(project_path, params["batchId"], params.get("activeFiles"), dry_run=params["dryRun"])
+    batch_id = params["batchId"]
+
+    def work() -> dict[str, Any]:
+        with Workspace(project_path) as ws:
+            problems = patches.Problems(warnings=commit.recover(ws))
+            record = patch_store.batch(ws, batch_id)
+            if outcome(ws, record)["status"] in ("applied", "partly_undone"):
+                raise EditError(
+                    "already_applied",
+                    f"Batch {batch_id} is applied already. Nothing was written.",
+                    f'Call get_patch_change(id="{batch_id}") to see it; undo(batchId="{batch_id}") takes it back.',
+                )
+            batch = patches.parse(record["request"], iter(record["ids"]).__next__, problems)
+            return run_batch(ws, batch, Order(params.get("activeFiles") or [], dry_run=params["dryRun"]), problems)
+
+    return answered(__item_id__, project_path, work, batchId=batch_id)

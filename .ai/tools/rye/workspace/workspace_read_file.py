@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:13:48Z:395e70f26f77d8b497a18cb2ed5b48c3fa5cee5dc84cb6c57fc69869968f9d26:2fLoIZiF04nkH-4bDyyr4esXHnCgkrY7SL9O-PyWY4bJko_Nbcf2Eapu9HLn0brWdBmakyl-DFzZVav_nMdRAA==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:57Z:9c4eb6b35ce837aab09f485257c96aa8f372db66f2d0bfb2b8d05e1f724a4f40:Gs0eFJAWbDpzKAF6FZKOeIbD7O5hkgqkoGwGkxwruLVlJsfbwyPySo02uMZl_3NdfORJ8YQvATUJX_UPhgj9Dw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -14,7 +14,25 @@ characters are shortened visibly.
 Prefer it to read when you are going to send workspace_write_patch; prefer read and edit_lines for edits of one file.
 """
 
-from rye.toolkit import patching
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rye.call.context import output_budget
+from rye.call.results import Page, cut_notice, shorten, size_of, start_index
+from rye.edits import commit
+from rye.edits.patch_batches import ActiveFiles, DocPaths
+from rye.edits.patch_calls import NOTICES, answered, succeeded
+from rye.edits.splices import line_ends
+from rye.errors import RyeError, WorkspaceError
+from rye.line_ids import document as documents
+from rye.workspace.atomic_replace import digest_of
+from rye.workspace.encoding import detect
+from rye.workspace.text import Text, parse
+from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -34,13 +52,7 @@ CONFIG_SCHEMA = {
             "description": "The file: its project-relative path in lower case, optionally led by the project folder's name",
         },
         "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, from 1"},
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 100000,
-            "default": 2000,
-            "description": "Most lines to return",
-        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
         "activeFiles": {
             "type": "array",
             "maxItems": 200,
@@ -61,7 +73,79 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window with the digest of the whole."""
-    active = params.get("activeFiles")
-    return patching.read_file(project_path, params["docPath"], params["offset"], params["limit"], active)
+    doc_path = params["docPath"]
+
+    def work() -> dict[str, Any]:
+        with Workspace(project_path) as ws:
+            recovered = commit.recover(ws)
+            docs = DocPaths(ws)
+            overlay = ActiveFiles(docs, params.get("activeFiles") or [])
+            # Twice, because an editor may hold a file under the given name or under its path, and a new one has no path
+            # yet.
+            content = overlay.content(doc_path)
+            try:
+                path: str | None = docs.path_of(doc_path)
+            except RyeError:
+                if content is None:
+                    raise
+                path = None
+            content = overlay.content(doc_path, path) if path is not None else content
+            if content is not None:
+                facts = {"path": path, "source": "active", "sha256": digest_of(content)}
+                return _window(doc_path, parse(content, detect(content)), facts, params, recovered)
+            shown, data, text = _read_whole(ws, path or "")
+            facts = {"path": shown, "source": "disk", "sha256": digest_of(data)}
+            return _window(doc_path, text, facts, params, recovered)
+
+    return answered(__item_id__, project_path, work, docPath=doc_path)
+
+
+def _read_whole(ws: Workspace, path: str) -> tuple[str, bytes, Text]:
+    """Return a file's path, bytes and text; its lines get IDs where these can be stored."""
+    try:
+        with documents.open_for_edit(ws, path) as document:
+            return document.path, document.data or b"", document.text
+    except WorkspaceError as err:
+        if err.code not in documents.IDS_NOT_STORED:
+            raise
+    with ws.file(path) as file:
+        data = file.read()
+        return file.shown, data, parse(data, detect(data))
+
+
+def _window(
+    doc_path: str, text: Text, facts: dict[str, Any], params: dict[str, Any], warnings: Sequence[str]
+) -> dict[str, Any]:
+    total, offset = text.count, params["offset"]
+    start_index(offset, total, "lines")
+    page = Page(output_budget() - NOTICES - 2 * size_of([doc_path]))
+    for number, line in enumerate(text.encoding.show_all(text.lines(offset - 1, offset - 1 + params["limit"])), offset):
+        if not page.add([f"{number}: {shorten(line)}"]):
+            break
+    lines = page.lines
+    stop = offset - 1 + len(lines)
+    result = {
+        "docPath": doc_path,
+        **facts,
+        "startLine": offset,
+        "endLine": stop,
+        "totalLines": total,
+        "terminator": line_ends(text),
+        "finalNewline": _ends(text),
+        "encoding": text.encoding.label,
+    }
+    fields: dict[str, Any] = {"truncated": stop < total, "total_lines": total}
+    out = [f"{doc_path} sha256={facts['sha256']} lines={total} terminator={result['terminator']} source={facts['source']}"]
+    out += lines or ["[empty file]"]
+    if stop < total:
+        fields["next_offset"] = stop + 1
+        call = f'workspace_read_file(docPath="{doc_path}", offset={stop + 1})'
+        out.append(cut_notice(len(lines), total, "lines", call, total - stop))
+    return succeeded("\n".join(out), result, warnings, **fields)
+
+
+def _ends(text: Text) -> bool:
+    last = text.lines(text.count - 1, text.count) if text.count else []
+    return bool(last) and bool(text.encoding.terminator(last[0]))

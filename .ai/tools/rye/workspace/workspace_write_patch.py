@@ -1,4 +1,4 @@
-# rye:signed:2026-11-21T09:13:48Z:9f4be5188b24604b1c0d70720a4e19fa1050b87dffd0a05345fafc9acfe12453:11kBj2MZ-dbNEq53t0EWjoV9WL7JO9BZ3TOYcrXM9vpBXDfB-7bzurcRmX_gHdQa3I9oDP46blRZ1rDzMzMECA==:b63173adc9f5699f
+# rye:signed:2026-11-22T03:45:57Z:f02fcea0349858ed18ee5fdc00ab989c00dede2abdf4de4f795fa9e65148d841:OeCQEiEy3ItqSRRQrBCcx5xtamNfiebW7-AJt95zT8gdNp4VIX3Br9F0vvQ0kcIbrlSjnz7TEPcBu4sP_kYIBQ==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -15,7 +15,13 @@ workspace_apply_patch; dryRun=true only shows the diffs.
 Prefer it to several edits when files must change together; prefer edit_lines for one file.
 """
 
-from rye.toolkit import patching
+from __future__ import annotations
+
+from typing import Any
+
+from rye.edits import commit, patch_store, patches
+from rye.edits.patch_calls import Order, answered, run_batch
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -27,7 +33,7 @@ __envelope__ = "invoke_result"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
-# Only JSON types are fixed here: what else can be wrong is told by the tool, all of it in one answer.
+# Only JSON types are fixed here: the tool reports all other problems in one answer.
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -143,6 +149,16 @@ CONFIG_SCHEMA = {
 }
 
 
-def execute(params: dict, project_path: str) -> dict:
+def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Verify the whole batch, then apply all of it, or none."""
-    return patching.write_patch(project_path, params)
+    order = Order(params.get("activeFiles", []), params["apply"], params["dryRun"])
+    # What the caller sent, without this call's switches: it is stored with the batch and shown again.
+    request = {key: value for key, value in params.items() if key not in ("activeFiles", "apply", "dryRun")}
+
+    def work() -> dict[str, Any]:
+        with Workspace(project_path) as ws:
+            problems = patches.Problems(warnings=commit.recover(ws))
+            return run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
+
+    count = sum(len(request.get(key, ())) for key in ("files", "createFiles", "deleteFiles"))
+    return answered(__item_id__, project_path, work, files=count)

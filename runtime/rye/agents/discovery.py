@@ -1,0 +1,247 @@
+"""What an agent runtime can discover: the tools of a project, with name, schemas, effects, digest, signer and verdict.
+
+Listing runs nothing, and shows nothing of what is not verified. What a tool declares for it is said in `rye.agents.offers`;
+what each interface accepts, in `rye.agents.provider_schemas`.
+
+Item ids as the names that agent interfaces accept, and back again, exactly.
+
+Function names are narrower than ids everywhere: OpenAI takes `[a-zA-Z0-9_-]{1,64}`, Anthropic the same up to 128, Gemini up
+to 63 with a letter or `_` first, MCP `[A-Za-z0-9_.-]{1,128}`. One name per tool fits them all: a model's habits carry over.
+
+A tool of the system's (`rye/file-system/read`) goes by its last part, by which the tools' own texts call each other, if no
+other of the system's does. Any other tool's name is its whole id with `/` as `__`: `my/tools/count` is `my__tools__count`. What
+that could confuse is escaped: `.` is `--d`, and a `_` or `-` that does not stand between letters or digits is `--u` or `--h`;
+an id without `/`, or with a digit first, gets a `_` in front. So no foreign tool can take a short name. An id too long for a
+name is cut and ends in `--x` and 80 bits of its digest; such a name leads back by the listing only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rye.agents.offers import Offer, offer
+from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.executor.admission import Admission
+from rye.items import parse, spaces
+from rye.items.parse import FUNCTION_RUNTIME
+from rye.workspace.workspace import find_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+LONGEST: Final = 63
+"""Characters in a name: the least that any of the interfaces documents."""
+
+_SHORT = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
+_ESCAPES = {".": "--d", "_": "--u", "-": "--h", "/": "__"}
+_PARTS = re.compile(r"--[duh]|__|[A-Za-z0-9_-]")
+_BACK = {escape: char for char, escape in _ESCAPES.items()}
+_DIGEST = 20
+_SYSTEM = "rye/"
+
+
+def encode(item_id: str) -> str:
+    """Return the long name of an id; no other id has the same."""
+    name = "".join(_escaped(item_id, at) for at in range(len(item_id)))
+    if "/" not in item_id or not (name[0].isascii() and name[0].isalpha()):
+        name = f"_{name}"
+    if len(name) <= LONGEST:
+        return name
+    # A cut name alone would be the same for two ids with a common start.
+    digest = sha256(item_id.encode()).hexdigest()[:_DIGEST]
+    return f"{name[: LONGEST - _DIGEST - 3]}--x{digest}"
+
+
+def decode(name: str) -> str | None:
+    """Return the id of a long name; None for a short or a cut one, and for what is no name."""
+    text = name.removeprefix("_")
+    parts = _PARTS.findall(text)
+    item_id = "".join(_BACK.get(part, part) for part in parts)
+    # Encoded again: two spellings must not lead to one id.
+    return item_id if item_id and encode(item_id) == name and len(encode(item_id)) <= LONGEST else None
+
+
+def names_of(item_ids: Iterable[str]) -> dict[str, str]:
+    """Return name -> id for all tools that are served; each id has one name, and each name one id.
+
+    Args:
+        item_ids: every tool's, not a choice of them: what a tool is called does not depend on what else is asked for.
+
+    Raises:
+        ItemError: `ambiguous_name`, when two long ids share 80 bits of their digests.
+    """
+    ids = sorted(set(item_ids))
+    last = [item_id.rpartition("/")[2] for item_id in ids if item_id.startswith(_SYSTEM)]
+    out: dict[str, str] = {}
+    for item_id in ids:
+        short = item_id.rpartition("/")[2]
+        # Short names are for the system's tools alone, so that a project's tool cannot take the name of one.
+        fits = item_id.startswith(_SYSTEM) and last.count(short) == 1 and _SHORT.fullmatch(short) and len(short) <= LONGEST
+        name = short if fits else encode(item_id)
+        if name in out:
+            raise ItemError("ambiguous_name", f"{out[name]} and {item_id} come to one name.", "Rename one of them.")
+        out[name] = item_id
+    return out
+
+
+def _escaped(item_id: str, at: int) -> str:
+    char = item_id[at]
+    if char not in _ESCAPES:
+        return char
+    # A `_` or `-` between letters or digits cannot be taken for an escape, which starts with two signs.
+    between = 0 < at < len(item_id) - 1 and item_id[at - 1].isalnum() and item_id[at + 1].isalnum()
+    return char if char in "_-" and between else _ESCAPES[char]
+
+
+class LeftOut(NamedTuple):
+    """A tool that is not offered, and why."""
+
+    item_id: str
+    reason: str
+
+
+class Listing(NamedTuple):
+    """What agents may be offered, sorted by id, and what is left out of it."""
+
+    offers: list[Offer]
+    left_out: list[LeftOut]
+
+
+def tools(
+    category: str | Sequence[str] | None = None, *, project_path: str | Path | None = None, format: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the tools that are served in a project, sorted by id.
+
+    Args:
+        category: only ids in this category or below it, such as `rye/file-system`; a list of some.
+        project_path: the project root; None: that of the current folder, as for `rye.execute`.
+        format: `openai`, `anthropic`, `gemini` or `mcp`: only tools that can run, each exactly as that interface takes it.
+            Their names lead back to ids through the `name` of the rows without a format, or `rye.toolset`.
+
+    Returns:
+        Without a format, for a valid tool `{"item_id", "verdict": "valid", "space", "name", "title", "category", "version",
+        "tool_type", "description", "docstring", "parameters", "output", "effects", "permissions", "digest", "signer",
+        "owner"}`; for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an unverified file is shown.
+
+    Raises:
+        UsageError: `unknown_format`.
+    """
+    if format is None:
+        return [_row(found) for found in _every(category, project_path)]
+    from rye.agents.provider_schemas import render_all
+
+    return render_all(listing(category, project_path=project_path).offers, format)[0]
+
+
+def listing(category: str | Iterable[str] | None = None, *, project_path: str | Path | None = None) -> Listing:
+    """Return the tools that agents may be offered: valid, and run by a runtime that is here; and the others with the reason."""
+    offers: list[Offer] = []
+    left_out: list[LeftOut] = []
+    for found in _every(category, project_path, _parsed):
+        if found.offer is None:
+            left_out.append(LeftOut(found.item_id, found.facts.get("hint") or found.facts["verdict"]))
+        elif not found.runs:
+            left_out.append(LeftOut(found.item_id, "It is no Python function tool: no runtime here runs it."))
+        else:
+            offers.append(found.offer)
+    return Listing(offers, left_out)
+
+
+class _Found(NamedTuple):
+    """A tool that is served: its offer if it is valid, else its verdict and hint."""
+
+    item_id: str
+    facts: dict[str, Any]
+    offer: Offer | None = None
+    docstring: str = ""
+    runs: bool = False
+
+
+# What was parsed from verified bytes, by their digest: a list made again does not parse them again. The files are read, hashed
+# and verified each time.
+_Memory = dict[tuple[str | None, ...], _Found]
+_parsed: _Memory = {}
+_MOST_REMEMBERED = 16_384
+
+
+def _every(
+    category: str | Iterable[str] | None, project_path: str | Path | None, remembered: _Memory | None = None
+) -> list[_Found]:
+    prefixes = _prefixes(category)
+    among = spaces.spaces(find_root(os.getcwd()) if project_path is None else project_path)
+    admission = Admission(among)
+    # All ids, before the choice: a name must not depend on the category asked for.
+    ids = [item_id for item_id, _, _ in spaces.listed("tool", among)]
+    name_of = {item_id: name for name, item_id in names_of(ids).items()}
+    chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
+    return [_find(item_id, name_of[item_id], admission, remembered) for item_id in chosen]
+
+
+def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    if category is None:
+        return None
+    given = [category] if isinstance(category, str) else list(category)
+    if not all(isinstance(one, str) for one in given):
+        raise UsageError("bad_call", "A category is text, or a list of texts.", 'Give one such as "rye/file-system".')
+    return tuple(one.strip("/") + "/" for one in given)
+
+
+def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | None) -> _Found:
+    facts: dict[str, Any] = {}
+    try:
+        candidate = spaces.find("tool", item_id, admission.among)
+        facts["space"] = candidate.space
+        verified = admission.admit(candidate)
+        signer = (verified.key.public.digest, verified.key.owner, verified.key.role)
+        # Everything that the row shows of it is in the key: trust can change while the bytes do not.
+        key = (candidate.digest, item_id, candidate.suffix, name, candidate.space, *signer)
+        if remembered is not None and key in remembered:
+            return remembered[key]
+        tool = parse.read_tool(verified, item_id, candidate.suffix)
+        offered = offer(tool, name, candidate.space)
+    except TrustError as err:
+        return _Found(item_id, {**facts, "verdict": err.code, "hint": err.hint})
+    except ItemError as err:
+        return _Found(item_id, {**facts, "verdict": "malformed", "hint": err.hint})
+    except RyeError as err:
+        return _Found(item_id, {**facts, "verdict": err.code, "hint": err.hint})
+    # Another's schema may be nested deeper than Python's stack; the other tools are still listed.
+    except RecursionError:
+        return _Found(item_id, {**facts, "verdict": "malformed", "hint": "Its schema is nested too deeply."})
+    facts["permissions"] = list(tool.permissions)
+    found = _Found(item_id, facts, offered, tool.docstring, candidate.suffix == ".py" and tool.executor_id == FUNCTION_RUNTIME)
+    if remembered is not None:
+        if len(remembered) >= _MOST_REMEMBERED:
+            remembered.clear()
+        remembered[key] = found
+    return found
+
+
+def _row(found: _Found) -> dict[str, Any]:
+    one = found.offer
+    if one is None:
+        return {"item_id": found.item_id, **found.facts}
+    return {
+        "item_id": one.item_id,
+        "space": one.space,
+        "verdict": "valid",
+        "name": one.name,
+        "title": one.title,
+        "category": one.category,
+        "version": one.version,
+        "tool_type": one.tool_type,
+        "description": one.summary,
+        "docstring": one.description if found.docstring else "",
+        "parameters": one.parameters,
+        "output": one.output,
+        "effects": one.effects,
+        "permissions": found.facts["permissions"],
+        "digest": one.digest,
+        "signer": one.signer,
+        "owner": one.owner or None,
+    }

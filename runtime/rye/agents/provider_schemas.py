@@ -1,0 +1,181 @@
+"""Offers as four agent interfaces take them: OpenAI, Anthropic, Gemini, MCP. Each within what it documents.
+
+Sources, as of 2026: OpenAI's guides to function calling and structured outputs (names, 1,024 characters of description, the
+strict subset); Anthropic's tool use reference (names, property names, no `$ref`, no combination at the root); the
+`FunctionDeclaration` and `Schema` references of the Gemini API (an OpenAPI 3.0 subset); the MCP specification's tools.
+
+A schema for a model may be wider than the tool's own: every call is checked by the tool's own, whatever schema the model saw.
+What is narrower here is undone by `as_wanted`: strict mode makes every parameter required, so null means "not given";
+Gemini knows no free-form objects, so one is passed as JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rye.agents.schema_dialects import alone, at_root, gemini_parameters, hold_names, strict_parameters
+from rye.errors import ItemError, UsageError
+from rye.items.parse import fitted_docstring
+
+if TYPE_CHECKING:
+    from rye.agents.offers import Offer
+
+_OPENAI_DESCRIPTION: Final = 1_024
+_GEMINI_PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ANTHROPIC_PARAMETER: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+
+
+def render(offer: Offer, format: str) -> dict[str, Any]:
+    """Return an offer as an interface takes it.
+
+    Raises:
+        UsageError: `unknown_format`.
+        ItemError: `not_expressible`, when the interface has no way to say it.
+    """
+    check_format(format)
+    try:
+        return _FORMATS[format](offer)
+    except (ItemError, RecursionError) as err:
+        why = err.message if isinstance(err, ItemError) else "its schema is nested too deeply"
+        raise ItemError("not_expressible", f"{offer.item_id} has no {format} form: {why}.") from None
+
+
+def check_format(format: str) -> None:
+    """Raise UsageError `unknown_format` unless there is such a format."""
+    if format not in _FORMATS:
+        raise UsageError("unknown_format", f"Unknown format: {format!r}.", f"Use one of {', '.join(_FORMATS)}.")
+
+
+def render_all(offers: Iterable[Offer], format: str) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """Return the offers as an interface takes them, and (id, reason) of those that it cannot express.
+
+    Raises:
+        UsageError: `unknown_format`.
+    """
+    check_format(format)
+    rendered: list[dict[str, Any]] = []
+    refused: list[tuple[str, str]] = []
+    for offer in offers:
+        try:
+            rendered.append(render(offer, format))
+        except ItemError as err:
+            refused.append((offer.item_id, str(err)))
+    return rendered, refused
+
+
+def openai(offer: Offer) -> dict[str, Any]:
+    """Return a function tool of the Chat Completions interface; strict where its schema can be."""
+    base = alone(offer.parameters)
+    # Strict where possible: the service then guarantees arguments that fit.
+    strict = strict_parameters(base)
+    return {
+        "type": "function",
+        "function": {
+            "name": offer.name,
+            "description": fitted_docstring(offer.description, _OPENAI_DESCRIPTION),
+            "parameters": at_root(base) if strict is None else strict,
+            "strict": strict is not None,
+        },
+    }
+
+
+def anthropic(offer: Offer) -> dict[str, Any]:
+    """Return a client tool of the Messages interface."""
+    base = at_root(alone(offer.parameters))
+    hold_names(base, _ANTHROPIC_PARAMETER)
+    return {"name": offer.name, "description": offer.description, "input_schema": base}
+
+
+def gemini(offer: Offer) -> dict[str, Any]:
+    """Return a `FunctionDeclaration`; one without parameters has no `parameters`."""
+    base = at_root(alone(offer.parameters))
+    hold_names(base, _GEMINI_PARAMETER)
+    declared: dict[str, Any] = {"name": offer.name, "description": offer.description}
+    if base.get("properties"):
+        declared["parameters"] = gemini_parameters(base)
+    return declared
+
+
+def mcp(offer: Offer) -> dict[str, Any]:
+    """Return a tool as `tools/list` gives it; `_meta` says whose it is, by which an agent can pin it."""
+    effects = offer.effects
+    return {
+        "name": offer.name,
+        "title": offer.title,
+        "description": offer.description,
+        "inputSchema": at_root(alone(offer.parameters)),
+        "outputSchema": offer.output,
+        "annotations": {
+            "title": offer.title,
+            "readOnlyHint": effects["read_only"],
+            "destructiveHint": effects["destructive"],
+            "idempotentHint": effects["idempotent"],
+            "openWorldHint": effects["open_world"],
+        },
+        "_meta": {
+            "rye/item_id": offer.item_id,
+            "rye/digest": offer.digest,
+            "rye/signer": offer.signer,
+            "rye/space": offer.space,
+            "rye/version": offer.version,
+        },
+    }
+
+
+_FORMATS: Final[dict[str, Callable[[Offer], dict[str, Any]]]] = {
+    "openai": openai,
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "mcp": mcp,
+}
+FORMATS: Final = tuple(_FORMATS)
+
+
+def as_wanted(schema: Mapping[str, Any], arguments: Any) -> Any:
+    """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
+    return wanted_of(alone(schema), arguments)
+
+
+def wanted_of(schema: Any, value: Any) -> Any:
+    """Return a value as a schema without references wants it; see `as_wanted`."""
+    if not isinstance(schema, dict):
+        return value
+    # Models write nested values as JSON text now and then, also where the schema does not ask for it.
+    if isinstance(value, str) and schema.get("type") in ("object", "array"):
+        value = _from_json(value, schema["type"])
+    if isinstance(value, list):
+        return [wanted_of(schema.get("items"), one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    known, required = schema.get("properties", {}), schema.get("required", ())
+    return {
+        name: wanted_of(known.get(name), one)
+        for name, one in value.items()
+        # A null that the schema does not take is strict mode's "not given".
+        if one is not None or name not in known or name in required or _takes_null(known[name])
+    }
+
+
+def _from_json(text: str, kind: str) -> Any:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    # Of the other kind it was meant as text: the executor then reports the type error.
+    return found if isinstance(found, dict if kind == "object" else list) else text
+
+
+def _takes_null(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return schema is True
+    kinds = schema.get("type")
+    if kinds is not None:
+        return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)
+    return (
+        not ({"enum", "const", "anyOf", "oneOf", "allOf"} & set(schema))
+        or None in schema.get("enum", ())
+        or any(_takes_null(one) for name in ("anyOf", "oneOf") for one in schema.get(name, ()))
+    )

@@ -1,0 +1,171 @@
+"""Tools for an agent's loop: their schemas as its interface takes them, and calls by the names in these.
+
+A loop gives a model `schemas(…)`, and the model's calls to `call(…)`, which always answers with text for the model: a call
+that is wrong in any way is answered with what is wrong, never raised. Only what was listed can be called, and every call goes
+the one way of `rye.execute`: verified anew, validated, confined.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rye import api
+from rye.agents.discovery import LeftOut, listing
+from rye.agents.offers import Offer
+from rye.agents.provider_schemas import as_wanted, render_all
+from rye.call.context import CallOptions
+from rye.call.results import failure
+from rye.call.safe_text import nearest
+from rye.errors import RyeError, UsageError
+from rye.plain_class import changed
+from rye.workspace.workspace import identity_of, root_to_work_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Toolset:
+    """Some tools of a project, as they were listed when this was made.
+
+    Attributes:
+        offers: what is listed of each, sorted by id.
+        left_out: what the categories hold beside them, with the reason.
+    """
+
+    def __init__(
+        self,
+        project_path: str | Path | None = None,
+        categories: str | Iterable[str] | None = None,
+        *,
+        only: Iterable[str] | None = None,
+    ) -> None:
+        """List the tools.
+
+        Args:
+            project_path: the project root; None: that of the current folder, as for `rye.execute`.
+            categories: such as `["rye/file-system"]`; None for every tool.
+            only: names (`read`) or ids to choose among these.
+
+        Raises:
+            UsageError: `unknown_tool`, when `only` names one that is not there.
+        """
+        self._root = root_to_work_in(project_path)
+        # Compared at each call: a folder that was swapped meanwhile is refused.
+        self._identity = identity_of(self._root)
+        # Its changes are recorded under this name, so that `undo` takes back this toolset's own.
+        self._actor = f"toolset {os.urandom(4).hex()}"
+        found = listing(categories, project_path=self._root)
+        chosen = found.offers if only is None else _chosen(found.offers, list(only))
+        self.offers: tuple[Offer, ...] = tuple(chosen)
+        self.left_out: tuple[LeftOut, ...] = tuple(found.left_out)
+        self._by_name = {offer.name: offer for offer in chosen}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Name -> item id of the tools that can be called."""
+        return {name: offer.item_id for name, offer in self._by_name.items()}
+
+    def schemas(self, format: str) -> list[dict[str, Any]]:
+        """Return the tools as an interface takes them (`openai`, `anthropic`, `gemini`, `mcp`).
+
+        Those that it has no way to express are left out.
+
+        Raises:
+            UsageError: `unknown_format`.
+        """
+        return render_all(self.offers, format)[0]
+
+    def call(self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None) -> str:
+        """Run a tool as a model asked for it; return the text that the model is to read.
+
+        Args:
+            name: as in the schemas.
+            arguments: an object, or its JSON text, as the interfaces give it.
+            options: see `rye.execute`.
+        """
+        return text_for_model(self.respond(name, arguments, options=options))
+
+    def respond(
+        self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Run a tool as `call` does; return the whole response, as `rye.execute` does."""
+        try:
+            offer = self._offer(name)
+            given = _object(arguments)
+        except RyeError as err:
+            refusal = {"data": failure(err), "error": str(err), "code": err.code}
+            return {"status": "error", "type": "tool", "item_id": None, **refusal}
+        # Before the executor validates: what the interface's schema forced on the model is undone first.
+        wanted = as_wanted(offer.parameters, given)
+        return api.execute(offer.item_id, wanted, project_path=self._root, options=self._named(options), reach=self._reaches)
+
+    def _named(self, options: CallOptions | None) -> CallOptions:
+        given = options or CallOptions()
+        return changed(given, actor=given.actor or self._actor, root=self._identity)
+
+    def _reaches(self, item_type: str, item_id: str) -> bool:
+        """Tell whether the primary tools reach an item on behalf of a call: the listed tools, and texts, which do nothing."""
+        return item_type != "tool" or any(offer.item_id == item_id for offer in self.offers)
+
+    def _offer(self, name: object) -> Offer:
+        if isinstance(name, str) and name in self._by_name:
+            return self._by_name[name]
+        close = nearest(str(name), self._by_name, 1)
+        hint = f"Did you mean {close[0]}?" if close else f"Tools: {', '.join(self._by_name)}."
+        raise UsageError("unknown_tool", f"There is no tool {str(name)[:80]!r} here.", hint)
+
+
+def toolset(
+    project_path: str | Path | None = None, categories: str | Iterable[str] | None = None, *, only: Iterable[str] | None = None
+) -> Toolset:
+    """Return tools for an agent's loop; see `Toolset`."""
+    return Toolset(project_path, categories, only=only)
+
+
+def text_for_model(response: dict[str, Any]) -> str:
+    """Return a response as the text that a model is to read."""
+    failed = response["status"] == "error"
+    return text_of(response.get("data") or {}, f"Error: {response['error']}" if failed else None)
+
+
+def text_of(data: dict[str, Any], error: str | None = None) -> str:
+    """Return a result's text: what went wrong, if anything, what the tool gives, what a command wrote on standard error.
+
+    A command that failed has printed something all the same, such as the tests that fail.
+    """
+    parts = [error] if error is not None else []
+    output, errors = data.get("output"), data.get("stderr")
+    if isinstance(output, str) and (output or (errors and error is None)):
+        parts.append(output)
+    if isinstance(errors, str) and errors:
+        parts.append(f"[stderr]\n{errors}")
+    if error is None and not output and not errors:
+        parts = [json.dumps({name: value for name, value in data.items() if name != "output"}, ensure_ascii=False)]
+    return "\n\n".join(parts) if error is not None else "\n".join(part for part in parts if part)
+
+
+def _object(arguments: object) -> dict[str, Any]:
+    if isinstance(arguments, str):
+        try:
+            # Some services send an empty text for a call without arguments.
+            arguments = json.loads(arguments) if arguments.strip() else {}
+        except (ValueError, RecursionError) as err:
+            raise UsageError("bad_arguments", f"The arguments are not JSON: {err}.", "Give one JSON object.") from None
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, dict):
+        raise UsageError("bad_arguments", f"The arguments are {type(arguments).__name__}, no object.", "Give one JSON object.")
+    return arguments
+
+
+def _chosen(offers: Sequence[Offer], only: list[str]) -> list[Offer]:
+    known = {key for offer in offers for key in (offer.name, offer.item_id)}
+    missing = [one for one in only if one not in known]
+    if missing:
+        close = nearest(missing[0], known, 1)
+        hint = f"Did you mean {close[0]}?" if close else "`rye tools` lists what there is."
+        raise UsageError("unknown_tool", f"There is no tool {missing[0][:80]!r} that can run here.", hint)
+    return [offer for offer in offers if offer.name in only or offer.item_id in only]

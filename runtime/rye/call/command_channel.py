@@ -1,0 +1,165 @@
+"""File tools for a command in the sandbox: `rt` there asks the process that started the command.
+
+A sandboxed `rt` sees neither the secret of the line index nor the user's journal. So the `bash` tool hands the command one end
+of a socket pair; its number, its inode and the project are named in `RYE_CHANNEL`. `rt` sends one end each of two pipes
+over the socket. From the first the parent reads the request, on the second it writes the response, both JSON. So several
+commands can ask at once. The parent runs only the file tools of the system bundle, in its own project.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+import select
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rye.errors import RyeError
+
+VARIABLE = "RYE_CHANNEL"
+SERVED = ("rye/file-system/", "rye/swe/")
+"""How the ids of the tools begin that a command may ask for."""
+
+_REQUEST_MAX = 16 * 1024 * 1024
+_BLOCK = 1 << 16
+_LOOK_SECONDS = 0.2
+
+
+class CommandChannel:
+    """The parent's half, for one command. Use it as a context manager around the command's life."""
+
+    def __init__(self, root: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
+        """Serve a project (real path) with `answer`, which takes a tool's id and its parameters."""
+        self._answer = answer
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._theirs = theirs
+        self._over = threading.Event()
+        self.fd = theirs.fileno()
+        """What the command inherits."""
+        self.environment = {VARIABLE: f"{self.fd}:{os.fstat(self.fd).st_ino}:{root}"}
+
+    def __enter__(self) -> CommandChannel:
+        # The thread needs the context of the call: its deadline, its settings and who asked.
+        serve = contextvars.copy_context().run
+        self._thread = threading.Thread(target=serve, args=(self._serve,), name="rye-channel", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._theirs.close()
+        # It wakes up at once, and closes its half: no descriptor outlives the command.
+        self._thread.join(_LOOK_SECONDS)
+
+    def _serve(self) -> None:
+        with self._ours:
+            while not self._over.is_set():
+                if not ready(self._ours.fileno(), select.POLLIN, _LOOK_SECONDS):
+                    continue
+                try:
+                    message, fds, _, _ = socket.recv_fds(self._ours, 1, 2)
+                except OSError:
+                    return
+                if not message:
+                    return
+                self._one(fds)
+
+    def _one(self, fds: list[int]) -> None:
+        try:
+            # Anything but a pipe could be a file that the command may not write.
+            if len(fds) == 2 and all(stat.S_ISFIFO(os.fstat(fd).st_mode) for fd in fds):
+                _write(fds[1], json.dumps(self._response(self._request(fds[0]))).encode())
+        except (OSError, ValueError, TypeError, RecursionError):
+            # Who asked gets no response, and says so.
+            return
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _request(self, fd: int) -> object:
+        data = bytearray()
+        while not self._over.is_set():
+            if ready(fd, select.POLLIN, _LOOK_SECONDS):
+                block = os.read(fd, _BLOCK)
+                if not block:
+                    return json.loads(data)
+                data += block
+            # A command can be any program: what it sends must not fill the memory of this process.
+            if len(data) > _REQUEST_MAX:
+                break
+        raise ValueError(len(data))
+
+    def _response(self, request: object) -> dict[str, Any]:
+        if not isinstance(request, dict):
+            raise TypeError(request)
+        item_id, parameters = request.get("item_id"), request.get("parameters")
+        if not isinstance(item_id, str) or not item_id.startswith(SERVED) or not isinstance(parameters, dict):
+            raise ValueError(item_id)
+        return self._answer(item_id, parameters)
+
+
+def ready(fd: int, event: int, seconds: float) -> bool:
+    """Wait for a descriptor. `select` refuses numbers above 1,023, which a long-lived host reaches."""
+    poll = select.poll()
+    poll.register(fd, event)
+    return bool(poll.poll(seconds * 1000))
+
+
+def _write(fd: int, data: bytes) -> None:
+    """Write to a pipe that its reader may have given up, or never reads."""
+    os.set_blocking(fd, False)
+    # A command that never reads its answer must not hold this thread longer than this.
+    view, end = memoryview(data), time.monotonic() + 10.0
+    while view and ready(fd, select.POLLOUT, max(0.0, end - time.monotonic())):
+        view = view[os.write(fd, view[:_BLOCK]) :]
+
+
+def asked(item_id: str, parameters: dict[str, Any], project_path: str) -> dict[str, Any] | None:
+    """Return the response of the process that started this command; None where it does not serve this tool and project.
+
+    Raises:
+        RyeError: `channel_failed`, it took the request and gave no response.
+    """
+    fd = _inherited(os.environ.get(VARIABLE, ""), project_path) if item_id.startswith(SERVED) else None
+    if fd is None:
+        return None
+    (request, giving), (taking, response) = os.pipe(), os.pipe()
+    try:
+        # A duplicate, since closing the socket object must not close the inherited descriptor.
+        with socket.socket(fileno=os.dup(fd)) as channel:
+            socket.send_fds(channel, [b"?"], [request, response])
+    except OSError:
+        for one in (giving, taking):
+            os.close(one)
+        return None
+    finally:
+        os.close(request)
+        os.close(response)
+    with open(giving, "wb") as out:
+        out.write(json.dumps({"item_id": item_id, "parameters": parameters}).encode())
+    with open(taking, "rb") as coming:
+        found = coming.read()
+    if not found:
+        raise RyeError(
+            "channel_failed", "The process that started this command gave no response.", "Look at the file, then try again."
+        )
+    answer: dict[str, Any] = json.loads(found)
+    return answer
+
+
+def _inherited(variable: str, project_path: str) -> int | None:
+    """Return the channel's descriptor, if this process has it: a program between may have closed it."""
+    number, _, rest = variable.partition(":")
+    inode, _, root = rest.partition(":")
+    try:
+        info = os.fstat(int(number))
+    except (OSError, ValueError, OverflowError):
+        return None
+    # The number may have been closed and used again; the inode shows whether it is the same socket.
+    fits = stat.S_ISSOCK(info.st_mode) and str(info.st_ino) == inode
+    return int(number) if fits and os.path.realpath(project_path) == root else None

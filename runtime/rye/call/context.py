@@ -1,0 +1,218 @@
+"""What belongs to one call: its options, deadline, settings, open project root, output limit, and what its tool may ask for.
+
+The executor makes one `CallContext` for each call and keeps it in one ContextVar; a nested call gets its own, which shares the
+outer one's open root and settings. Outside a call the functions here answer with defaults: no deadline, settings read anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from rye.call.results import MAX_OUTPUT_BYTES
+from rye.config.settings import Settings
+from rye.errors import CancelledError, DeadlineError, RyeError
+from rye.plain_class import Record, changed
+
+if TYPE_CHECKING:
+    from rye.call.host import Host
+
+
+class Cancellation:
+    """The caller's right to end a call early; made by a front end, given with the call, used from any thread."""
+
+    def __init__(self) -> None:
+        self._cancelled = False
+        self._callbacks: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """End the call now: its deadline expires, and what it started is ended. Calling it twice changes nothing."""
+        with self._lock:
+            # The callbacks run outside the lock: they may take other locks, or cancel again.
+            callbacks = [] if self._cancelled else list(self._callbacks)
+            self._cancelled = True
+        for callback in callbacks:
+            callback()
+
+    def when_cancelled(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once on cancellation, at once if that was before."""
+        with self._lock:
+            if not self._cancelled:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+
+class CallOptions(Record):
+    """What a front end asks for; all of it may be left out.
+
+    Attributes:
+        max_output_bytes: the most text a tool should give in one answer (at most `MAX_OUTPUT_BYTES`).
+        on_output: takes pieces of text of a running command as they come, from any thread.
+        cancellation: by which the caller ends the call.
+        actor: who calls, such as an MCP client's name and session; "" for a person at a terminal and a plain Python caller.
+            Changes are recorded under it, and `undo` takes back the caller's own.
+        root: device and inode that the project's folder must have; None where nothing is pinned.
+    """
+
+    max_output_bytes: int = MAX_OUTPUT_BYTES
+    on_output: Callable[[str], None] | None = None
+    cancellation: Cancellation | None = None
+    actor: str = ""
+    root: tuple[int, int] | None = None
+
+
+class Deadline:
+    """The time limit of one call, shared by the executor and the libraries.
+
+    The libraries call `check` at every open and wrap every commit in `commit`. The executor calls `expire` when it
+    gives up waiting: from then on no commit can begin, and one under way is waited for, so that the answer to the
+    caller is true. `commits` counts those that were completed. Who started something outside this thread registers
+    how to end it with `when_expired`.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Start the clock: the call may take `seconds` from now."""
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+        self.commits = 0
+        self.cancelled = False
+        self._expired = False
+        self._lock = threading.RLock()
+        self._callbacks: list[Callable[[], None]] = []
+
+    def remaining(self) -> float:
+        """Return the seconds left, never below zero."""
+        return 0.0 if self._expired else max(0.0, self._end - time.monotonic())
+
+    def check(self) -> None:
+        """Raise `DeadlineError` when the time is up, `CancelledError` when the caller ended the call."""
+        if self.remaining() <= 0:
+            raise self.error()
+
+    def error(self) -> RyeError:
+        """Return why the call is given up."""
+        return CancelledError() if self.cancelled else DeadlineError(self.seconds)
+
+    @contextmanager
+    def commit(self) -> Iterator[None]:
+        """Hold the right to write: begins only in time, and `expire` waits for its end."""
+        with self._lock:
+            self.check()
+            yield
+            self.commits += 1
+
+    def expire(self, *, cancelled: bool = False) -> None:
+        """End the call's time now, after any commit that already began."""
+        with self._lock:
+            self.cancelled = cancelled and not self._expired
+            # The callbacks run outside the lock: one that waits for a commit would otherwise block it.
+            callbacks = [] if self._expired else list(self._callbacks)
+            self._expired = True
+        for callback in callbacks:
+            callback()
+
+    def grace_seconds(self) -> float:
+        """Return how long to wait after expiry for the tool to report what it did."""
+        # Who registered an end has a process tree to bring down, and its output to hand over.
+        return 2.0 if self._callbacks else 0.05
+
+    def when_expired(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when the call is given up, at once if it already was."""
+        with self._lock:
+            if not self._expired:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+
+class CallContext(Record):
+    """One call.
+
+    Attributes:
+        options: what the front end asks for.
+        deadline: the call's time limit.
+        settings: the settings as this call sees them; None outside a call.
+        workspace: the open project root (a `rye.workspace.workspace.Workspace`), which every module of the call shares.
+        host: makes what runs the primary tools on behalf of a system tool.
+        needs: what the running tool declares in `__needs__`.
+        depth: how many calls this one is nested in.
+        printed: where text goes that the tool prints; None outside a tool.
+    """
+
+    options: CallOptions = CallOptions()
+    deadline: Deadline = Deadline(float("inf"))
+    settings: Settings | None = None
+    workspace: object = None
+    host: Callable[[], Host] | None = None
+    needs: tuple[str, ...] = ()
+    depth: int = 0
+    printed: list[str] | None = None
+
+
+_OUTSIDE = CallContext()
+_current: ContextVar[CallContext] = ContextVar("rye_call", default=_OUTSIDE)
+
+
+def current() -> CallContext:
+    """Return the running call's context; one of defaults outside a call."""
+    return _current.get()
+
+
+@contextmanager
+def using(**fields: Any) -> Iterator[CallContext]:
+    """Make a context with some other fields the current one inside the block."""
+    made = changed(_current.get(), **fields)
+    token = _current.set(made)
+    try:
+        yield made
+    finally:
+        _current.reset(token)
+
+
+def deadline() -> Deadline:
+    """Return the running call's deadline (without limit outside a call)."""
+    return _current.get().deadline
+
+
+def check_deadline() -> None:
+    """Raise `DeadlineError` or `CancelledError` when the running call is to end (see `Deadline.check`)."""
+    _current.get().deadline.check()
+
+
+def settings() -> Settings:
+    """Return the settings of the running call, each file read once; outside a call they are read now."""
+    found = _current.get().settings
+    return Settings() if found is None else found
+
+
+def output_budget() -> int:
+    """Return how much text the answer to this call may have (bytes of UTF-8)."""
+    return min(MAX_OUTPUT_BYTES, _current.get().options.max_output_bytes)
+
+
+def actor() -> str:
+    """Return who makes the running call (see `CallOptions`)."""
+    return _current.get().options.actor
+
+
+def is_reported() -> bool:
+    """Tell whether the caller takes output before the answer."""
+    return _current.get().options.on_output is not None
+
+
+def report(text: str) -> None:
+    """Give the caller a piece of output before the answer, where the front end takes it."""
+    sink = _current.get().options.on_output
+    if sink is not None:
+        sink(text)

@@ -1,0 +1,122 @@
+"""Results of tools: success and failure, pages of lines within a budget, and the notice of what was cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rye.errors import RyeError, UsageError
+
+_NAMED = 5
+
+
+class Page:
+    """Lines up to a size in bytes of UTF-8. The first item always fits; whoever adds it shortens its lines."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self.lines: list[str] = []
+        self.full = False
+
+    def add(self, lines: Sequence[str]) -> bool:
+        """Add the lines of one item if they all fit; return whether they did."""
+        size = size_of(lines)
+        # The first item is always added: an empty page would make the caller ask for the same page again.
+        if self.full or (size > self._budget and self.lines):
+            self.full = True
+            return False
+        self._budget -= size
+        self.lines += lines
+        return True
+
+
+def start_index(offset: int, total: int, unit: str, timed_out: bool = False) -> int:
+    """Return the position from 0 that an offset names.
+
+    Raises:
+        UsageError: `bad_offset` past the end.
+    """
+    if offset > max(total, 1) and not timed_out:
+        raise UsageError(
+            "bad_offset",
+            f"offset {offset} is past the end: there are {total} {unit}.",
+            f"Use an offset from 1 to {max(total, 1)}.",
+        )
+    return offset - 1
+
+
+def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) -> Callable[[int], str]:
+    """Return what writes a tool's call with another offset; `schema` (its CONFIG_SCHEMA) says what need not be written."""
+    written = {
+        name: value
+        for name, value in parameters.items()
+        if name != "offset" and value is not None and value != schema["properties"][name].get("default")
+    }
+    words = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in written.items()]
+    return lambda offset: f"{tool}({', '.join([*words, f'offset={offset}'])})"
+
+
+def some(paths: Sequence[str]) -> str:
+    """Return the first few of some paths, and how many more there are."""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more
+
+
+def ok(output: str, **fields: Any) -> dict[str, Any]:
+    """Return a success result: `{"success": true, "output": output, **fields}`."""
+    return {"success": True, "output": output, **fields}
+
+
+def failure(err: RyeError) -> dict[str, Any]:
+    """Return a failed result: `{"success": false, "error": what went wrong and what to do next, "code", **details}`."""
+    # The fixed fields come last, so that no detail can replace them.
+    return {**err.details, "success": False, "error": str(err), "code": err.code}
+
+
+def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None = None) -> str:
+    """Return the one-line notice that something was cut, and the very call that gives the rest.
+
+    Args:
+        shown: how many units were returned.
+        total: how many there are.
+        unit: plural noun: `lines`, `matches`, `bytes`.
+        call: the call that continues, such as `read(file_path="a.py", offset=101)`.
+        omitted: how many remain, where that is not `total - shown`.
+    """
+    more = total - shown if omitted is None else omitted
+    return f"[tool_result: {shown} of {total} {unit}; {more} more omitted. Call {call} to see more.]"
+
+
+MAX_LINE_CHARS = 2_000
+"""A longer line is shortened visibly when shown (characters)."""
+
+
+MAX_OUTPUT_BYTES = 51_200
+"""A tool's text output is cut at a line boundary beyond this (bytes of UTF-8); a caller may ask for less."""
+
+
+def size_of(lines: Iterable[str]) -> int:
+    """Return how many bytes of UTF-8 lines take, each with its newline."""
+    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+
+
+def fit_lines(text: Sequence[str], budget: int) -> tuple[list[str], bool]:
+    """Return as many lines as fit into `budget` bytes, very long ones shortened, and whether some did not."""
+    out: list[str] = []
+    for line in map(shorten, text):
+        budget -= size_of([line])
+        if budget < 0:
+            return out, True
+        out.append(line)
+    return out, False
+
+
+def shorten(text: str, most: int = MAX_LINE_CHARS) -> str:
+    """Return a line, or of one over `most` characters its beginning, with how much there is of it."""
+    return text if len(text) <= most else f"{text[:most]}… [line shortened: {most:,} of {len(text):,} characters shown]"
+
+
+def shortened(lines: list[str]) -> list[str]:
+    """Return `shorten` of each line; where none is long, the lines themselves."""
+    return lines if len(max(lines, key=len, default="")) <= MAX_LINE_CHARS else list(map(shorten, lines))

@@ -1,0 +1,221 @@
+"""What can be searched: the text of every verified item, in a full-text index that follows the files by their digests."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from rye.errors import ItemError, TrustError, UsageError
+from rye.executor import texts
+from rye.executor.admission import Admission
+from rye.fs import names
+from rye.items import parse, spaces
+from rye.items.spaces import Candidate, Space
+from rye.plain_class import Record
+from rye.trust.verify import Verified
+
+FIELDS = ("title", "name", "description", "category", "tags", "body")
+WEIGHTS = {"title": 3.0, "name": 3.0, "description": 2.0, "category": 1.5, "tags": 2.0, "body": 1.0}
+_REMEMBERED = 8_192
+_INDICES = 4
+
+
+class Entry(Record):
+    """A verified item as it is searched and listed.
+
+    Attributes:
+        type, id, space, path: what it is and where it lies.
+        fields: its texts by the names in `FIELDS`, as they may be listed (but for the body, which is only searched).
+        metadata: header fields or literals that describe it, as they may be listed.
+        digest, signer, owner: of its signature.
+        trusted: whether the system's key signed it.
+    """
+
+    type: str
+    id: str
+    space: str
+    path: str
+    fields: dict[str, str]
+    metadata: dict[str, Any]
+    digest: str
+    signer: str
+    owner: str
+    trusted: bool
+
+
+_entries: dict[tuple[str, ...], Entry] = {}
+_indices: dict[str, Index] = {}
+_lock = threading.Lock()
+
+
+def _forget() -> None:
+    """Begin anew in a forked process: another thread may hold a lock of the parent's."""
+    _indices.clear()
+    _lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def entries(among: Sequence[Space], types: Sequence[str], only: str | None = None) -> tuple[list[Entry], Counter[str]]:
+    """Return the verified items of spaces, and how many were left out by verdict.
+
+    Args:
+        among: the spaces of a project: whose keys count, and each item as the first of them serves it.
+        types: item types.
+        only: the space whose items are wanted, shadowed or not; None for all.
+    """
+    admission = Admission(among)
+    found: list[Entry] = []
+    left_out: Counter[str] = Counter()
+    installed = spaces.installed_bundles() if only is None else ()
+    asked = among if only is None else [space for space in among if space.name == only]
+    for item_type in types:
+        for item_id, _, _ in spaces.listed(item_type, asked, installed):
+            try:
+                found.append(_entry(spaces.find(item_type, item_id, asked), admission))
+            except TrustError as err:
+                left_out[err.code] += 1
+            except ItemError as err:
+                # Gone between the listing and the reading: no item, and no fault.
+                left_out["malformed"] += err.code != "item_not_found"
+    return found, +left_out
+
+
+def _entry(candidate: Candidate, admission: Admission) -> Entry:
+    # Also for what is remembered: trust may have been withdrawn since.
+    verified = admission.admit(candidate)
+    known_as = (
+        candidate.digest,
+        candidate.space,
+        candidate.item_type,
+        candidate.item_id + candidate.suffix,
+        str(candidate.path),
+        admission.state,
+    )
+    known = _entries.get(known_as)
+    if known is None:
+        if len(_entries) >= _REMEMBERED:
+            _entries.clear()
+        known = _entries[known_as] = _described(candidate, verified)
+    return known
+
+
+def _described(candidate: Candidate, verified: Verified) -> Entry:
+    item_type, item_id = candidate.item_type, candidate.item_id
+    if item_type == "tool":
+        tool = parse.read_tool(verified, item_id, candidate.suffix)
+        metadata: dict[str, Any] = {"version": tool.version, "tool_type": tool.tool_type, "executor_id": tool.executor_id}
+        title, description, tags, body = "", tool.description, "", "\n".join([tool.docstring, *_parameters(tool.schema)])
+    elif item_type == "knowledge":
+        entry = parse.read_knowledge(verified, item_id, candidate.suffix)
+        metadata, body = entry.header, entry.body
+        given = entry.header.get("tags")
+        tags = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
+        title, description = str(entry.header.get("title", "")), str(entry.header.get("description", ""))
+    else:
+        text = parse.read_directive(verified, item_id).text
+        metadata = {**text.metadata, "version": text.version, "inputs": [one["name"] for one in text.inputs]}
+        about = [f"{one['name']}: {one['description']}" for one in text.inputs]
+        title, description, tags, body = "", text.metadata["description"], "", "\n".join([text.instructions, *about])
+    category, _, name = item_id.rpartition("/")
+    listed = texts.listable(verified, {"title": title, "description": description, "tags": tags}, 300)
+    return Entry(
+        item_type,
+        item_id,
+        candidate.space,
+        names.show(str(candidate.path).encode("utf-8", "surrogateescape")),
+        {**listed, "name": name, "category": category, "body": body},
+        texts.listable(verified, _small(metadata), 300),
+        verified.digest,
+        verified.key.public.fingerprint,
+        verified.key.owner,
+        verified.key.role == "system",
+    )
+
+
+def _small(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Leave out of a header what is too large to be listed with every hit."""
+    return {key: value for key, value in metadata.items() if len(str(value)) <= 2_000}
+
+
+def _parameters(schema: dict[str, Any]) -> list[str]:
+    properties = schema.get("properties", {})
+    return [
+        f"{name}: {part.get('description', '') if isinstance(part, dict) else ''}"
+        for name, part in (properties.items() if isinstance(properties, dict) else ())
+    ]
+
+
+class Index:
+    """A full-text index in memory: by stems for words, by whole words for phrases and patterns."""
+
+    def __init__(self, among: Sequence[Entry]) -> None:
+        """Index the entries; a row's number is its position.
+
+        Raises:
+            UsageError: `search_unavailable`.
+        """
+        self.count = len(among)
+        self._lock = threading.Lock()
+        # One connection for all threads, so each query holds the lock.
+        self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        columns = ", ".join(FIELDS)
+        try:
+            # Two tables, because a stemmed index cannot match a phrase or pattern letter by letter.
+            for table, tokens in (("stems", "porter unicode61"), ("words", "unicode61")):
+                self._db.execute(f"CREATE VIRTUAL TABLE {table} USING fts5({columns}, tokenize='{tokens} remove_diacritics 2')")
+            self._db.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
+        except sqlite3.OperationalError as err:
+            raise UsageError(
+                "search_unavailable",
+                f"The SQLite of this Python has no full-text search ({err}).",
+                "Use a Python whose SQLite has FTS5, as those of python.org, Debian and Homebrew have.",
+            ) from None
+        marks = ", ".join("?" * len(FIELDS))
+        rows = [(at, *(_indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(among)]
+        for table in ("stems", "words"):
+            self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
+
+    def hits(self, table: str, expression: str, fields: Sequence[str]) -> dict[int, float]:
+        """Return the BM25 value of each row that an FTS5 expression matches in some fields, the higher the better."""
+        weights = ", ".join(str(WEIGHTS[name]) for name in FIELDS)
+        # FTS5's column filter; the expression holds only quoted strings and our operators.
+        only = f"{{{' '.join(fields)}}} : ({expression})"
+        # The table is one of two names, the weights are numbers.
+        sql = f"SELECT rowid, -bm25({table}, {weights}) FROM {table} WHERE {table} MATCH ?"  # noqa: S608
+        with self._lock:
+            return {int(row): float(value) for row, value in self._db.execute(sql, (only,))}
+
+    def vocabulary(self) -> list[str]:
+        """Return every word of the index, folded as it is matched."""
+        with self._lock:
+            return [str(row[0]) for row in self._db.execute("SELECT term FROM vocabulary ORDER BY term")]
+
+
+def index_of(among: Sequence[Entry]) -> Index:
+    """Return the index of entries; it is reused while they stay the same."""
+    seal = sha256()
+    for entry in among:
+        seal.update(f"{entry.type} {entry.id} {entry.space} {entry.digest}\n".encode())
+    with _lock:
+        known = _indices.get(seal.hexdigest())
+        if known is None:
+            # The oldest goes: a dict is in order of insertion.
+            while len(_indices) >= _INDICES:
+                _indices.pop(next(iter(_indices)))
+            known = _indices[seal.hexdigest()] = Index(among)
+        return known
+
+
+def _indexable(text: str) -> str:
+    # SQLite refuses lone surrogates.
+    return text.encode("utf-8", "replace").decode()
+
+
+__all__ = ["FIELDS", "Entry", "Index", "entries", "index_of"]

@@ -1,0 +1,188 @@
+"""`rye bundle create|verify|inspect` and `rye lock`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from rye._version import __version__
+from rye.cli.shared import (
+    EXIT_OK,
+    EXIT_TRUST,
+    Verb,
+    add_project_option,
+    print_json,
+    print_table,
+    project_of,
+    require_person_or_key,
+)
+from rye.errors import RyeError, TrustError, UsageError
+from rye.executor import executor
+from rye.items import bundles, lockfiles, parse, release, spaces
+from rye.items.spaces import Space
+from rye.trust import keys, signature, verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BUNDLE_EPILOG = """\
+A bundle is a folder `.ai` with a signed manifest: the list of its items and their digests. Nothing of a bundle is served
+unless the manifest is good and lists the very file.
+
+examples:
+  rye bundle verify                                          the system bundle
+  rye bundle release --key KEY.pem                           list every file of the package rye, before its wheel is built
+  rye bundle create --folder src/mine/.ai --id mine --version 1.0.0 --description "My tools" --key KEY.pem
+"""
+
+
+def _build_bundle(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _BUNDLE_EPILOG
+    parser.add_argument("action", choices=("create", "verify", "inspect", "release"), help="what to do")
+    parser.add_argument("--folder", metavar="DIR", help="the bundle's .ai folder (default: the system bundle's)")
+    parser.add_argument("--id", default="rye", help="the bundle's id (default: rye)")
+    parser.add_argument("--version", default="0.0.0", help="create: the bundle's version (default: 0.0.0)")
+    parser.add_argument("--type", default="bundle", help="create: what kind of bundle (default: bundle)")
+    parser.add_argument("--description", default="", help="create: one line about it")
+    parser.add_argument("--key", metavar="PEM", help="create: the private key to sign with")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def _run_bundle(args: argparse.Namespace) -> int:
+    space = spaces.Space(
+        "system" if args.folder is None else f"bundle:{args.id}", spaces.system_folder() if args.folder is None else args.folder
+    )
+    if not os.path.isdir(space.folder):
+        raise UsageError("no_bundle", f"There is no folder {space.folder}.", "Name the bundle's .ai folder with --folder.")
+    spaces.check_id(args.id)
+    if args.action == "release":
+        return _release(args)
+    if args.action == "create":
+        return _create(space, args)
+    return _inspect(space, args) if args.action == "inspect" else _verify(space, args)
+
+
+def _create(space: Space, args: argparse.Namespace) -> int:
+    require_person_or_key("sign a bundle manifest", args.key, key_option=True)
+    # One timestamp for the manifest and its signature line.
+    facts = {"id": args.id, "version": args.version, "type": args.type, "description": args.description, "created_at": _now()}
+    path = bundles.path_of(space, args.id)
+    _write_signed(bundles.compose(space, facts), path, args.key, facts["created_at"])
+    if args.json:
+        print_json({"path": str(path), "bundle": facts})
+    else:
+        print(f"Wrote {path}.")
+    return EXIT_OK
+
+
+def _release(args: argparse.Namespace) -> int:
+    """Write the signed list of the package's files."""
+    require_person_or_key("sign a release", args.key, key_option=True)
+    now, path = _now(), release.path_of()
+    _write_signed(release.compose(__version__, now), path, args.key, now)
+    if args.json:
+        print_json({"path": str(path), "version": __version__, "created_at": now})
+    else:
+        print(f"Wrote {path}. Build the wheel now, and remove the file afterwards.")
+    return EXIT_OK
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _write_signed(raw: bytes, path: Path, key: str | None, timestamp: str) -> None:
+    signed = signature.sign(raw, signature.form_of("tool", ".yaml"), keys.signing_key(key), timestamp=timestamp)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    temporary.write_bytes(signed)
+    # A rename, so that a reader sees the old manifest or the new one, never a part.
+    temporary.replace(path)
+
+
+def _load(space: Space, args: argparse.Namespace) -> Any:
+    store = spaces.trust_store(spaces.spaces(os.getcwd()))
+    return bundles.read(spaces.read_file(space, f"bundles/{args.id}/manifest.yaml"), args.id, store)
+
+
+def _inspect(space: Space, args: argparse.Namespace) -> int:
+    manifest = _load(space, args)
+    key = manifest.verified.key
+    rows = [
+        {"type": kind, "item_id": item_id, "sha256": digest}
+        for kind, listed in manifest.items.items()
+        for item_id, digest in listed.items()
+    ]
+    if args.json:
+        print_json({"bundle": dict(manifest.bundle), "signer": key.public.fingerprint, "owner": key.owner, "items": rows})
+    else:
+        print(f"bundle {args.id} {manifest.bundle.get('version')}, signed by {key.public.fingerprint} ({key.owner})")
+        print_table(rows, ("type", "item_id", "sha256"))
+    return EXIT_OK
+
+
+def _verify(space: Space, args: argparse.Namespace) -> int:
+    """Compare the items in the bundle with those that its manifest lists, in both directions."""
+    rows = _verdicts(space, args)
+    bad = [row for row in rows if row["verdict"] != "valid"]
+    if args.json:
+        print_json(rows)
+    else:
+        print_table(bad or rows, ("verdict", "type", "item_id", "hint"))
+        print(f"{len(rows) - len(bad)} valid, {len(bad)} not.")
+    return EXIT_TRUST if bad else EXIT_OK
+
+
+def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
+    manifest = _load(space, args)
+    store = spaces.trust_store(spaces.spaces(os.getcwd()))
+    rows: list[dict[str, Any]] = []
+    for item_type in spaces.TYPES:
+        present = dict(spaces.items_in(space, item_type))
+        # Both directions: an unlisted file is as wrong as a listed one that is missing.
+        for item_id in sorted(present.keys() | manifest.items.get(item_type, {}).keys()):
+            row = {"verdict": "valid", "type": item_type, "item_id": item_id, "hint": ""}
+            try:
+                if item_id not in present:
+                    raise TrustError("tampered", "It is listed, and its file is gone.", "Reinstall the bundle.")
+                path = present[item_id]
+                # By the space's own reader, which follows no link out of the bundle.
+                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
+                candidate = spaces.Candidate(item_type, item_id, path.suffix, space.name, str(path), raw)
+                bundles.check(manifest, candidate)
+                verified = verify.verify(raw, signature.form_of(item_type, path.suffix), store)
+                # A good signature is not enough: ids under rye/ belong to the system's key.
+                spaces.refuse_alien_key(item_id, verified.key.role)
+                parse.check_place(verified, item_type, item_id, path.suffix)
+            except (RyeError, UnicodeDecodeError) as err:
+                # One bad file must not hide the verdicts on the others.
+                row.update(verdict=err.code if isinstance(err, TrustError) else "malformed", hint=str(err))
+            rows.append(row)
+    return rows
+
+
+def _build_lock(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "From then on the tool runs here only with exactly these digests.\n\nexample:\n  rye lock my/tools/report"
+    parser.add_argument("item_id", help="the tool to pin")
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help="print the lockfile's path and content as JSON")
+
+
+def _run_lock(args: argparse.Namespace) -> int:
+    project = project_of(args.project)
+    tool, chain = executor.chain_of(args.item_id, project)
+    record = lockfiles.write(project, tool.id, tool.version, chain)
+    path = os.path.join(project, ".ai", lockfiles.name_of(tool.id, tool.version))
+    if args.json:
+        print_json({"path": path, **record})
+    else:
+        print(f"Locked {tool.id} {tool.version}: {path}")
+    return EXIT_OK
+
+
+VERBS = {
+    "bundle": Verb("Create, verify or inspect a bundle's signed manifest.", _build_bundle, _run_bundle),
+    "lock": Verb("Pin a tool to the digests of its whole chain.", _build_lock, _run_lock),
+}

@@ -1,0 +1,253 @@
+"""The command `rye`: parse, call one function, print. Sub-commands are loaded when they are used.
+
+It also starts and ends a command's process, both without work that a short command does not need.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import gc
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+from rye.errors import RyeError, TrustError, UsageError
+
+if TYPE_CHECKING:
+    from rye.cli.shared import Verb
+
+
+# Objects between two collections: importing makes tens of thousands, hardly one of which is garbage.
+_ALLOCATIONS = 100_000
+
+
+def run(main: Callable[[], int]) -> NoReturn:
+    """Be a command: call `main`, then end the process with its exit code.
+
+    Collecting garbage while modules are imported and taking every module apart at the end takes 12 ms. The process skips both,
+    unless a thread or a function of `atexit` waits for the end.
+    """
+    # Raised, not switched off: a command that runs for long must still collect its garbage.
+    gc.set_threshold(_ALLOCATIONS)
+    code = main()
+    if not _has_pending_work():
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            sys.exit(code)
+        # Skips the teardown of all modules; the streams were flushed above, since `_exit` does not.
+        os._exit(code)
+    sys.exit(code)
+
+
+def _has_pending_work() -> bool:
+    """Tell whether something is still to be done at the end: by a thread, or a function registered for it."""
+    if atexit._ncallbacks():  # noqa: SLF001 - there is no public way to ask
+        return True
+    # Asked of `sys.modules`, as importing `threading` only to find no thread would cost time.
+    threading = sys.modules.get("threading")
+    return threading is not None and any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread())
+
+
+# verb: (module, summary); the module's VERBS says the rest.
+_VERBS = {
+    "execute": ("execute", "run a tool, such as rye/file-system/read"),
+    "search": ("search_load", "find tools, knowledge and directives by words"),
+    "load": ("search_load", "print an item, or copy it to your project or user space"),
+    "mcp": ("mcp", "serve the tools to an agent's client, or print its configuration"),
+    "tools": ("tools", "list the tools of a project, with schemas and signers"),
+    "new": ("authoring", "make a new tool to begin with"),
+    "lint": ("authoring", "check that tools are well made"),
+    "prompt": ("tools", "print a directive's instructions, such as swe, for an agent's system prompt"),
+    "verify": ("signing", "check signatures of items and files"),
+    "sign": ("signing", "sign items and files"),
+    "trust": ("trust", "decide whose items may run"),
+    "bundle": ("bundle", "create, verify or inspect a bundle's manifest"),
+    "lock": ("bundle", "pin a tool to the digests of its chain"),
+    "completion": ("completion", "completion of names for bash, zsh and fish"),
+    "keys": ("signing", "make or show your own key"),
+    "doctor": ("doctor", "check this machine: sandbox, programs, keys, clients"),
+    "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
+    "registry": ("registry", "share signed items: push, pull, search, inspect"),
+}
+_EPILOG = """\
+examples:
+  rye tools                                             what can be run here
+  rye execute rye/file-system/read file_path=README.md  read a file with line IDs
+  rye verify --all                                      check every item
+
+Exit codes: 0 success, 1 the tool said no, 2 usage, 3 refused by trust.
+`rye VERB --help` teaches a verb. The project is the nearest folder above with .git, or with items in .ai."""
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    from rye._version import __version__
+
+    listed = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
+    parser = argparse.ArgumentParser(
+        prog="rye",
+        usage="rye [--version] [--help] VERB …",
+        description=f"Signed workspace tools for coding agents.\n\nverbs:\n{listed}",
+        epilog=_EPILOG,
+        formatter_class=help_formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"rye {__version__}")
+    parser.add_argument("verb", nargs="?", help=argparse.SUPPRESS)
+    return parser
+
+
+def _verb(name: str) -> Verb:
+    if name not in _VERBS:
+        from rye.call.safe_text import nearest
+
+        close = nearest(name, _VERBS, 1)
+        raise UsageError(
+            "unknown_verb",
+            f"There is no verb {name!r}.",
+            f"Did you mean {close[0]!r}?" if close else f"Verbs: {', '.join(_VERBS)}.",
+        )
+    found: Verb = import_module(f"rye.cli.{_VERBS[name][0]}").VERBS[name]
+    return found
+
+
+def verb_names() -> list[str]:
+    """Return the verbs."""
+    return list(_VERBS)
+
+
+def option_names(verb: str) -> list[str]:
+    """Return the options of a verb; [] for one that does not exist."""
+    if verb not in _VERBS:
+        return []
+    parser = argparse.ArgumentParser()
+    _verb(verb).build(parser)
+    return [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001 - argparse has no other way
+
+
+def command() -> NoReturn:
+    """Be the installed command `rye`."""
+    run(main)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return run_command("rye", lambda: _run(words), as_json="--json" in words)
+
+
+def run_command(command: str, run: Callable[[], int], *, as_json: bool = False) -> int:
+    """Do what a command was asked for; return its exit code.
+
+    Whatever goes wrong is said in one line on standard error; with `as_json` a refusal is JSON on standard output, too.
+    """
+    # Before anything can print: a parent that closed the descriptors leaves the streams None.
+    _repair_streams()
+    _drop_current_folder_from_path()
+    try:
+        return _guarded(command, run, as_json=as_json)
+    except KeyboardInterrupt:
+        # The shell's code for a process that SIGINT ended (128 + 2).
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`| head`); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The shell's code for a process that SIGPIPE ended (128 + 13).
+        return 141
+    except OSError as err:
+        print(f"{command}: {_message(err, _discard_stdout())}", file=sys.stderr)
+        return 1
+
+
+def _message(err: OSError, unprinted: OSError | None) -> str:
+    from rye.cli.shared import UnprintedError
+
+    unprinted = err if isinstance(err, UnprintedError) else unprinted
+    if unprinted is not None:
+        return (
+            f"The answer cannot be printed: {unprinted.strerror or unprinted}. What the command did, if anything, remains done."
+        )
+    where = f"{err.filename!r}: " if err.filename is not None else ""
+    return f"{where}{err.strerror or err}. Check the folder, the disk and the permissions."
+
+
+def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
+    """Run the command, and report a refusal. The answer is flushed here, also help, so that a failed write is an error."""
+    try:
+        return run()
+    except RyeError as err:
+        if as_json:
+            from rye.cli.shared import print_json
+
+            details = {"details": err.details} if err.details else {}
+            print_json({"status": "error", "error": str(err), "code": err.code, **details})
+        print(f"{command}: {err}", file=sys.stderr)
+        return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
+    finally:
+        sys.stdout.flush()
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0].startswith("-"):
+        parser = _top_parser()
+        parser.parse_args(words)
+        parser.print_help()
+        return 0 if words else 2
+    verb = _verb(words[0])
+    parser = argparse.ArgumentParser(prog=f"rye {words[0]}", description=verb.summary, formatter_class=help_formatter)
+    verb.build(parser)
+    return verb.run(parsed(parser, words[1:]))
+
+
+def help_formatter(prog: str) -> argparse.HelpFormatter:
+    """Return what formats help; argparse would import shutil only to learn the width, which takes 2 ms."""
+    columns = os.environ.get("COLUMNS", "")
+    try:
+        width = int(columns) if columns.isdigit() and columns != "0" else os.get_terminal_size(1).columns
+    except OSError:
+        width = 80
+    return argparse.RawDescriptionHelpFormatter(prog, width=max(width, 40) - 2)
+
+
+def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """Parse words of which options may stand before, between and after the rest."""
+    # Without options both ways are the same, and the first does without composing the usage, which takes 2 ms.
+    return parser.parse_intermixed_args(words) if any(word[:1] == "-" for word in words) else parser.parse_args(words)
+
+
+def _repair_streams() -> None:
+    """Give a command that was started with closed streams some, and let none fail at a character it cannot show."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115 - for good
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal of another encoding would otherwise raise UnicodeEncodeError in the middle of an answer.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _discard_stdout() -> OSError | None:
+    """Drop what is still to be printed, and return why, if that is what failed: Python would try again at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError as err:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return err
+    return None
+
+
+def _drop_current_folder_from_path() -> None:
+    """Modules are never taken from the folder that the command is called in."""
+    import site
+
+    try:
+        here = os.getcwd()
+    except OSError:
+        # The folder was deleted meanwhile.
+        here = ""
+    # A virtual environment may lie in the current folder: its own packages must stay importable.
+    installed = site.getsitepackages()
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".", here) or entry in installed]

@@ -1,0 +1,249 @@
+"""`rye registry push|pull|search|list|inspect|verify|yank|key|unpin`: sharing signed items."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rye.cli.shared import (
+    EXIT_NO,
+    EXIT_OK,
+    EXIT_TRUST,
+    EXIT_USAGE,
+    Verb,
+    add_project_option,
+    print_json,
+    print_table,
+    printable,
+    project_of,
+    require_person_or_key,
+)
+from rye.errors import RyeError, TrustError, UsageError
+from rye.registry import registry
+from rye.registry.oci.reference import TYPES
+from rye.registry.pull import PullOptions
+from rye.registry.registry import RegistryTarget
+
+_EPILOG = """\
+  push ID…               send items, as they are signed, from this project or your space (a pattern such as my/* is many)
+  pull REF…              fetch, verify and install; my/* is all of a namespace
+  search WORDS           find items in the namespaces named with --in
+  list [NAMESPACE…]      every version of every item
+  inspect REF            signer, permissions, requirements, and the diff to what is installed, before a pull
+  verify REF             what a pull would say, without installing
+  yank REF:VERSION       mark a version as taken back: whoever pulls it is warned
+  key REF                print the signer's key document, to look at and for `rye trust add`
+  unpin NAMESPACE        forget which key a namespace was pinned to
+
+REF is [oci://host/]namespace/category/name[:version][@sha256:…]. Without a host it is looked for in --registry, else in the
+setting registry.default, else in ~/.ai/registry, a directory that needs no server. Credentials come from docker's files and
+helpers, or DOCKER_AUTH_CONFIG; never from the command line. Exit code 3: refused by trust.
+
+examples:
+  rye registry push my/text/report
+  rye registry pull my/text/report:1.2.0 --to user
+  rye registry search "word count" --in my --registry oci://127.0.0.1:5000
+"""
+
+
+def _build(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "rye registry ACTION [WORD…] [--type T] [--registry R] [options] [--json]"
+    parser.epilog = _EPILOG
+    parser.add_argument("action", choices=tuple(_ACTIONS), metavar="ACTION", help=", ".join(_ACTIONS))
+    parser.add_argument("words", nargs="*", metavar="WORD", help="see below")
+    parser.add_argument("--type", metavar="T", choices=TYPES, help="tool (default), knowledge, directive or bundle")
+    parser.add_argument("--registry", metavar="R", help="a directory, or oci://host[:port][/prefix]")
+    parser.add_argument("--plain-http", action="store_true", help="speak http, not https, to a host that is not this machine")
+    parser.add_argument("--in", dest="namespaces", metavar="NS", action="append", default=[], help="search: a namespace")
+    parser.add_argument("--limit", metavar="N", type=int, default=20, help="search: most results (default 20)")
+    parser.add_argument("--from", dest="source", metavar="S", choices=("project", "user", "system"), help="push: of this space")
+    parser.add_argument("--folder", metavar="DIR", help="push --type bundle: the bundle's .ai folder")
+    parser.add_argument(
+        "--to",
+        dest="destination",
+        metavar="S",
+        choices=("project", "user"),
+        default="project",
+        help="pull, inspect: project (default) or user",
+    )
+    parser.add_argument("--pin", action="store_true", help="pull: from now on only this key for the namespace")
+    parser.add_argument("--allow-downgrade", action="store_true", help="pull: a lower version than was seen or locked")
+    parser.add_argument("--overwrite", action="store_true", help="pull: replace a file that was edited here")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="yank: why, for whoever pulls it")
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def _run(args: argparse.Namespace) -> int:
+    target = RegistryTarget(project_of(args.project), args.registry, args.plain_http)
+    try:
+        return _ACTIONS[args.action](args, target)
+    except RyeError as err:
+        if not args.json:
+            raise
+        print_json({"status": "error", "code": err.code, "error": err.message, "hint": err.hint, **err.details})
+        return EXIT_TRUST if isinstance(err, TrustError) else EXIT_USAGE if isinstance(err, UsageError) else EXIT_NO
+
+
+def _one(args: argparse.Namespace) -> str:
+    if len(args.words) != 1:
+        raise UsageError("bad_arguments", f"{args.action} takes one word, not {len(args.words)}.", "See `rye registry --help`.")
+    return str(args.words[0])
+
+
+def _some(args: argparse.Namespace) -> list[str]:
+    if not args.words:
+        raise UsageError("bad_arguments", f"{args.action} needs a word.", "See `rye registry --help`.")
+    return list(args.words)
+
+
+def _push(args: argparse.Namespace, target: RegistryTarget) -> int:
+    if args.type == "bundle":
+        rows = registry.push_bundle(target, _one(args), Path(args.folder) if args.folder else None)
+    else:
+        rows = registry.push(target, args.type or "tool", _some(args), source=args.source)
+    return _table(args, rows, ("status", "item_type", "item_id", "version", "signer", "digest"))
+
+
+def _pull(args: argparse.Namespace, target: RegistryTarget) -> int:
+    # Only with --pin: a pull alone gives no trust, but a pin decides whose key counts from now on.
+    if args.pin:
+        require_person_or_key("pin a namespace's key")
+    options = PullOptions(args.destination, args.pin, args.allow_downgrade, args.overwrite)
+    rows = registry.pull(target, args.type or "tool", _some(args), options)
+    if args.json:
+        print_json(rows)
+    else:
+        for row in rows:
+            _tell(row)
+    # Others may be installed: the exit code still reports that one was refused, trust first.
+    refused = [row for row in rows if row["status"] == "refused"]
+    return EXIT_OK if not refused else EXIT_TRUST if any(row["trust"] for row in refused) else EXIT_NO
+
+
+def _tell(row: dict[str, Any]) -> None:
+    if row["status"] == "refused":
+        print(f"rye: {row['reference']} was refused ({row['code']}): {printable(row['error'])}", file=sys.stderr)
+        print(f"rye:   {printable(row['hint'])}", file=sys.stderr)
+        return
+    for warning in row["warnings"]:
+        print(f"rye: warning: {printable(warning)}", file=sys.stderr)
+    # The owner's name and the path come from outside: escaped for the terminal.
+    signer = printable(f"signed by {row['signer']} ({row['owner']})")
+    print(f"Installed {row['item_type']} {row['item_id']}:{row['version']}, {signer}: {printable(row['path'])}")
+    for name in row["locked"]:
+        print(f"Lockfile renewed: .ai/{printable(name)}")
+
+
+def _search(args: argparse.Namespace, target: RegistryTarget) -> int:
+    found = registry.search(target, " ".join(args.words), args.namespaces, args.type, args.limit)
+    if args.json:
+        print_json(found)
+    else:
+        _print_rows(found["results"])
+        if found["total"] > len(found["results"]):
+            print(f"rye: {found['total'] - len(found['results']):,} more; --limit shows them.", file=sys.stderr)
+    return EXIT_OK if found["results"] else EXIT_NO
+
+
+def _list(args: argparse.Namespace, target: RegistryTarget) -> int:
+    rows = registry.listing(target, [*args.words, *args.namespaces], args.type)
+    if args.json:
+        print_json(rows)
+    else:
+        _print_rows(rows)
+    return EXIT_OK
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    # A mark in place of True and False, which a reader would have to compare line by line.
+    shown = [{**row, "yanked": "yanked" if row["yanked"] else ""} for row in rows]
+    print_table(shown, ("item_type", "item_id", "version", "yanked", "signer", "description"))
+
+
+def _inspect(args: argparse.Namespace, target: RegistryTarget) -> int:
+    found = registry.inspect(target, args.type or "tool", _one(args), args.destination)
+    if args.json:
+        print_json(found)
+    else:
+        for name, value in found.items():
+            if name not in ("diff", "claimed", "items"):
+                print(f"{name}: {printable(_shown(value))}")
+        for row in found.get("items", ()):
+            print(printable(f"  {row['item_type']} {row['item_id']} {row['version']} {_shown(row.get('permissions', ''))}"))
+        if found.get("diff"):
+            print(f"\n{found['diff']}")
+    return EXIT_OK if found["verdict"] == "valid" else EXIT_TRUST
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {part}" for name, part in value.items())
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _verify(args: argparse.Namespace, target: RegistryTarget) -> int:
+    found = registry.verify(target, args.type or "tool", _one(args))
+    if args.json:
+        print_json(found)
+        return EXIT_OK
+    for warning in found["warnings"]:
+        print(f"rye: warning: {printable(warning)}", file=sys.stderr)
+    print(printable(f"valid: {found['item_type']} {found['item_id']}:{found['version']}, {found['signer']} ({found['owner']})"))
+    return EXIT_OK
+
+
+def _yank(args: argparse.Namespace, target: RegistryTarget) -> int:
+    done = registry.yank(target, args.type or "tool", _one(args), args.reason)
+    if args.json:
+        print_json(done)
+    else:
+        print(f"Yanked {done['item_type']} {done['item_id']}:{done['version']}: whoever pulls it is warned.")
+    return EXIT_OK
+
+
+def _key(args: argparse.Namespace, target: RegistryTarget) -> int:
+    found = registry.key(target, args.type or "tool", _one(args))
+    if args.json:
+        print_json(found)
+        return EXIT_OK
+    # On standard error, so that standard output is the document alone and can go into a file.
+    print(f"rye: the full digest is {found['digest']}; compare it with its owner by another way.", file=sys.stderr)
+    print(found["document"], end="")
+    return EXIT_OK
+
+
+def _unpin(args: argparse.Namespace, target: RegistryTarget) -> int:  # noqa: ARG001 - one signature for all actions
+    require_person_or_key("unpin a namespace's key")
+    digest = registry.unpin(_one(args))
+    if args.json:
+        print_json({"namespace": args.words[0], "key_digest": digest})
+    else:
+        print(f"{args.words[0]} is no longer pinned to {digest}.")
+    return EXIT_OK
+
+
+def _table(args: argparse.Namespace, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:
+    if args.json:
+        print_json(rows)
+    else:
+        print_table(rows, columns)
+    return EXIT_OK
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace, RegistryTarget], int]] = {
+    "push": _push,
+    "pull": _pull,
+    "search": _search,
+    "list": _list,
+    "inspect": _inspect,
+    "verify": _verify,
+    "yank": _yank,
+    "key": _key,
+    "unpin": _unpin,
+}
+
+VERBS = {"registry": Verb("Share signed items: push, pull, search, list, inspect, verify, yank.", _build, _run)}

@@ -1,0 +1,239 @@
+"""What the verbs of the command line share: their shape, the exit codes, JSON and tables on standard output.
+
+Whether a person is there: what gives trust or signs is never done by an agent's command unless its user allowed it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TextIO
+
+from rye.call import context
+from rye.config import user_dirs
+from rye.errors import RyeError, UsageError
+from rye.plain_class import Record
+
+
+def at_terminal() -> bool:
+    """Tell whether a person can be asked: input and error output are a terminal."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def require_person_or_key(what: str, key: str | None = None, *, key_option: bool = False) -> None:
+    """Refuse without a terminal, unless the user's own configuration allows agents to sign, or a key file is named.
+
+    `key_option` says that the command has `--key`.
+
+    Raises:
+        RyeError: `needs_person`, with what to ask the user.
+    """
+    by_key = "; a release script names its key with --key" if key_option else ""
+    # The user's own configuration only: a project that could allow this would sign for its user.
+    if key is None and not at_terminal() and context.settings().get("signing.agents") != "allow":
+        raise RyeError(
+            "needs_person",
+            f"Only a person at a terminal may {what}.",
+            "Ask your user to run this command in a terminal, or to set `signing: {agents: allow}` in their own "
+            f"{user_dirs.settings_file()}{by_key}.",
+        )
+
+
+def require_person(what: str) -> None:
+    """Refuse without a terminal, whatever is configured.
+
+    Raises:
+        RyeError: `needs_person`, with what to ask the user.
+    """
+    if not at_terminal():
+        raise RyeError(
+            "needs_person", f"Only a person at a terminal may {what}.", "Ask your user to run this command in a terminal."
+        )
+
+
+def confirm(question: str) -> bool:
+    """Ask a person; anything but `yes` is no. Errors as `require_person`."""
+    require_person("say yes to this")
+    print(f"{question} Type yes to go on: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == "yes"
+
+
+EXIT_OK: Final = 0
+EXIT_NO: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_TRUST: Final = 3
+
+# What the executor answers when the call itself, or the signature, is at fault.
+_USAGE_CODES = frozenset(
+    {"invalid_parameters", "item_not_found", "bad_item_id", "unknown_type", "bad_call", "project_not_found", "reserved_id"}
+)
+
+
+class UnprintedError(OSError):
+    """The answer cannot be written to standard output."""
+
+
+class Verb(Record):
+    """One verb.
+
+    Attributes:
+        summary: one sentence for `--help`.
+        build: adds the verb's arguments to its parser.
+        run: does it and returns the exit code; RyeErrors pass through to `rye.cli.main.main`.
+    """
+
+    summary: str
+    build: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def add_project_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--project`."""
+    default = "nearest folder above with .git, or with items in .ai"
+    parser.add_argument("--project", metavar="DIR", help=f"the project root (default: {default})")
+
+
+def project_of(given: str | None) -> str:
+    """Return the project's root: the folder given, else the one that `rye.workspace.workspace.find_root` finds.
+
+    Raises:
+        UsageError: `project_not_found`.
+    """
+    from rye.workspace.workspace import find_root
+
+    if given and not os.path.isdir(given):
+        raise UsageError("project_not_found", f"There is no folder {given}.", "Give --project an existing one.")
+    return os.path.abspath(given) if given else find_root(os.getcwd())
+
+
+def project_to_work_in(given: str | None) -> str:
+    """Return the root of the project whose files a call may change: as `project_of`, but never a whole home unless named.
+
+    Raises:
+        UsageError: `no_project`; as `project_of`.
+    """
+    from rye.workspace.workspace import root_to_work_in
+
+    return project_of(given) if given else root_to_work_in(None)
+
+
+def existing_path(word: str, project: str) -> str | None:
+    """Return the project-relative path that a typed word names, as tools take it; None where nothing is there.
+
+    The word is tried from the current folder first, then from the project root, as answers show paths.
+    """
+    from rye.fs import names
+
+    here = os.path.relpath(os.getcwd(), project)
+    shown = names.show(os.fsencode(word))
+    # In this order: what a person types is relative to where they are, what they copy is as an answer showed it.
+    for path in dict.fromkeys([_joined(here, shown), shown, word]):
+        try:
+            if os.path.lexists(os.path.join(os.fsencode(project), names.parse(path))):
+                return path
+        except (ValueError, UnicodeEncodeError):
+            continue
+    return None
+
+
+def typed_path(word: str, project: str) -> str:
+    """Return the project-relative path for a typed word; where nothing is there, the path from the current folder."""
+    from rye.fs import names
+
+    found = existing_path(word, project)
+    return found if found is not None else _joined(os.path.relpath(os.getcwd(), project), names.show(os.fsencode(word)))
+
+
+def _joined(here: str, path: str) -> str:
+    if path.startswith("/") or here == "." or here.startswith(".."):
+        return path
+    from rye.fs import names
+
+    return os.path.join(names.show(os.fsencode(here)), path) if path else path
+
+
+def print_json(obj: object, stream: TextIO | None = None) -> None:
+    """Print JSON, indented, on `stream` (standard output); characters that its encoding lacks are escaped."""
+    stream = stream or sys.stdout
+    text = json.dumps(obj, indent=2, ensure_ascii=False)
+    try:
+        # Tried first: JSON can escape every character, so no answer fails for its terminal's encoding.
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(obj, indent=2)
+    print(text, file=stream)
+
+
+def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Print the named fields of rows as aligned text under a heading; no value is cut, None prints as nothing."""
+    lines = [[column.replace("_", " ").upper() for column in columns]]
+    lines += [[printable("" if row.get(name) is None else str(row[name])) for name in columns] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True)).rstrip())
+
+
+def printable(text: str) -> str:
+    """Return text on one line that cannot steer a terminal: what does not print, or cannot be encoded, is escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return safe.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def harmless(text: str) -> str:
+    """Return text whose control characters cannot steer a terminal: they are shown as escapes; lines and tabs stay."""
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+@contextmanager
+def answer_stream() -> Iterator[TextIO]:
+    """Point descriptor 1 at standard error for good, and return another one for the answer, which no tool knows.
+
+    Otherwise a tool that outlives its call could still write into the answer.
+
+    Raises:
+        UnprintedError: what was written there cannot be printed.
+    """
+    if not _writes_to_stdout(sys.stdout):
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    real = os.dup(1)
+    # From here on a print of a tool, or of a child that it leaves running, reaches standard error.
+    os.dup2(2, 1)
+    with open(real, "w", encoding=sys.stdout.encoding, errors="backslashreplace", newline="") as answer:
+        try:
+            yield answer
+            answer.flush()
+        except OSError as err:
+            # The reader went away, or the disk is full: what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), real)
+            if isinstance(err, BrokenPipeError) or err.filename is not None:
+                raise
+            raise UnprintedError(*err.args) from None
+
+
+def _writes_to_stdout(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def exit_code(response: dict[str, Any]) -> int:
+    """Return the exit code for a response of the executor."""
+    if response["status"] != "error":
+        return EXIT_OK
+    # Parameters that the schema refuses are the caller's mistake, also where the refusal comes in the tool's envelope.
+    if response["metadata"]["ran"] and response.get("code") != "invalid_parameters":
+        return EXIT_NO
+    from rye.trust.verify import VERDICTS
+
+    code = response.get("code")
+    if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable"):
+        return EXIT_TRUST
+    return EXIT_USAGE if code in _USAGE_CODES else EXIT_NO

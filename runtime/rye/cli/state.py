@@ -1,0 +1,233 @@
+"""`rye state list|prune|adopt`: what is stored in the user's space for projects, its size, and how it is removed or given back.
+
+State is stored under the identity of a project's folder: it survives a rename on the same disk. A copy, a move to another
+disk, or a restored backup is another folder; `adopt` gives such a folder the state of the one that is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rye.cli.shared import (
+    EXIT_NO,
+    EXIT_OK,
+    Verb,
+    add_project_option,
+    confirm,
+    print_json,
+    print_table,
+    printable,
+    project_of,
+    require_person,
+)
+from rye.config import user_dirs
+from rye.errors import UsageError
+from rye.fs import atomic
+from rye.line_ids import epochs
+from rye.process import jobs
+
+_EPILOG = """\
+  list       the state that is stored, with its size and the folder it was made for; `lost` says that this folder is not there
+             any more; the default
+  prune      remove all lost state; with --max-mb also the state of projects that were not used for longest, until all state
+             takes no more. Their changes cannot be undone afterwards, and their jobs are forgotten
+  adopt ID   give this project the lost state ID: its changes (undo), jobs, patches and line IDs"""
+# What belongs to running commands of one folder, or is made anew for each.
+_NOT_MOVED = (user_dirs.PROJECT_FILE, "shielded.json", "journal/index", "journal/aged")
+
+
+def _build(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("action", nargs="?", choices=("list", "prune", "adopt"), default="list", help="see below")
+    parser.add_argument("id", nargs="?", metavar="ID", help="adopt: a state, as list names it")
+    parser.add_argument("--max-mb", type=int, metavar="N", help="prune: what all state may take together")
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help="list: print JSON and nothing else")
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.action == "adopt":
+        return _adopt(args.id, project_of(args.project))
+    if args.action == "prune":
+        return _prune(args.max_mb)
+    rows = _rows()
+    if args.json:
+        print_json(rows)
+    else:
+        _print(rows)
+        print(f"{len(rows)} stored, {_size(sum(row['bytes'] for row in rows))}.")
+    return EXIT_OK
+
+
+def _print(rows: Sequence[Mapping[str, Any]]) -> None:
+    shown = []
+    for row in rows:
+        largest = sorted(row["kinds"].items(), key=lambda one: -one[1])[:3]
+        kinds = ", ".join(f"{kind} {_size(size)}" for kind, size in largest)
+        status = "lost" if row["lost"] else "in use"
+        shown.append({**row, "status": status, "size": _size(row["bytes"]), "most_of_it": kinds, "used": row["used"][:10]})
+    print_table(shown, ("id", "status", "used", "size", "changes", "most_of_it", "path"))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1_000_000:.1f} MB" if count >= 100_000 else f"{count / 1_000:.1f} KB"
+
+
+def _prune(max_mb: int | None) -> int:
+    """Remove lost state, and what is beyond the bound; a person sees first what goes."""
+    require_person("remove stored state")
+    rows = _rows()
+    chosen = to_remove(rows, None if max_mb is None else max_mb * 1_000_000)
+    if not chosen:
+        print(f"Nothing to remove: {len(rows)} stored, {_size(sum(row['bytes'] for row in rows))}, none of it lost.")
+        return EXIT_OK
+    _print(chosen)
+    if not confirm(f"Remove {len(chosen)} of {len(rows)}, {_size(sum(row['bytes'] for row in chosen))}, for good?"):
+        print("Nothing was removed.")
+        return EXIT_NO
+    for row in chosen:
+        remove(Path(user_dirs.user_ai(), "state", row["id"]))
+    print(f"{len(chosen)} removed.")
+    return EXIT_OK
+
+
+def to_remove(rows: Sequence[dict[str, Any]], most_bytes: int | None) -> list[dict[str, Any]]:
+    """Return the rows that `prune` removes: the lost ones, then those used longest ago, until the rest fits the bound.
+
+    State that was used within the last hour stays, as a command may run on it; so does that of jobs which run.
+    """
+    recent = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3_600))
+    # ISO timestamps of one zone compare as texts.
+    idle = [row for row in rows if row["used"] < recent and not row["running_jobs"]]
+    # False sorts before True: lost state first, then the longest unused.
+    idle.sort(key=lambda row: (not row["lost"], row["used"]))
+    left = sum(row["bytes"] for row in rows)
+    chosen = []
+    for row in idle:
+        if row["lost"] or (most_bytes is not None and left > most_bytes):
+            chosen.append(row)
+            left -= row["bytes"]
+    return chosen
+
+
+def remove(folder: Path) -> None:
+    """Remove a stored state. It is moved aside first, so that no call finds half of it."""
+    aside = folder.with_name(f".removed-{folder.name}-{os.urandom(4).hex()}")
+    # The rename is atomic and the removal is not.
+    folder.rename(aside)
+    shutil.rmtree(aside)
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Return one row for each stored state, the newest first."""
+    above = Path(user_dirs.user_ai(), "state")
+    try:
+        folders = [one for one in above.iterdir() if one.is_dir() and not one.is_symlink() and one.name[0] != "."]
+    except OSError:
+        return []
+    return sorted(map(_row, folders), key=lambda row: str(row["used"]), reverse=True)
+
+
+def _row(folder: Path) -> dict[str, Any]:
+    try:
+        path = str(json.loads((folder / user_dirs.PROJECT_FILE).read_bytes())["path"])
+    except (OSError, ValueError, LookupError, TypeError):
+        path = ""
+    try:
+        # The key comes from inode and birth time: a folder made anew at the same path is another project.
+        lost = user_dirs.project_key(path) != folder.name
+    except (OSError, ValueError):
+        lost = True
+    kinds, newest = _kinds(folder)
+    used = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(newest))
+    changes = sum(1 for _ in (folder / "journal").glob("*.json"))
+    row = {"id": folder.name, "path": path, "lost": lost, "changes": changes, "used": used}
+    return {**row, "bytes": sum(kinds.values()), "kinds": kinds, "running_jobs": _running_jobs(folder)}
+
+
+def _running_jobs(folder: Path) -> int:
+    count = 0
+    for one in (folder / jobs.FOLDER).glob("*"):
+        with suppress(OSError, ValueError, KeyError):
+            fd = os.open(one, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                found = jobs.record(fd)
+            finally:
+                os.close(fd)
+            # The processes of a job whose supervisor was killed may run on.
+            count += found is not None and found["status"] != "ended"
+    return count
+
+
+def _kinds(folder: Path) -> tuple[dict[str, int], float]:
+    """Return what each kind of state takes on the disk (bytes), and when the newest file was written."""
+    kinds: Counter[str] = Counter()
+    newest = folder.stat().st_mtime
+    for above, _, files in os.walk(folder):
+        inner = os.path.relpath(above, folder)
+        for name in files:
+            with suppress(OSError):
+                info = os.lstat(os.path.join(above, name))
+                kinds["other" if inner == "." else inner.split(os.sep)[0]] += atomic.disk_size(info)
+                newest = max(newest, info.st_mtime)
+    return dict(kinds), newest
+
+
+def _adopt(wanted: str | None, project: str) -> int:
+    require_person("adopt stored state")
+    lost = {row["id"]: row for row in _rows() if row["lost"] and row["id"] != user_dirs.project_key(project)}
+    if wanted is None or wanted not in lost:
+        known = ", ".join(lost) or "none is lost"
+        raise UsageError(
+            "state_not_found", f"There is no lost state {str(wanted)[:40]!r}.", f"`rye state list` shows them ({known})."
+        )
+    row = lost[wanted]
+    print(f"{wanted}: {row['changes']} changes, made for {printable(row['path'] or 'an unknown folder')}.")
+    if not confirm(f"Give it to {printable(os.path.realpath(project))}?"):
+        print("Nothing was moved.")
+        return EXIT_NO
+    target = Path(user_dirs.state_dir(project))
+    moved = adopt(target.parent / wanted, target)
+    print(f"{moved} files were taken over. What this project had of its own is still there.")
+    return EXIT_OK
+
+
+def adopt(lost: Path, target: Path) -> int:
+    """Move what a lost state holds into another; return how many files were moved.
+
+    A file that the target has stays. Epochs of line IDs take the higher number, so that no ID of either comes back. The secret
+    of the lost state is taken, since the line index in the project's own cache bears its seals.
+    """
+    moved = 0
+    for source in sorted(one for one in lost.rglob("*") if one.is_file() and not one.is_symlink()):
+        inner = source.relative_to(lost)
+        place = target / inner
+        if str(inner) in _NOT_MOVED or inner.suffix == ".lock":
+            continue
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if inner.parts[0] == epochs.FOLDER:
+            continue
+        if not place.exists() or inner.name == "seal_secret":
+            source.replace(place)
+            moved += 1
+    if (lost / epochs.FOLDER).is_dir():
+        epochs.merge(lost / epochs.FOLDER, target / epochs.FOLDER)
+    # It is made anew from all entries.
+    (target / "journal/index").unlink(missing_ok=True)
+    # What is left has its like in the target, or belongs to the folder that is gone.
+    with suppress(OSError):
+        (lost / user_dirs.PROJECT_FILE).unlink()
+    return moved
+
+
+_SUMMARY = "See what is stored for projects and how large it is, remove it, and give a moved project its state back."
+VERBS = {"state": Verb(_SUMMARY, _build, _run)}

@@ -1,0 +1,285 @@
+"""`rye trust list|add|approve|revoke|show`: whose items may run, decided by the user."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from rye.cli.shared import (
+    EXIT_NO,
+    EXIT_OK,
+    Verb,
+    add_project_option,
+    at_terminal,
+    confirm,
+    print_json,
+    print_table,
+    printable,
+    project_of,
+    require_person,
+    require_person_or_key,
+)
+from rye.config import user_dirs
+from rye.errors import RyeError, TrustError, UsageError
+from rye.items import parse, spaces
+from rye.trust import decisions, keys, signature, verify
+from rye.trust.decisions import Root
+from rye.trust.verify import TrustedKey, TrustStore, Verified
+
+_EPILOG = """\
+  list                 the keys that count here, and those that the project only proposes
+  show KEY             one key: owner, full digest, role, document
+  add KEY.toml         put a key document into your own space: its items count in every project
+  approve [KEY]        let a key that this project brings count for this project, after seeing what it would admit
+  approve --shadow ID  let this project serve a reserved id (rye/…) instead of the system bundle
+  revoke KEY           refuse a key everywhere, at once (its full digest, 64 hex digits)
+
+KEY is a fingerprint (16 hex digits) or a full digest (64). A fingerprint only points; the full digest is what is recorded."""
+
+
+def _build(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("action", choices=("list", "show", "add", "approve", "revoke"), help="see below")
+    parser.add_argument("key", nargs="?", metavar="KEY", help="a fingerprint, a full digest, or for add a document")
+    parser.add_argument("--shadow", metavar="ID", help="approve: a reserved id that the project may serve")
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help="list, show: print JSON and nothing else")
+
+
+def _run(args: argparse.Namespace) -> int:
+    project = project_of(args.project)
+    actions = {"list": _list, "show": _show, "add": _add, "approve": _approve, "revoke": _revoke}
+    return actions[args.action](args, project)
+
+
+def _store(project: str) -> TrustStore:
+    """Return the keys known in a project, with those that installed bundles bring."""
+    return spaces.trust_store([*spaces.spaces(project), *spaces.installed_bundles()])
+
+
+def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
+    """Return what is shown of a key. The words of one that does not count are for a person alone, not for a model."""
+    counts = key in store.keys and key.public.digest not in store.revoked
+    state = "revoked" if key.public.digest in store.revoked else "counts" if counts else "does not count"
+    owner = key.owner if counts or at_terminal() else None
+    return {
+        "fingerprint": key.public.fingerprint,
+        "owner": owner,
+        "role": key.role,
+        "state": state,
+        "digest": key.public.digest,
+    }
+
+
+def _list(args: argparse.Namespace, project: str) -> int:
+    store = _store(project)
+    rows = [_row(key, store) for key in (*store.keys, *store.proposed)]
+    nameless = store.revoked - {row["digest"] for row in rows}
+    rows += [
+        {"fingerprint": None, "owner": None, "role": None, "state": "revoked", "digest": digest} for digest in sorted(nameless)
+    ]
+    if args.json:
+        print_json(rows)
+    else:
+        print_table(rows, ("fingerprint", "owner", "role", "state", "digest"))
+    for problem in store.problems:
+        print(f"rye: {printable(problem)}", file=sys.stderr)
+    return EXIT_OK
+
+
+def _show(args: argparse.Namespace, project: str) -> int:
+    store = _store(project)
+    key = _named(args.key, store)
+    row: dict[str, Any] = _row(key, store)
+    row |= {"attestation": key.attestation if row["owner"] is not None else None, "pem": key.public.pem.decode()}
+    if args.json:
+        print_json(row)
+    else:
+        for name, value in row.items():
+            print(f"{name}: {value}" if name == "pem" else f"{name}: {printable('' if value is None else value)}".rstrip())
+    return EXIT_OK
+
+
+def _named(name: str | None, store: TrustStore) -> TrustedKey:
+    if name is None:
+        raise UsageError("no_key", "No key is named.", "Give a fingerprint or a full digest; `rye trust list` shows them.")
+    known = (*store.keys, *store.proposed)
+    # Reversed, so that of two documents for one key the one that counts wins.
+    found = {key.public: key for key in reversed(known) if name in (key.public.fingerprint, key.public.digest)}
+    if not found:
+        raise RyeError("unknown_key", f"No key {name} is known here.", "`rye trust list` shows those that are.")
+    if len(found) > 1:
+        raise RyeError("ambiguous_key", f"{len(found)} keys have the fingerprint {name}.", "Give the full digest.")
+    return next(iter(found.values()))
+
+
+def _add(args: argparse.Namespace, project: str) -> int:  # noqa: ARG001 - one signature for all actions
+    require_person_or_key("add a key to the trust store")
+    if args.key is None:
+        raise UsageError("no_document", "No key document is named.", "Write `rye trust add KEY.toml`.")
+    key = verify.parse_key_document(keys.named_documents([args.key])[0], "user")
+    # Before the question: a revoked key must not look as if a yes could bring it back.
+    _refuse_revoked(key, decisions.load().revoked_keys)
+    _describe(key)
+    if at_terminal() and not confirm("Trust this key in every project?"):
+        return _refused()
+    path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{key.public.fingerprint}.toml"
+    _write_document(path, key)
+    print(f"Added: {path}")
+    return EXIT_OK
+
+
+def _write_document(path: Path, key: TrustedKey) -> None:
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # `x` follows no link and replaces nothing that another process put there.
+        with temporary.open("xb") as file:
+            file.write(verify.render_key_document(key.public, key.owner, key.attestation))
+        # Unlike a rename, a link replaces nothing.
+        os.link(temporary, path)
+    except FileExistsError:
+        if verify.parse_key_document(path.read_bytes(), "user").public != key.public:
+            raise RyeError("fingerprint_taken", f"{path} holds another key.", "Remove it first if it is not wanted.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _refuse_revoked(key: TrustedKey, revoked: frozenset[str]) -> None:
+    if key.public.digest in revoked:
+        raise TrustError(
+            "revoked_key",
+            f"You revoked the key {key.public.fingerprint} (full digest {key.public.digest}).",
+            "It stays refused whatever is added or approved.",
+        )
+
+
+def _refused() -> int:
+    print("Nothing was changed.", file=sys.stderr)
+    return EXIT_NO
+
+
+def _describe(key: TrustedKey) -> None:
+    print(f"key {key.public.fingerprint}, says it belongs to {key.owner!r}\nfull digest {key.public.digest}", file=sys.stderr)
+
+
+def _approve(args: argparse.Namespace, project: str) -> int:
+    require_person("approve anything")
+    # Taken once, with the folder's identity: a project swapped during the questions is another root.
+    root = decisions.Root.of(project)
+    if args.shadow is not None:
+        return _approve_shadow(args.shadow, root)
+    store = _store(project)
+    known = [key for key in store.keys if key.role == "approved" and (args.key is not None or _wants_more(key, root))]
+    proposed = [*(key for key in store.proposed if key.role == "project"), *known]
+    if args.key is not None:
+        proposed = [key for key in proposed if args.key in (key.public.fingerprint, key.public.digest)]
+    if not proposed:
+        raise RyeError("nothing_proposed", "This project brings no such key to approve.", "`rye trust list` shows what counts.")
+    approved = [_approve_key(key, root, store.revoked) for key in proposed]
+    return EXIT_OK if all(approved) else EXIT_NO
+
+
+def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
+    _refuse_revoked(key, revoked)
+    admitted = _admitted(key, root)
+    _describe(key)
+    print(f"For the project {printable(root.path)} it would admit:", file=sys.stderr)
+    for row in admitted or [{"item_id": "nothing yet", "effects": ""}]:
+        print(f"  {row['item_id']}  {row['effects']}".rstrip(), file=sys.stderr)
+    if not confirm("Let it count for this project?"):
+        return _refused() == EXIT_OK
+    # Exactly what the person saw: an item or permission that is added later needs another yes.
+    granted = frozenset((row["item_id"], one) for row in admitted for one in row["permissions"].split())
+    decisions.approve(key.public.digest, root, frozenset(row["item_id"] for row in admitted), granted)
+    print(f"Approved {key.public.fingerprint} for {printable(root.path)}.")
+    return True
+
+
+def _wants_more(key: TrustedKey, root: Root) -> bool:
+    """Tell whether a tool of an approved key wants a permission that was not approved with it."""
+    decided = decisions.load()
+    rows = _admitted(key, root)
+    return any(decided.beyond(root, key.public.digest, row["item_id"], row["permissions"].split()) for row in rows)
+
+
+def _admitted(key: TrustedKey, root: Root) -> list[dict[str, str]]:
+    """Return the project's items that the key signed and that would be served, with side effects by their own word."""
+    space = spaces.Space("project", os.path.join(root.path, ".ai"), decisions.load().shadowed(root))
+    # This key alone: the list must show what it adds, not what other keys already admit.
+    store = verify.TrustStore(keys=(key.as_explicit(),))
+    rows: list[dict[str, str]] = []
+    for item_type in spaces.TYPES:
+        for item_id, path in spaces.items_in(space, item_type):
+            if not spaces.serves(space, item_id):
+                continue
+            try:
+                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
+                verified = verify.verify(raw, signature.form_of(item_type, path.suffix), store)
+                rows.append({"item_id": item_id, **_effects(verified, item_type, item_id, path.suffix)})
+            except (RyeError, UnicodeDecodeError):
+                continue
+    return rows
+
+
+def _effects(verified: Verified, item_type: str, item_id: str, suffix: str) -> dict[str, str]:
+    """Return what the sandbox will let the tool do, and its docstring's sentence on side effects, the signer's claim."""
+    parse.check_place(verified, item_type, item_id, suffix)
+    if item_type != "tool":
+        return {"effects": item_type, "permissions": ""}
+    tool = parse.read_tool(verified, item_id, suffix)
+    lines = tool.docstring.splitlines()
+    line = next((x.strip() for x in lines if x.strip().lower().startswith("side effects:")), "side effects not stated")
+    # Text of a signer who is not trusted yet: escaped and cut, so that it cannot steer the terminal.
+    claim = "".join(c if c.isprintable() else "?" for c in line)[:160]
+    effects = f"may: {', '.join(tool.permissions) or 'nothing'}; {claim}"
+    return {"effects": effects, "permissions": " ".join(tool.permissions)}
+
+
+def _signer_of(item_id: str, root: Root) -> str:
+    """Say whose signature the file bears that would serve an id, as far as a key that is known here made it."""
+    space = spaces.Space("project", os.path.join(root.path, ".ai"), frozenset({item_id}))
+    known = _store(root.path)
+    store = verify.TrustStore(tuple(key.as_explicit() for key in (*known.keys, *known.proposed)), revoked=known.revoked)
+    for item_type in spaces.TYPES:
+        try:
+            found = spaces.find(item_type, item_id, [space])
+            if found.space == "project":
+                key = verify.verify(found.raw, signature.form_of(item_type, found.suffix), store).key.public
+                return f"signed by {key.fingerprint} (full digest {key.digest})"
+        except RyeError:
+            continue
+    return "not there, or not signed by a key that is known here"
+
+
+def _approve_shadow(item_id: str, root: Root) -> int:
+    spaces.check_id(item_id)
+    if not item_id.startswith(spaces.RESERVED):
+        raise UsageError("not_reserved", f"{item_id} is not reserved; any space may serve it.", "Nothing to approve.")
+    print(
+        f"{item_id} would be served by {printable(root.path)} instead of the system bundle; its file there is "
+        f"{_signer_of(item_id, root)}. Its key must count as well.",
+        file=sys.stderr,
+    )
+    if not confirm("Let the project replace it?"):
+        return _refused()
+    decisions.approve_shadow(item_id, root)
+    print(f"Approved: {item_id} may come from {printable(root.path)}.")
+    return EXIT_OK
+
+
+def _revoke(args: argparse.Namespace, project: str) -> int:  # noqa: ARG001 - one signature for all actions
+    require_person_or_key("revoke a key")
+    if args.key is None or len(args.key) != 64 or set(args.key) - set("0123456789abcdef"):
+        raise UsageError("not_a_digest", "revoke takes a full key digest, 64 hex digits.", "`rye trust list` shows them.")
+    if at_terminal() and not confirm(f"Refuse everything signed by {args.key}, everywhere?"):
+        return _refused()
+    decisions.revoke(args.key)
+    print(f"Revoked {args.key}.")
+    return EXIT_OK
+
+
+VERBS = {"trust": Verb("Decide whose items may run: list, show, add, approve and revoke keys.", _build, _run)}

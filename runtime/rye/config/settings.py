@@ -1,0 +1,274 @@
+"""Settings: the user's `${USER_SPACE:-~}/.ai/config/rye.yaml` over the defaults, each key with who may set it.
+
+A project's `.ai/config/rye.yaml` can tighten some of them (`tightened`), and is not asked for any other.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rye.config import user_dirs, yaml_files
+from rye.errors import UsageError
+from rye.fs import beneath
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Value = int | str | bool | list[str]
+
+# key: default. None of these may be set by a project: they concern the user's own disk and keys, and what may leave them.
+_DEFAULTS: dict[str, Value] = {
+    "journal.max_bytes": 64 * 1024 * 1024,
+    "journal.max_age_days": 30,
+    # All stored state of all projects together.
+    "state.max_bytes": 4 * 1024 * 1024 * 1024,
+    "state.max_age_days": 90,
+    "outputs.max_bytes": 512 * 1024 * 1024,
+    "outputs.max_age_days": 7,
+    "jobs.max_ended": 50,
+    "jobs.max_bytes": 256 * 1024 * 1024,
+    "jobs.max_age_days": 7,
+    # Names of `rye.workspace.protected_paths` that tools may write after all.
+    "protected.allow": [],
+    "signing.agents": "deny",
+    "log.events": False,
+    "sandbox.mode": "auto",
+    "sandbox.network": "on",
+    "sandbox.pass_env": [],
+    # Empty: all that are asked for, see `rye.sandbox.sandbox`.
+    "sandbox.require": [],
+    # What a command may use. 0: a share of the machine's memory, see `rye.sandbox.limits`.
+    "limits.memory_mb": 0,
+    "limits.processes": 8192,
+    "limits.temporary_mb": 0,
+    "web.allow_hosts": [],
+    "web.proxy": "",
+    # Empty: the directory `registry` in the user's `.ai`. A directory, or oci://host[:port][/prefix].
+    "registry.default": "",
+    # What `rye registry search` and `list` look in, where none is named.
+    "registry.namespaces": [],
+    # Whether agents may push and yank, and which registries they may name beside the default one.
+    "registry.agents": "deny",
+    "registry.allowed": [],
+    # Empty: as the environment or the project says, see `rye.config.profile`.
+    "swe.profile": "",
+}
+
+# The values of a key from the loosest to the tightest: a project may ask for a tighter one.
+_LEVELS: dict[str, tuple[str, ...]] = {"sandbox.mode": ("off", "auto", "require"), "sandbox.network": ("on", "off")}
+# Lists of which a project may only take away.
+_GRANTS = frozenset({"sandbox.pass_env"})
+
+_MAX_BYTES = 256 * 1024
+# A stranger may have written a project's file, and every call reads it.
+_MAX_PROJECT_BYTES = 16 * 1024
+_MAX_LOADED = 64
+
+# The user's and projects' files by their paths, with the very bytes they were read from.
+_loaded: dict[str, tuple[bytes, dict[str, Any]]] = {}
+
+
+def _user_path() -> str:
+    return f"{user_dirs.user_ai()}/config/rye.yaml"
+
+
+def _mapping_of(data: bytes, path: str) -> dict[str, Any]:
+    """Return what a file's bytes hold, parsed again only when they have changed: YAML is slow to read."""
+    known = _loaded.get(path)
+    if known is None or known[0] != data:
+        if len(_loaded) >= _MAX_LOADED:
+            _loaded.clear()
+        known = _loaded[path] = (data, mapping(data, path) if data else {})
+    return known[1]
+
+
+def _user_file(path: str) -> dict[str, Any]:
+    """Return the user's file, read at every call: times and inodes come back, and what is tightened holds at once."""
+    try:
+        os.stat(path)
+    except OSError:
+        return {}
+    return _mapping_of(read(path), path)
+
+
+def _project_file(root: str) -> tuple[dict[str, Any], str]:
+    """Return a project's settings, and its path; the file is read at every call."""
+    data, shown = of_project(root, "rye.yaml")
+    if len(data) > _MAX_PROJECT_BYTES:
+        raise _bad(shown, f"is larger than {_MAX_PROJECT_BYTES:,} bytes")
+    return _mapping_of(data, shown), shown
+
+
+def of_project(root: str, name: str) -> tuple[bytes, str]:
+    """Return the bytes of a project's `.ai/config/<name>`, opened beneath the root (none: b""), and its path.
+
+    Raises:
+        UsageError: `bad_config`, naming the file; with `outside` where a link leads out of the project.
+    """
+    shown = f"{root}/.ai/config/{name}"
+    try:
+        root_fd = os.open(root, beneath.DIRECTORY)
+        try:
+            fd, _ = beneath.open_beneath(root_fd, [b".ai", b"config", *os.fsencode(name).split(b"/")], _READ)
+        finally:
+            os.close(root_fd)
+    except OSError as err:
+        if err.errno in (errno.ENOENT, errno.ENOTDIR):
+            return b"", shown
+        raise _bad(shown, f"cannot be read ({err.strerror})", outside=err.errno == errno.EXDEV) from None
+    return _content(fd, shown), shown
+
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def read(path: Path | str) -> bytes:
+    """Return the bytes of a settings file of the user's or the system's; b"" where there is none. Errors as `of_project`."""
+    try:
+        return _content(os.open(path, _READ), path)
+    except FileNotFoundError:
+        return b""
+    except OSError as err:
+        raise _bad(path, f"cannot be read ({err.strerror})") from None
+
+
+def _content(fd: int, path: Path | str) -> bytes:
+    try:
+        # Before `open`, which refuses a folder and leaves its descriptor open.
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _bad(path, "is not a regular file")
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as err:
+        raise _bad(path, f"cannot be read ({err.strerror})") from None
+    finally:
+        os.close(fd)
+    if len(data) > _MAX_BYTES:
+        raise _bad(path, f"is larger than {_MAX_BYTES:,} bytes")
+    return data
+
+
+def mapping(data: bytes, path: Path | str) -> dict[str, Any]:
+    """Return the settings that a file's bytes hold; an empty file holds none.
+
+    Raises:
+        UsageError: `bad_config`, naming `path`.
+    """
+    content = parsed(data, path)
+    if content is not None and not isinstance(content, dict):
+        raise _bad(path, "is not a mapping")
+    return content or {}
+
+
+def parsed(data: bytes, path: Path | str) -> Any:
+    """Return what a settings file's bytes say in YAML, checked by `yaml_files.plain`.
+
+    Aliases are refused: a few lines of them expand to gigabytes.
+
+    Raises:
+        UsageError: `bad_config`, naming `path`.
+    """
+    if not data:
+        return None
+    import yaml
+
+    try:
+        if b"*" in data and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(data, yaml.SafeLoader)):
+            raise _bad(path, "holds an alias (*name); write the value out")
+        # Not the C loader, whose recursion ends the process on a bottomless file.
+        content = yaml.load(data, yaml.SafeLoader)
+        yaml_files.plain(content, path)
+        return content
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
+
+
+def _bad(path: Path | str, why: str, **details: bool) -> UsageError:
+    return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.", **details)
+
+
+class Settings:
+    """The user's and a project's settings at one moment: each file is read once, when it is first asked."""
+
+    def __init__(self) -> None:
+        self._user: dict[str, Any] | None = None
+        self._projects: dict[str, tuple[dict[str, Any], str]] = {}
+
+    def get(self, key: str) -> Value:
+        """Return a setting of the user's by its dotted key, or its default.
+
+        Raises:
+            UsageError: `bad_config`, when the user's file is not valid or holds another type there.
+        """
+        if self._user is None:
+            self._user_path = _user_path()
+            self._user = _user_file(self._user_path)
+        found = _value(self._user, key, self._user_path)
+        return _DEFAULTS[key] if found is None else found
+
+    def number(self, key: str) -> int:
+        """Return a setting that is a whole number."""
+        found = self.get(key)
+        return found if isinstance(found, int) else 0
+
+    def texts(self, key: str) -> list[str]:
+        """Return a setting that is a list of texts."""
+        found = self.get(key)
+        return found if isinstance(found, list) else []
+
+    def of_project(self, key: str, root: str) -> Value | None:
+        """Return what a project's file says about a key; None where it says nothing. Errors as `tightened`."""
+        if root not in self._projects:
+            self._projects[root] = _project_file(root)
+        content, path = self._projects[root]
+        return _value(content, key, path)
+
+    def tightened(self, key: str, root: str, wish: str | None = None) -> Value:
+        """Return the tightest of what the user's file, the project's file and a call say about a key.
+
+        Args:
+            key: one that a project may tighten.
+            root: the project root.
+            wish: what the call asks for, where the key has levels.
+
+        Raises:
+            UsageError: `bad_config`, when a file is not valid: an unreadable project file is not taken for silence.
+        """
+        users = self.get(key)
+        projects = self.of_project(key, root)
+        if key in _LEVELS:
+            levels = _LEVELS[key]
+            # The levels are listed from loose to tight, so the greatest index is the tightest.
+            return max((one for one in (users, projects, wish) if isinstance(one, str)), key=levels.index)
+        if key in _GRANTS and isinstance(users, list) and isinstance(projects, list):
+            # A project may take grants away, and never add one.
+            return [one for one in users if one in projects]
+        return users
+
+
+def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
+    """Return what a file says about a key, checked; None where it says nothing."""
+    section, _, name = key.partition(".")
+    inner = content.get(section)
+    if inner is not None and not isinstance(inner, dict):
+        message = f"The setting {section} must be a mapping, such as {section}: {{{name}: …}}, not {repr(inner)[:200]}."
+        raise UsageError("bad_config", message, f"Mend {path}.")
+    value = (inner or {}).get(name)
+    if value is None:
+        return None
+    if key in _LEVELS and isinstance(value, bool):
+        # YAML reads the bare words on and off as true and false.
+        value = "on" if value else "off"
+    right = type(value) is type(_DEFAULTS[key]) and (key not in _LEVELS or value in _LEVELS[key])
+    if not right or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
+        wanted = f"one of {', '.join(_LEVELS[key])}" if key in _LEVELS else _TYPES[type(_DEFAULTS[key])]
+        raise UsageError("bad_config", f"The setting {key} must be {wanted}, not {repr(value)[:200]}.", f"Mend {path}.")
+    found: Value = value
+    return found
+
+
+_TYPES = {int: "int", str: "str", bool: "bool", list: "a list of texts"}

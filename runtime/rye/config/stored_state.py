@@ -1,0 +1,114 @@
+"""The state of all projects in the user's space: how much there is, and which of it can go.
+
+State is named by the identity of a project's folder (`user_dirs.project_key`), so only its record says where that folder was.
+A folder that was renamed looks gone and is in use: what was used within the age limit is never dropped for that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from rye.config import user_dirs
+from rye.config.settings import Settings
+from rye.fs import atomic
+
+_DAY = 86_400
+_STAMP = ".pruned"
+
+
+class StoredState(NamedTuple):
+    """What is stored for one project.
+
+    Attributes:
+        key: the folder's name in the state.
+        path: where the project was first seen; empty where that is not known.
+        lost: no folder with this identity is there.
+        size: bytes on the disk.
+        used: when anything of it was last written (seconds since 1970).
+        busy: a background job listens in it.
+    """
+
+    key: str
+    path: str
+    lost: bool
+    size: int
+    used: float
+    busy: bool
+
+
+def folder() -> Path:
+    """Return the folder that holds the state of all projects, which may not exist."""
+    return Path(user_dirs.user_ai(), "state")
+
+
+def stored_states() -> list[StoredState]:
+    """Return what is stored for each project, the one used last first."""
+    try:
+        found = [one for one in folder().iterdir() if one.is_dir() and not one.is_symlink()]
+    except OSError:
+        return []
+    return sorted(map(_measured, found), key=lambda one: -one.used)
+
+
+def _measured(where: Path) -> StoredState:
+    record = atomic.read_json(where / user_dirs.PROJECT_FILE) or {}
+    path = str(record.get("path", ""))
+    try:
+        lost = user_dirs.project_key(path) != where.name
+    except (OSError, ValueError):
+        lost = True
+    size, used, busy = 0, 0.0, False
+    for above, _, names in os.walk(where):
+        for name in names:
+            with suppress(OSError):
+                info = os.lstat(os.path.join(above, name))
+                size += atomic.disk_size(info)
+                used = max(used, info.st_mtime)
+                busy = busy or stat.S_ISSOCK(info.st_mode)
+    return StoredState(where.name, path, lost, size, used, busy)
+
+
+def prune(settings: Settings | None = None) -> list[StoredState]:
+    """Drop the state of projects that are gone and were not used for long, then of those used longest ago, beyond the bound.
+
+    What a background job listens in stays, and what was used within a day.
+
+    Returns:
+        What was dropped.
+    """
+    limits = settings or Settings()
+    most, oldest = limits.number("state.max_bytes"), time.time() - limits.number("state.max_age_days") * _DAY
+    dropped: list[StoredState] = []
+    total = 0
+    for one in stored_states():
+        total += one.size
+        # Counted in the total, but never removed: it may be in use right now.
+        if one.busy or one.used > time.time() - _DAY:
+            continue
+        if (one.lost and one.used < oldest) or total > most:
+            _remove(one.key)
+            total -= one.size
+            dropped.append(one)
+    return dropped
+
+
+def _remove(key: str) -> None:
+    """Remove a project's state: renamed first, so that no process finds the half of it."""
+    aside = folder() / f".{key}.{os.urandom(4).hex()}"
+    with suppress(OSError):
+        (folder() / key).rename(aside)
+        # What a crash leaves under the hidden name belongs to no project, and is harmless.
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def prune_when_due() -> None:
+    """Prune once a day; a clock that jumped ahead is believed a day later."""
+    with suppress(OSError):
+        if folder().is_dir() and atomic.due(folder() / _STAMP):
+            prune()

@@ -1,0 +1,157 @@
+"""The user's own folders: the state of a project, the trust store, the keys.
+
+Everything here lies in the user's space, so a cloned repository can neither bring nor change it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from functools import lru_cache
+
+from rye.errors import UsageError
+from rye.fs import atomic, beneath
+from rye.fs.digest import sha256
+
+
+def user_space() -> str:
+    """Return the folder that holds the user's `.ai` (`USER_SPACE`, else the home directory).
+
+    Raises:
+        UsageError: `bad_user_space`, when it is no absolute path: a project could hold what it then leads to.
+    """
+    return _paths(os.environ.get("USER_SPACE") or home())[0]
+
+
+def user_ai() -> str:
+    """Return `${USER_SPACE:-~}/.ai`. Errors as `user_space`."""
+    return _paths(os.environ.get("USER_SPACE") or home())[1]
+
+
+def settings_file(name: str = "rye.yaml") -> str:
+    """Return the user's settings file as an instruction names it: below `~` where it lies there."""
+    return f"{user_ai()}/config/{name}" if os.environ.get("USER_SPACE") else f"~/.ai/config/{name}"
+
+
+def home() -> str:
+    """Return the home directory: `HOME`; the account's where that is no absolute path, which a project could hold."""
+    # `expanduser` returns a relative path where HOME is one.
+    given = os.path.expanduser("~")
+    return given if os.path.isabs(given) and os.environ.get("HOME") != "" else _home_of_account()
+
+
+def _home_of_account() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+@lru_cache(maxsize=8)
+def _paths(space: str) -> tuple[str, str]:
+    # Cached, since each call asks several times.
+    if not os.path.isabs(space):
+        raise UsageError("bad_user_space", f"USER_SPACE is {space[:200]!r}, no absolute path.", "Set it to one, or unset it.")
+    space = space.rstrip("/") or "/"
+    return space, os.path.join(space, ".ai")
+
+
+def project_key(root: str | int) -> str:
+    """Return a project's name in the user's state: 16 hex digits over its folder's identity.
+
+    The identity is the inode, the birth time and the file system's id. So a renamed project keeps its state, and another
+    folder at the same path does not get it. A device number would change at a reboot.
+
+    Args:
+        root: the folder's path, or a descriptor of it.
+
+    Raises:
+        OSError: there is no such folder.
+    """
+    if isinstance(root, int):
+        return _key_of(root)
+    fd = os.open(root, beneath.DIRECTORY)
+    try:
+        return _key_of(fd)
+    finally:
+        os.close(fd)
+
+
+# Descriptors of open project roots, with the key once it was asked for: while one is open, its identity cannot change.
+_open_roots: dict[int, str] = {}
+
+
+def hold_root(fd: int) -> None:
+    """Note that a descriptor is that of a project root which stays open until `release_root`."""
+    _open_roots[fd] = ""
+
+
+def release_root(fd: int) -> None:
+    """Forget a descriptor before it is closed: the next file may get its number."""
+    _open_roots.pop(fd, None)
+
+
+def _key_of(fd: int) -> str:
+    known = _open_roots.get(fd)
+    if known:
+        return known
+    key = _identity_key(fd)
+    # Only for descriptors registered as open: any other number can be reused for another folder.
+    if known is not None:
+        _open_roots[fd] = key
+    return key
+
+
+def _identity_key(fd: int) -> str:
+    # An inode number is used again after a folder is deleted; the birth time tells the two apart.
+    identity = (os.fstat(fd).st_ino, *beneath.birth_time(fd), os.fstatvfs(fd).f_fsid)
+    return sha256("{}.{}.{}.{}".format(*identity).encode()).hexdigest()[:16]
+
+
+PROJECT_FILE = "project.json"
+"""In a project's state folder: the path at which the project was last seen, for a person who looks for lost state."""
+
+
+def state_dir(root: str | int) -> str:
+    """Return the project's state folder, made private (0700) if it does not exist.
+
+    Raises:
+        OSError: there is no such project, or the user's space cannot be written; callers decide what that means for them.
+    """
+    path = f"{user_ai()}/state/{project_key(root)}"
+    real = os.path.realpath(f"/proc/self/fd/{root}" if isinstance(root, int) else root)
+    # Checked at each use: the user may have removed the folder while this process runs.
+    if _noted.get(path) != real or not os.path.isdir(path):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        _note(f"{path}/{PROJECT_FILE}", json.dumps({"path": real}, indent=2).encode() + b"\n")
+        if len(_noted) > _MANY:
+            _noted.clear()
+        _noted[path] = real
+    return path
+
+
+MOUNTS_RECORD = "shielded.json"
+"""The record of what was made in a project for mounts: there only while a command runs, or one was cut off."""
+
+# State folders whose record is known to name the project's present path.
+_noted: dict[str, str] = {}
+_MANY = 64
+
+
+def _note(file: str, record: bytes) -> None:
+    with suppress(OSError), open(file, "rb") as known:
+        if known.read() == record:
+            return
+    atomic.write(file, record, 0o600, durably=False)
+
+
+def commits_dir(root: str | int) -> str:
+    """Return the folder of the project's unfinished commits. It exists only while one runs, or after one was cut off.
+
+    Raises:
+        OSError: there is no such project.
+    """
+    return f"{user_ai()}/state/{project_key(root)}/journal/commits"

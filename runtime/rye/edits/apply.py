@@ -1,0 +1,390 @@
+"""Apply edits to files: render the new bytes, record them in the journal, replace the file, bring its line index up to date.
+
+An edit of one file, or changes of several files as one: lines edited, or whole files created, replaced or deleted. All of a
+call's changes are made, or none.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import partial
+from hashlib import sha256
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+from rye.call.results import MAX_LINE_CHARS, shortened
+from rye.edits import commit, journal
+from rye.edits.entries import Entry, Recorded
+from rye.edits.splices import Splice, refine, render, unified_diff
+from rye.errors import EditError, WorkspaceError
+from rye.line_ids import document as documents
+from rye.line_ids import epochs, reconcile, store
+from rye.line_ids import index as line_ids_index
+from rye.line_ids.document import Document
+from rye.line_ids.index import Index
+from rye.line_ids.render import Row
+from rye.plain_class import Record, changed, field
+from rye.workspace.atomic_replace import digest_of
+from rye.workspace.encoding import Encoding, detect, mark_of
+from rye.workspace.text import Text, parse
+from rye.workspace.workspace import Place, Workspace
+
+# So many new lines of one splice get IDs at once; in a large file the rest get theirs when shown.
+_IDS_AT_ONCE = 2_000
+_BATCH = 500
+# Bytes of a line that is shortened when it is printed, at most.
+_LINE_BYTES = 4 * MAX_LINE_CHARS
+
+
+class Applied(Record, frozen=False):
+    """What an edit did.
+
+    Attributes:
+        document: the file as it is now.
+        splices: refined, in the old numbering.
+        diff: lines of a unified diff.
+        entry: the journal entry that undo takes, None after a dry run.
+        warnings: what went less than well.
+        lines: the lines that the result prints, as `Show` asks for them: number and text, with the ID where it has one.
+        cut: whether some of those lines did not fit.
+    """
+
+    document: Document
+    splices: list[Splice]
+    diff: list[str]
+    entry: str | None
+    warnings: list[str]
+    lines: list[Row] = field(factory=list)
+    cut: bool = False
+
+    def regions(self, context: int = 2) -> list[tuple[int, int]]:
+        """Return the changed ranges [start, stop) in the new text, with `context` lines around, joined where they meet."""
+        out: list[tuple[int, int]] = []
+        shift = 0
+        for splice in self.splices:
+            low = max(0, splice.start + shift - context)
+            high = min(self.document.count, splice.start + shift + len(splice.lines) + context)
+            shift += len(splice.lines) - (splice.stop - splice.start)
+            if out and low <= out[-1][1]:
+                out[-1] = (out[-1][0], high)
+            else:
+                out.append((low, high))
+        return out
+
+    def printed(self) -> list[str]:
+        """Return the lines of the result as tools print them: `12: [LID:a1b2c3] text`."""
+        texts = shortened([row.text for row in self.lines])
+        ids = [f"[LID:{row.id}] " if row.id else "" for row in self.lines]
+        return [f"{row.number}: {name}{text}" for row, name, text in zip(self.lines, ids, texts, strict=True)]
+
+
+class Show(Record):
+    """Which lines of the new text an edit's result prints.
+
+    Attributes:
+        budget: bytes that the printed lines may have.
+        ids: print their IDs; a line that is printed with its ID counts as shown.
+        span: the lines [start, stop); else the changed ones with two around.
+    """
+
+    budget: int
+    ids: bool = True
+    span: tuple[int, int] | None = None
+
+
+class Prepared(Record):
+    """An edit worked out to the last byte, and not made yet.
+
+    Attributes:
+        document: as it will be; its `data` is the new content.
+        splices: refined (old numbering).
+        diff: lines of a unified diff.
+        entry: what the journal shall say.
+    """
+
+    document: Document
+    splices: list[Splice]
+    diff: list[str]
+    entry: Entry
+
+
+def prepare(
+    document: Document,
+    splices: Sequence[Splice],
+    tool: str,
+    *,
+    undoes: str | None = None,
+    revive: Sequence[Sequence[str | None]] = (),
+) -> Prepared:
+    """Work out what assembled splices make of a document that is open for editing; nothing is written.
+
+    Args:
+        document: from `open_for_edit`, with an index of its present content.
+        splices: ascending raw splices, complete (see `edits.assemble`).
+        tool: item id for the journal.
+        undoes: the journal entry that this reverts.
+        revive: for each splice the IDs that its lines had, None where unknown; then splices are taken as they are.
+
+    Raises:
+        EditError: `no_change` when the splices change nothing.
+    """
+    text = document.text
+    # `revive` pairs with the splices one for one; refined splices would lose that pairing.
+    exact = list(splices) if revive else refine(text, splices)
+    if not any(text.lines(s.start, s.stop) != s.lines for s in exact):
+        raise EditError(
+            "no_change",
+            f"The changes leave {document.path} as it is (no-op). Nothing was written.",
+            "Check that the new content differs from the present one.",
+        )
+    new = render(document.data or b"", text, exact)
+    diff = unified_diff(document.path, text, exact)
+    changes = _changes(document, exact, revive)
+    index = reconcile.splice(_whole(document.index), changes, digest_of(new))
+    after = text.after(exact, new)
+    # Before new IDs are given: past the bound they must come from a new epoch.
+    documents.bound_dead(document.ws, document.file.path, index)
+    documents.fit(index, after)
+    _give_ids(index, after, exact)
+    outcome = changed(document, text=after, index=index, before=None, data=new, stored=None)
+    recorded = _recorded(document, outcome, exact)
+    before = document.index.content_hash
+    entry = journal.new_entry(document.ws, tool, document.path, before, index.content_hash, text.encoding.name, recorded)
+    return Prepared(outcome, exact, diff, entry if undoes is None else journal.undoing(entry, undoes))
+
+
+def apply(
+    document: Document, splices: Sequence[Splice], tool: str, *, dry_run: bool = False, show: Show | None = None
+) -> Applied:
+    """Apply assembled splices to a document that is open for editing; with `dry_run` write nothing.
+
+    Raises:
+        EditError: as `prepare`.
+        WorkspaceError, DeadlineError: nothing was written.
+    """
+    made = prepare(document, splices, tool)
+    if dry_run:
+        # A dry run opens no place, so a protected path must be refused here, as the real call refuses it.
+        document.ws.guard(document.file.parts)
+        return Applied(made.document, made.splices, made.diff, None, [])
+    with document.ws.place(document.path) as place:
+        warnings = journal.apply_change(document.ws, place, made.document.data or b"", made.entry)
+        return store_applied(made, place, made.entry.id, warnings, show)
+
+
+def store_applied(made: Prepared, place: Place, entry: str, warnings: Sequence[str], show: Show | None = None) -> Applied:
+    """Store the index of an edit that was just written under a journal entry; a failure is only a warning by now.
+
+    The lines of the result get their IDs first, so that the index is written once.
+    """
+    after = made.document
+    applied = Applied(after, made.splices, made.diff, entry, [*warnings])
+    try:
+        # The document's descriptor still shows the replaced inode, so the index needs the state of the new file.
+        after.applied_stat = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
+        if show is not None:
+            _collect(applied, show)
+        after.store()
+    except (OSError, WorkspaceError) as err:
+        # The change is written and recorded: that is what the caller must hear.
+        applied.warnings.append(index_not_stored(err))
+        applied.lines = [] if show is None or show.ids else applied.lines
+    return applied
+
+
+def _collect(applied: Applied, show: Show) -> None:
+    """Collect the lines that the result prints, as many as fit; those printed with their ID count as shown."""
+    document, budget = applied.document, show.budget
+    for start, stop in applied.regions() if show.span is None else [show.span]:
+        at = start
+        while at < stop and not applied.cut:
+            # In batches: lines beyond the budget need not be decoded.
+            rows = document.rows(at, min(at + _BATCH, stop), ids=show.ids)
+            # The number, the ID and the marks around them take the 16 bytes and the ID's own.
+            sizes = [min(len(row.text.encode("utf-8", "replace")), _LINE_BYTES) + len(row.id or "") + 16 for row in rows]
+            fits = bisect_right(list(accumulate(sizes)), budget)
+            applied.lines += rows[:fits]
+            applied.cut = fits < len(rows)
+            budget -= sum(sizes[:fits])
+            at += fits
+        if show.ids:
+            # Only printed lines count as shown: an edit of a line that the caller never saw must be refused.
+            document.note_shown((start, at))
+        if applied.cut:
+            return
+
+
+def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, dry_run: bool = False) -> Applied:
+    """Add or remove the byte order mark of a document that is open for editing; its lines keep their IDs.
+
+    Raises:
+        EditError: `no_change`, `bom_needed`. Nothing was written.
+    """
+    old, data, ws = document.text.encoding, document.data or b"", document.ws
+    mark = mark_of(old.name) if bom == "add" else b""
+    # Without its mark UTF-16 or UTF-32 is bytes with NULs: the next read would refuse the file as binary.
+    if (bom == "add" and not mark) or (bom == "remove" and len(old.newline) > 1):
+        why = f"{old.name} has no byte order mark" if bom == "add" else f"without it {old.name} would not be recognised"
+        raise EditError("bom_needed", f"The byte order mark cannot be changed: {why}. Nothing was written.", "Leave bom out.")
+    if mark == old.bom:
+        has = "has a byte order mark already" if bom == "add" else "has no byte order mark"
+        raise EditError("no_change", f"{document.path} {has} (no-op). Nothing was written.", "Leave bom out.")
+    new = mark + data[len(old.bom) :]
+    code = changed(old, bom=mark)
+    diff = [f"{document.path}: {old.label} -> {code.label}, byte order mark {'added' if mark else 'removed'}"]
+    # The mark belongs to no line, so only the content hash changes.
+    index = reconcile.splice(_whole(document.index), [], digest_of(new))
+    after = changed(document, text=parse(new, code), index=index, before=None, data=new, stored=None)
+    if dry_run:
+        ws.guard(document.file.parts)
+        return Applied(after, [], diff, None, [])
+    with ws.place(document.path) as place:
+        entry = journal.whole_entry(ws, tool, place, data, new, code.name)
+        warnings = journal.apply_change(ws, place, new, entry)
+        return store_applied(Prepared(after, [], diff, entry), place, entry.id, warnings)
+
+
+def index_not_stored(err: Exception) -> str:
+    """Return the warning of a change that was made, but whose line IDs could not be stored."""
+    return f"The change is made, but its line IDs could not be stored ({err}). Read the file again before the next edit."
+
+
+def _whole(index: Index) -> Index:
+    """Return the index as a copy, so that a refused edit leaves the document's own unchanged."""
+    return changed(index, dead=dict(index.dead), versions=list(index.versions))
+
+
+def _changes(document: Document, exact: list[Splice], revive: Sequence[Sequence[str | None]]) -> list[reconcile.Change]:
+    """Return the splices as changes of text; a change of terminators alone is none."""
+    keys = partial(documents.keys, code=document.text.encoding)
+    if revive:
+        pairs = zip(exact, revive, strict=True)
+        return [reconcile.Change(s.start, s.stop, keys(s.lines), ids) for s, ids in pairs]
+    # Compared without terminators: a line whose CRLF became LF keeps its ID.
+    finer = refine(document.text, exact, keys=keys)
+    return [reconcile.Change(s.start, s.stop, keys(s.lines)) for s in finer]
+
+
+def _give_ids(index: Index, text: Text, exact: list[Splice]) -> None:
+    """Give the new lines their IDs, all at once: a splice at a time would take the square of their number."""
+    shift = 0
+    added: dict[int, bytes] = {}
+    for splice in exact:
+        start = splice.start + shift
+        raw = splice.lines[:_IDS_AT_ONCE]
+        # A line that has an ID here was recognised or revived; it keeps that one.
+        added.update((at, text.encoding.key(line)) for at, line in enumerate(raw, start) if at not in index.marks)
+        shift += len(splice.lines) - (splice.stop - splice.start)
+    line_ids_index.give_ids_at(index, added)
+
+
+def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Recorded]:
+    out: list[Recorded] = []
+    shift = 0
+    for splice in exact:
+        new_at = splice.start + shift
+        out.append(
+            Recorded(
+                splice.start,
+                before.text.lines(splice.start, splice.stop),
+                list(splice.lines),
+                [_id(before.index, at) for at in range(splice.start, splice.stop)],
+                [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
+                _id(after.index, new_at - 1),
+                _id(after.index, new_at + len(splice.lines)),
+            )
+        )
+        shift += len(splice.lines) - (splice.stop - splice.start)
+    return out
+
+
+def _id(index: Index, at: int) -> str | None:
+    mark_ = index.marks.get(at)
+    return mark_.id if mark_ else None
+
+
+class WholeFile(NamedTuple):
+    """The change of a whole file: created, replaced or (data None) deleted.
+
+    Attributes:
+        entry: from `journal.whole_entry`.
+        data: the new content.
+        encoding: codec name for its index.
+        ids: IDs that its lines get back, one each; empty when new.
+        shown: the caller has seen these lines as they will be.
+    """
+
+    entry: Entry
+    data: bytes | None
+    encoding: str = "utf-8"
+    ids: Sequence[str | None] = ()
+    shown: bool = False
+
+
+class FileChange(NamedTuple):
+    """One file of a batch: its place, held open, and the change to make."""
+
+    place: Place
+    made: Prepared | WholeFile
+
+
+def apply_all(ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str) -> commit.Committed:
+    """Make all changes or none, under one name in the journal; the caller holds the files' locks.
+
+    Raises:
+        WorkspaceError, DeadlineError: as `commit.commit`.
+    """
+    changes = [commit.Change(piece.place, piece.made.entry.before, _content(piece.made), piece.made.entry) for piece in pieces]
+    committed = commit.commit(ws, changes, tool, batch)
+    warnings = [*committed.warnings]
+    for piece, entry in zip(pieces, committed.entries, strict=True):
+        if isinstance(piece.made, Prepared):
+            warnings += store_applied(piece.made, piece.place, entry, ()).warnings
+        elif piece.made.data is not None:
+            made = piece.made
+            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, made.ids, shown=made.shown)
+    return commit.Committed(committed.entries, warnings)
+
+
+def _content(made: Prepared | WholeFile) -> bytes | None:
+    return (made.document.data or b"") if isinstance(made, Prepared) else made.data
+
+
+def index_whole(
+    ws: Workspace, place: Place, data: bytes, encoding: str, ids: Sequence[str | None] = (), *, shown: bool = False
+) -> list[str]:
+    """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `ids` that come back.
+
+    Returns:
+        Warnings for the caller's result: the change itself is made, whatever becomes of the index.
+    """
+    code = text_encoding(data, encoding)
+    if code is None:
+        return []
+    text, width, digests = documents.scan(data, code)
+    index = line_ids_index.fresh(epochs.next_epoch(ws, place.path, store.FOLDER), sha256(data).hexdigest(), digests, width)
+    # Another count means that this encoding splits the lines differently: the recorded IDs would name wrong lines.
+    if len(ids) == text.count:
+        keys = documents.keys(text.lines(), code)
+        for at, name in enumerate(ids):
+            if name is not None:
+                index.marks[at] = line_ids_index.LineId(name, line_ids_index.loose_digest(keys[at]), 0, 0 if shown else -1)
+    documents.fit(index, text)
+    try:
+        # Through the held directory: the path may lead elsewhere by now.
+        info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
+        store.save(ws, place.path, index, code, info, text.points)
+    except (OSError, WorkspaceError) as err:
+        return [index_not_stored(err)]
+    return []
+
+
+def text_encoding(data: bytes, encoding: str) -> Encoding | None:
+    """Return the encoding in which the next reader will see the content; None where it is no text."""
+    try:
+        # A reader declares no encoding for UTF-8, so the content decides here as it will for the reader.
+        return detect(data, None if encoding == "utf-8" else encoding)
+    except WorkspaceError:
+        return None

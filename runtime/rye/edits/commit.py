@@ -1,0 +1,523 @@
+"""Change several files in one step: all of them or none, also where a crash comes between two renames.
+
+During a commit the state folder has one record, `<state>/journal/commits/<id>.<phase>` (0600): an entry
+of the journal for each file, with the temporary name beside it. The phase is the suffix, so that it changes by one rename:
+
+    prepare   the new files are being written under their temporary names; nothing is in place yet
+    commit    all of them are durable; from here the commit is finished, whoever finishes it
+    abort     a file has another content: the files already in place are taken back
+    done      all files are in place; the entries go to the journal and the displaced contents go
+
+The first process after a crash recovers what is left (`recover`): it finishes a commit, or takes it back when a file holds
+neither its old nor its new content. Such a file is never touched; the content that was meant for it, or was displaced from it,
+is stored beside it as `.rye-conflict`. The folder exists only while a record does: to look costs one `stat`.
+
+A step is one file of a commit. Before it is applied, the temporary name holds the new content; afterwards it holds the old one.
+So the digests under the two names tell how far a step came, to any process and at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import zlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rye.call import context, profile
+from rye.call.context import deadline
+from rye.config import user_dirs
+from rye.edits import entries, history, journal
+from rye.edits.entries import Entry
+from rye.errors import WorkspaceError
+from rye.fs import atomic, names
+from rye.plain_class import Record, changed
+from rye.workspace import cache
+from rye.workspace.atomic_replace import (
+    conflict,
+    digest_at,
+    digest_of,
+    discard,
+    is_temporary,
+    keep,
+    put,
+    set_aside,
+    stage,
+    sync_directory,
+    temporary_name,
+)
+from rye.workspace.path_errors import system_failure
+from rye.workspace.workspace import Place, Workspace
+
+
+class Step(NamedTuple):
+    """A change whose new content is, or was, under the entry's temporary name."""
+
+    place: Place
+    entry: Entry
+
+    @property
+    def aside(self) -> bytes:
+        """The name beside the file that holds its other content."""
+        return self.entry.temporary.encode()
+
+    @property
+    def backup(self) -> bytes:
+        """A second temporary name, for file systems that cannot exchange: the first one's digits reversed."""
+        return b".rye-" + self.aside[5:21][::-1] + b".tmp"
+
+
+class StepState(NamedTuple):
+    """How far a step came.
+
+    Attributes:
+        in_place: the change is in place, or was.
+        clean: the file holds what the commit knows of, not what someone else wrote meanwhile.
+        ready: it can be applied, or was.
+    """
+
+    in_place: bool
+    clean: bool
+    ready: bool
+
+
+def prepare(step: Step, data: bytes | None) -> None:
+    """Write a step's new content beside the file, if the file holds what the entry says.
+
+    Raises:
+        WorkspaceError: `conflict`.
+        OSError: as the system says.
+    """
+    # Checked here, before any file changes, and again at the exchange: other programs take no locks.
+    if digest_at(step.place.dir_fd, step.place.name) != step.entry.before or _blocked(step):
+        raise conflict(step.place)
+    if data is not None and step.entry.before != step.entry.after:
+        stage(step.place, data, step.aside, step.entry.mode)
+
+
+def _blocked(step: Step) -> bool:
+    """Tell whether something that is no regular file is where none is expected."""
+    if step.entry.before is not None:
+        return False
+    # `digest_at` returns None for a folder or a link too, so a missing digest does not prove that the name is free.
+    try:
+        os.stat(step.place.name, dir_fd=step.place.dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def exchange(step: Step, before: str | None, after: str | None) -> None:
+    """Put the content `after` in place of `before`; the displaced content gets the temporary name."""
+    if before == after:
+        return
+    if after is None:
+        set_aside(step.place, step.aside, before or "")
+    else:
+        put(step.place, step.aside, before, step.backup)
+
+
+def take_back(steps: Sequence[Step], *, keep_staged: bool) -> list[str]:
+    """Bring every file that is in place back to its old content; return messages about files that hold neither content.
+
+    Where such a file was not changed yet, its new content is stored beside it only with `keep_staged`.
+    """
+    left: list[str] = []
+    # In reverse: a crash here again leaves the first steps in place, as a crash on the way forward does.
+    for step in reversed(steps):
+        state = state_of(step)
+        if state.clean and state.in_place:
+            exchange(step, step.entry.after, step.entry.before)
+        elif not state.clean and (state.in_place or keep_staged):
+            left += store_conflicting(step, state)
+    return left
+
+
+def state_of(step: Step) -> StepState:
+    """Find out how far a step came, from the digests alone; a file of another program that a crash displaced is put back."""
+    fd, entry = step.place.dir_fd, step.entry
+    now, aside = digest_at(fd, step.place.name), digest_at(fd, step.aside)
+    if digest_at(fd, step.backup) is not None:
+        # The file system cannot exchange, and the crash came within the renames that replace the exchange.
+        if aside is None:
+            os.rename(step.backup, step.aside, src_dir_fd=fd, dst_dir_fd=fd)
+            aside = digest_at(fd, step.aside)
+        else:
+            os.unlink(step.backup, dir_fd=fd)
+    # A content that is neither is another program's, displaced by our exchange: it goes back first.
+    if aside not in (None, entry.before, entry.after):
+        put(step.place, step.aside, now)
+        now, aside = aside, now
+    # Creation moves the staged file into place, so a missing temporary name proves that it happened.
+    if entry.before is None:
+        in_place = aside is None or now == entry.after
+    elif entry.after is None:
+        in_place = aside == entry.before or (aside is None and now is None)
+    else:
+        in_place = aside == entry.before or (aside is None and now == entry.after)
+    clean = now == (entry.after if in_place else entry.before)
+    return StepState(in_place, clean, in_place or (clean and (entry.after is None or aside is not None or now == entry.after)))
+
+
+def store_conflicting(step: Step, state: StepState) -> list[str]:
+    """Store a step's other content beside a file that another program has changed meanwhile."""
+    about = f"{step.place.shown} was changed by another program meanwhile, and left as it is"
+    try:
+        stored = keep(step.place, step.aside)
+    except FileNotFoundError:
+        # A new file that is gone again was taken back already, or its deletion is the other program's last word.
+        return [f"{about}."] if step.entry.before is not None or _blocked(step) else []
+    which = "the content before" if state.in_place else "the content meant for it"
+    return [f"{about}; {which} is stored as {names.show(b'/'.join([*step.place.parts[:-1], stored]))}."]
+
+
+def remove_temporary(step: Step) -> bool:
+    """Remove the files with a step's temporary names; tell whether the names are free."""
+    free = [discard(step.place.dir_fd, name) for name in (step.aside, step.backup)]
+    return all(free)
+
+
+_PHASES = (".prepare", ".commit", ".abort", ".done")
+_WAIT_SECONDS = 1.0
+_MOST_NOTES = 1_000
+_GONE = ("file_not_found", "not_a_directory", "is_directory", "not_regular_file", "path_outside", "protected_path")
+
+
+class Change(Record):
+    """One file of a commit.
+
+    Attributes:
+        place: where it is or will be, held open.
+        expected: SHA-256 (hex) of the content that must be there; None when no file may be.
+        data: the new content; None deletes the file.
+        entry: what the journal shall say of it; made here where it is None.
+        mode: permission bits of a new file (default 0666 less the umask).
+    """
+
+    place: Place
+    expected: str | None
+    data: bytes | None
+    entry: Entry | None = None
+    mode: int | None = None
+
+
+class Committed(NamedTuple):
+    """What a commit made: the journal's entries, in the order of the changes, and warnings for the caller's result."""
+
+    entries: list[str]
+    warnings: list[str]
+
+
+def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | None = None) -> Committed:
+    """Make all changes, or none, and record each in the journal under `batch`.
+
+    Args:
+        ws: the workspace.
+        changes: of different files, whose locks the caller holds (`cache.locked`).
+        tool: item id for entries that are made here.
+        batch: names the commit in the journal; a fresh name if None.
+
+    Raises:
+        WorkspaceError: `conflict` when a file is not as expected; `state_unwritable` where nothing could be recorded;
+            `no_space` … from the system: no file was changed. Only after `unsettled` the next call settles what became of them.
+        UsageError: `read_only_profile`, `bad_profile`; nothing was changed.
+        DeadlineError: the call's time is up; nothing was changed.
+    """
+    profile.refuse_changes(ws.root)
+    # The IDs become file names in the journal, so they must differ before the record names them.
+    made = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
+    steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
+    with deadline().commit():
+        record = _begin(ws, steps, batch or made[0].id)
+        try:
+            for step, change in zip(steps, changes, strict=True):
+                prepare(step, change.data)
+            # One sync a directory: several files of a commit often share one.
+            for fd in {os.fstat(step.place.dir_fd).st_ino: step.place.dir_fd for step in steps}.values():
+                sync_directory(fd)
+            record = _advance(record, ".commit")
+        except BaseException as err:
+            # Before the phase `commit` no file is in place: removing the staged files and the record undoes everything.
+            _drop(record, steps)
+            if isinstance(err, OSError):
+                raise system_failure(err, "The commit of several files") from None
+            raise
+        record = _go_through(ws, record, steps)
+    with contextlib.suppress(OSError):
+        # The commit is made; a record that stays is finished by the next call.
+        _finish(ws, record, steps)
+    return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.hard_links(step.place)])
+
+
+def _apart(made: list[Entry]) -> list[Entry]:
+    """Return the entries with IDs that differ, made in one millisecond as they are."""
+    out: dict[str, Entry] = {}
+    for entry in made:
+        name = entry.id
+        while name in out:
+            name = entry.id[:-4] + os.urandom(2).hex()
+        out[name] = changed(entry, id=name)
+    return list(out.values())
+
+
+def _entry(ws: Workspace, change: Change, tool: str, batch: str | None) -> Entry:
+    entry = change.entry
+    if entry is None:
+        old = None
+        if change.place.stat is not None:
+            with ws.file(change.place.shown) as file:
+                old = file.read()
+        if (None if old is None else digest_of(old)) != change.expected:
+            raise conflict(change.place)
+        entry = journal.whole_entry(ws, tool, change.place, old, change.data)
+    mode = change.mode if change.mode is not None else entry.mode
+    return changed(entry, batch=batch, mode=mode, temporary=temporary_name().decode())
+
+
+def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
+    """Put every file in place; on a failure take back those that are, and raise it."""
+    try:
+        for step in steps:
+            exchange(step, step.entry.before, step.entry.after)
+    except (OSError, WorkspaceError) as err:
+        try:
+            # The phase first: after a crash from here on the files must be taken back, not finished.
+            record = _advance(record, ".abort")
+            left = take_back(steps, keep_staged=False)
+        except (OSError, WorkspaceError) as worse:
+            raise _unsettled(worse) from None
+        _drop(record, steps)
+        if left:
+            _note(ws, record.stem, left)
+        raise err if isinstance(err, WorkspaceError) else system_failure(err, "The commit of several files") from None
+    # Where this fails the next call finds all files in place, and goes on from there.
+    with contextlib.suppress(OSError):
+        record = _advance(record, ".done")
+    return record
+
+
+# --- the record ---
+
+
+def _folder(ws: Workspace) -> Path:
+    return Path(user_dirs.commits_dir(ws.real))
+
+
+def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
+    data = entries.dump({"entries": [entries.record_of(step.entry) for step in steps]})
+    # One commit may use half of the journal; a larger one is recorded without its lines and cannot be undone.
+    if len(data) > context.settings().number("journal.max_bytes") // 2:
+        data = entries.dump({"entries": [entries.record_of(entries.emptied(step.entry)) for step in steps]})
+    for _ in range(16):
+        try:
+            folder = _folder(ws)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / f"{name}.prepare"
+            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            break
+        except FileNotFoundError:
+            # Another commit ended, and took the empty folder away.
+            continue
+        except OSError as err:
+            raise _unwritable(err) from None
+    else:
+        raise _unwritable(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            # Durable before the first temporary file exists, or a crash could leave files that no record names.
+            os.fsync(file.fileno())
+        _sync(folder)
+    except OSError as err:
+        _drop(path, ())
+        raise _unwritable(err) from None
+    return path
+
+
+def _unwritable(err: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        "state_unwritable",
+        f"The user's state folder cannot be written ({err.strerror}), and without a record there several "
+        "files cannot be changed as one. Nothing was written.",
+        "Make it writable, set USER_SPACE to a folder that is, or change the files one by one.",
+    )
+
+
+def _unsettled(err: Exception) -> WorkspaceError:
+    return WorkspaceError(
+        "unsettled",
+        f"The commit could not be finished nor taken back now ({err}).",
+        "The next call in this project settles it, all or nothing; check the disk, then call undo(list=true).",
+    )
+
+
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sync_directory(fd)
+    finally:
+        os.close(fd)
+
+
+def _advance(record: Path, phase: str) -> Path:
+    """Move the commit to a phase, durably."""
+    moved = record.with_suffix(phase)
+    record.rename(moved)
+    try:
+        _sync(record.parent)
+    except OSError:
+        # A phase that may be lost in a crash must not be acted on.
+        moved.rename(record)
+        raise
+    return moved
+
+
+def _drop(record: Path, steps: Sequence[Step]) -> None:
+    """Remove the files of a commit that is over; the record last, and only when nothing else is left."""
+    free = [remove_temporary(step) for step in steps]
+    if all(free):
+        with contextlib.suppress(OSError):
+            for phase in _PHASES:
+                record.with_suffix(phase).unlink(missing_ok=True)
+            record.parent.rmdir()
+
+
+def _finish(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
+    """Put the entries into the journal and remove the displaced contents."""
+    if record.suffix != ".done":
+        return
+    folder = history.folder(ws)
+    rows: list[history.Row] = []
+    # Each entry is complete under a hidden name before the index lists it; the rename comes last, so no reader sees half.
+    for one in entries.parse(record.read_bytes())["entries"]:
+        fresh = folder / f".{one['id']}.new"
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(entries.dump(one))
+        rows.append(history.row_of(entries.entry_of(one), fresh))
+    full = history.append(folder, rows)
+    for row in rows:
+        (folder / f".{row.id}.new").replace(folder / f"{row.id}.json")
+    _drop(record, steps)
+    if full:
+        history.trim(folder)
+
+
+# --- after a crash ---
+
+
+def recover(ws: Workspace) -> list[str]:
+    """Settle what a crash left, of single changes and of commits; return messages about the commits.
+
+    What another process holds locked is left alone: it is at work.
+    """
+    journal.recover(ws)
+    return settle(ws)
+
+
+def settle(ws: Workspace) -> list[str]:
+    """Settle commits that a crash cut off; return what became of them, and which files were left alone."""
+    if not _folder(ws).is_dir():
+        return []
+    messages: list[str] = []
+    try:
+        records = sorted(_folder(ws).iterdir())
+    except OSError:
+        return []
+    for path in records:
+        try:
+            messages += _settle(ws, path)
+        except (OSError, WorkspaceError):
+            # Locked, or trouble with the disk: it stays, for the next call.
+            continue
+    with contextlib.suppress(OSError):
+        _folder(ws).rmdir()
+    return messages
+
+
+def _load(path: Path) -> list[Entry] | None:
+    try:
+        record: dict[str, Any] = entries.parse(path.read_bytes())
+        found = [entries.entry_of(entry) for entry in record["entries"]]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
+        return None
+    return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None
+
+
+def _settle(ws: Workspace, path: Path) -> list[str]:
+    if path.suffix not in _PHASES or (recorded := _load(path)) is None:
+        journal.drop_if_old(path)
+        return []
+    paths = [names.parse(entry.path) for entry in recorded]
+    # A lock that stays held belongs to a live process that is still at work on this commit.
+    with cache.locked(ws, *paths, patience=_WAIT_SECONDS), ExitStack() as stack:
+        # Under the lock once more: the process that held it may have settled this commit.
+        if not path.exists():
+            return []
+        steps: list[Step] = []
+        left: list[str] = []
+        for entry in recorded:
+            try:
+                place = stack.enter_context(ws.place(entry.path))
+            except WorkspaceError as err:
+                if err.code not in _GONE:
+                    raise
+                # The temporary file is gone with its folder; or the file there is not ours.
+                left.append(f"{entry.path}: {err.message}")
+                continue
+            # A folder of the path may be a link now; only the very file that was recorded may be touched.
+            if place.path == names.parse(entry.path):
+                steps.append(Step(place, entry))
+            else:
+                left.append(f"{entry.path} is a link to another place now, and left as it is.")
+        outcome, more = _go_on(ws, path, steps)
+        left += more
+        if left:
+            _note(ws, path.stem, left)
+        return [f"{outcome} {line}" for line in left] or ([outcome] if outcome else [])
+
+
+def _go_on(ws: Workspace, record: Path, steps: list[Step]) -> tuple[str, list[str]]:
+    """Finish a commit that was cut off, or take it back; return the outcome and messages about files left alone."""
+    named = f"A change of {len(steps)} files ({record.stem}) that was cut off"
+    left: list[str] = []
+    if record.suffix == ".commit":
+        states = [state_of(step) for step in steps]
+        # One step that cannot be applied any more takes the whole commit back.
+        if all(state.ready for state in states):
+            for step, state in zip(steps, states, strict=True):
+                if not state.in_place:
+                    exchange(step, step.entry.before, step.entry.after)
+                elif not state.clean:
+                    left += store_conflicting(step, state)
+            record = _advance(record, ".done")
+        else:
+            record = _advance(record, ".abort")
+    if record.suffix == ".done":
+        _finish(ws, record, steps)
+        return f"{named} is finished now.", left
+    if record.suffix == ".abort":
+        left += take_back(steps, keep_staged=True)
+    _drop(record, steps)
+    return f"{named} was taken back.", left
+
+
+def _note(ws: Workspace, batch: str, left: Sequence[str]) -> None:
+    """Store the messages about a commit's files that were left alone."""
+    with contextlib.suppress(OSError):
+        folder = history.folder(ws) / "notes"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        atomic.write(folder / f"{batch}.json", entries.dump({"left": [*left]}), 0o600, durably=False)
+        atomic.prune(folder, _MOST_NOTES, _MOST_NOTES * 4_096, context.settings().number("journal.max_age_days") * 86_400)
+
+
+def notes(ws: Workspace, batch: str) -> list[str]:
+    """Return the stored messages about a commit's files that were left alone."""
+    try:
+        record = entries.parse((history.folder(ws) / "notes" / f"{batch}.json").read_bytes())
+        return [str(line) for line in record["left"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, zlib.error):
+        return []

@@ -1,0 +1,168 @@
+"""What the journal says of one change: its shape, and how it is written to a file so that damage to it is seen."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zlib
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from rye.plain_class import Record, as_dict, changed, field
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ID = re.compile(r"[0-9a-f]{15}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST_BYTES = 64
+# A longer record is worth compressing.
+_COMPRESSED_FROM = 4_096
+_TEXTS = ("tool", "path", "encoding", "temporary", "actor")
+
+
+class Recorded(Record):
+    """One splice of an entry, in the numbering of the text before.
+
+    Attributes:
+        start: first line (from 0).
+        removed, added: raw lines, terminators included.
+        removed_ids, added_ids: their IDs, None where a line had none.
+        after_id, before_id: the IDs of the lines around, None at the ends of the file.
+    """
+
+    start: int
+    removed: list[bytes]
+    added: list[bytes]
+    removed_ids: list[str | None] = field(factory=list)
+    added_ids: list[str | None] = field(factory=list)
+    after_id: str | None = None
+    before_id: str | None = None
+
+
+class Entry(Record):
+    """One change of one file. `before` or `after` is None where the file did not exist.
+
+    A `whole` entry replaces, creates or deletes the file: its one splice holds the content before and after. `encoding` is the
+    codec name of the lines removed, and `encoding_after` that of the lines added where it is another.
+    `batch` names the commit of several files that it was a part of, `batch_size` says of how many. `mode` has the
+    permission bits of a deleted file. `actor` is who made the change (see `rye.call.context`).
+    """
+
+    id: str
+    time: float
+    tool: str
+    path: str
+    before: str | None
+    after: str | None
+    encoding: str
+    splices: list[Recorded]
+    undoes: str | None = None
+    temporary: str = ""
+    whole: bool = False
+    batch: str | None = None
+    mode: int | None = None
+    batch_size: int | None = None
+    actor: str = ""
+    encoding_after: str | None = None
+
+
+def emptied(entry: Entry) -> Entry:
+    """Return an entry without its lines: what is too large to store is still listed."""
+    return changed(entry, splices=[])
+
+
+def dump(record: dict[str, Any]) -> bytes:
+    """Return a record as it is stored: its SHA-256, then its JSON, compressed where that is worth it."""
+    text = json.dumps(record, separators=(",", ":")).encode("ascii")
+    body = zlib.compress(text, 1) if len(text) > _COMPRESSED_FROM else text
+    # The digest covers the stored bytes, so that damage is found before the decompressor reads them.
+    return sha256(body).hexdigest().encode() + body
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """Return the record that `dump` made.
+
+    Raises:
+        ValueError, zlib.error, RecursionError: it is none, or was damaged.
+    """
+    body = data[_DIGEST_BYTES:]
+    if data[:_DIGEST_BYTES] != sha256(body).hexdigest().encode():
+        raise ValueError("digest")
+    # Compressed data begins with 0x78, never with a brace.
+    record: dict[str, Any] = json.loads(body if body.startswith(b"{") else zlib.decompress(body))
+    return record
+
+
+def record_of(entry: Entry) -> dict[str, Any]:
+    """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
+    record = {**as_dict(entry), "splices": [as_dict(splice) for splice in entry.splices]}
+    for splice in record["splices"]:
+        for side in ("removed", "added"):
+            splice[side] = [line.decode("utf-8", "surrogateescape") for line in splice[side]]
+    return record
+
+
+def entry_of(record: dict[str, Any]) -> Entry:
+    """Return the entry that `record_of` turned into a record.
+
+    Raises:
+        LookupError, TypeError, AttributeError, ValueError: it is none.
+    """
+    for splice in record["splices"]:
+        for side in ("removed", "added"):
+            splice[side] = [line.encode("utf-8", "surrogateescape") for line in splice[side]]
+    record["splices"] = [Recorded(**splice) for splice in record["splices"]]
+    entry = Entry(**record)
+    if not (_is_sound(entry) and all(map(_is_sound_splice, entry.splices))):
+        raise ValueError(entry.id)
+    return entry
+
+
+def _is_sound(entry: Entry) -> bool:
+    """Tell whether every field has its type.
+
+    Raises:
+        LookupError, ValueError, TypeError, AttributeError: it does not.
+    """
+    codecs.lookup(entry.encoding)
+    # A lone surrogate is in no path that the tools print.
+    entry.path.encode()
+    codecs.lookup(entry.encoding_after or entry.encoding)
+    return (
+        _ID.fullmatch(entry.id) is not None
+        and (entry.undoes is None or _ID.fullmatch(entry.undoes) is not None)
+        and all(digest is None or _DIGEST.fullmatch(digest) for digest in (entry.before, entry.after))
+        and all(type(getattr(entry, name)) is str for name in _TEXTS)
+        # `type`, not `isinstance`: a bool is an int to Python.
+        and type(entry.time) in (int, float)
+        and all(value is None or type(value) is int for value in (entry.mode, entry.batch_size))
+        and (entry.batch is None or type(entry.batch) is str)
+        and type(entry.whole) is bool
+        and (not entry.whole or len(entry.splices) < 2)
+    )
+
+
+def _is_sound_splice(splice: Recorded) -> bool:
+    sides = ((splice.removed, splice.removed_ids), (splice.added, splice.added_ids))
+    around = [*splice.removed_ids, *splice.added_ids, splice.after_id, splice.before_id]
+    return (
+        type(splice.start) is int
+        and splice.start >= 0
+        and all(type(names) is list and len(names) in (0, len(lines)) for lines, names in sides)
+        and all(name is None or type(name) is str for name in around)
+    )
+
+
+def load(path: Path) -> Entry | None:
+    """Return the entry in a file; None where there is none, or not the one that the file's name says, whole."""
+    try:
+        entry = entry_of(parse(path.read_bytes()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
+        return None
+    # A copy under another name must not count as a second change.
+    return entry if entry.id == path.stem else None
+
+
+__all__ = ["Entry", "Recorded", "dump", "emptied", "entry_of", "load", "parse", "record_of"]

@@ -1,0 +1,288 @@
+"""The index of a project's journal: which changes it holds, in the order in which they were made, newest last.
+
+`<state>/journal/index` has one line for each entry: a CRC-32, then a JSON list of what a look at the history needs (`Row`). So
+the last change is found, and a page of changes listed, without opening the entries. The entries are the truth. An index that is
+missing or damaged is made anew from them, and a line whose entry is gone counts for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rye.call import context
+from rye.config import stored_state, user_dirs
+from rye.edits import entries
+from rye.edits.entries import Entry
+from rye.fs import atomic
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+MAX_ENTRIES = 10_000
+"""A project's journal holds at most so many changes; `journal.max_bytes` and `journal.max_age_days` bound it too."""
+
+_DAY = 86_400
+_INDEX = "index"
+# The date of this file says when entries were last dropped for their age.
+_STAMP = "aged"
+# Entries are counted, and dropped beyond the bounds, whenever the index has grown by so many bytes (about 300 entries).
+_TRIM_EVERY = 64 * 1024
+# Trimming goes this far below the bounds, so that it is not needed at the next change again.
+_KEEP_SHARE = 0.9
+_TAIL = 16 * 1024
+_ARRIVING = 256
+_LARGEST = 64 * 1024 * 1024
+
+
+class Row(NamedTuple):
+    """What the index says of an entry; see `journal.Entry`. `size` is what it takes on the disk (bytes)."""
+
+    id: str
+    time: float
+    tool: str
+    path: str
+    undoes: str | None
+    batch: str | None
+    batch_size: int | None
+    actor: str
+    size: int
+
+
+def row_of(entry: Entry, file: Path) -> Row:
+    """Return the index's row of an entry that is stored in a file."""
+    size = atomic.disk_size(file.stat())
+    batch = (entry.undoes, entry.batch, entry.batch_size)
+    return Row(entry.id, entry.time, entry.tool, entry.path, *batch, entry.actor, size)
+
+
+def folder(ws: Workspace) -> Path:
+    """Return the folder of the project's journal, which may not exist."""
+    return Path(user_dirs.state_dir(ws.fd)) / "journal"
+
+
+def next_number(ws: Workspace, now: float) -> int:
+    """Return the number for a new entry's ID: the time in milliseconds, or more where the journal is ahead of the clock."""
+    tail = b""
+    with contextlib.suppress(OSError), open(folder(ws) / _INDEX, "rb", buffering=0) as file:
+        # The tail is enough: IDs ascend. No CRC is checked, because a number too high only leaves a gap.
+        tail = os.pread(file.fileno(), _TAIL, max(0, os.fstat(file.fileno()).st_size - _TAIL))
+    newest = max((int(found, 16) for found in re.findall(rb'^[0-9a-f]{8} \["([0-9a-f]{11})', tail, re.MULTILINE)), default=0)
+    return max(int(now * 1000), newest + 1)
+
+
+def append(where: Path, rows: Sequence[Row]) -> bool:
+    """Add rows of changes just made, oldest first, whose entries are written to `where` next; tell whether to trim it."""
+    try:
+        with atomic.locked(where / "lock"):
+            grown = _add(where, rows)
+        # A few large entries pass the byte bound long before the index has grown enough for a trim.
+        return grown or max(row.size for row in rows) > context.settings().number("journal.max_bytes") // 64
+    except OSError:
+        # Without its line a change would be unknown: a missing index is made anew from the entries.
+        with contextlib.suppress(OSError):
+            (where / _INDEX).unlink(missing_ok=True)
+        return False
+
+
+def _add(where: Path, rows: Sequence[Row]) -> bool:
+    """Write rows at the index's end, except those already there after a crash; tell whether it is time to trim."""
+    index = where / _INDEX
+    if not index.exists():
+        _rebuild(where)
+    fd = os.open(index, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        looked = max(_TAIL, 1_024 * len(rows))
+        tail = os.pread(fd, looked, max(0, size - looked))
+        # After a crash the pending entry is recorded again: its row must not appear twice.
+        lines = b"".join(_line(row) for row in rows if f'["{row.id}"'.encode("ascii") not in tail)
+        # A crash of the machine can cut the last line short; it must not swallow the next one.
+        cut = size > 0 and not tail.endswith(b"\n")
+        os.write(fd, b"\n" * cut + lines)
+    finally:
+        os.close(fd)
+    return size // _TRIM_EVERY != (size + len(lines)) // _TRIM_EVERY
+
+
+def _line(row: Row) -> bytes:
+    body = json.dumps(row, separators=(",", ":")).encode("ascii")
+    return b"%08x %b\n" % (zlib.crc32(body), body)
+
+
+def _row(line: bytes) -> Row | None:
+    """Return what a line of the index says; None when it is damaged."""
+    try:
+        return Row(*json.loads(line[9:])) if int(line[:8], 16) == zlib.crc32(line[9:]) else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _rebuild(where: Path) -> bytes:
+    """Make the index from the entries, ordered by their IDs; the caller holds the lock."""
+    found = ((path, entries.load(path)) for path in sorted(where.glob("*.json")))
+    data = b"".join(_line(row_of(entry, path)) for path, entry in found if entry is not None)
+    # Where it cannot be written, it is made anew at every look.
+    with contextlib.suppress(OSError):
+        atomic.write(where / _INDEX, data, 0o600, durably=False)
+        if not (where / _STAMP).exists():
+            (where / _STAMP).touch(mode=0o600)
+    return data
+
+
+def rebuild(where: Path) -> bytes:
+    """Make the index anew and return it, empty where it cannot be made."""
+    try:
+        if not where.is_dir():
+            return b""
+        with atomic.locked(where / "lock"):
+            return _rebuild(where)
+    except OSError:
+        return b""
+
+
+def trim(where: Path) -> None:
+    """Drop the oldest entries beyond the bounds of number, bytes and age.
+
+    Raises:
+        OSError: the folder cannot be read or written.
+    """
+    stored_state.prune_when_due()
+    with atomic.locked(where / "lock"):
+        found = (where / _INDEX).read_bytes().splitlines()
+        rows = {row.id: row for line in found if (row := _row(line)) is not None}
+        names = {name[:-5] for name in os.listdir(where) if name.endswith(".json")}
+        # Only this comparison with the folder finds an entry that lost its row.
+        if len(rows) < len(found) or names - rows.keys():
+            rows = {row.id: row for line in _rebuild(where).splitlines() if (row := _row(line)) is not None}
+        # The entries of the newest lines may be on their way.
+        arriving = {*[*rows][-_ARRIVING:]}
+        current = [row for row in rows.values() if row.id in names or row.id in arriving]
+        first = _first_kept(where, current)
+        for row in current[:first]:
+            (where / f"{row.id}.json").unlink(missing_ok=True)
+        atomic.write(where / _INDEX, b"".join(map(_line, current[first:])), 0o600, durably=False)
+
+
+def _first_kept(where: Path, rows: Sequence[Row]) -> int:
+    """Return the position of the oldest entry to keep."""
+    most = context.settings().number("journal.max_bytes")
+    first = 0
+    if len(rows) > MAX_ENTRIES or sum(row.size for row in rows) > most:
+        size, first = 0, len(rows)
+        fewest = len(rows) - int(MAX_ENTRIES * _KEEP_SHARE)
+        while first > max(fewest, 0) and size + rows[first - 1].size <= most * _KEEP_SHARE:
+            first -= 1
+            size += rows[first].size
+    # Each age costs a stat, so entries are dropped by age at long intervals only.
+    if atomic.due(where / _STAMP):
+        oldest = oldest_kept(where)
+        while first < len(rows) and _age(where, rows[first]) < oldest:
+            first += 1
+    return first
+
+
+def _age(where: Path, row: Row) -> float:
+    try:
+        return os.stat(where / f"{row.id}.json").st_mtime
+    except OSError:
+        return 0.0
+
+
+def oldest_kept(where: Path) -> float:
+    """Return the time before which entries count as gone (seconds since 1970), whether or not they were dropped yet."""
+    return atomic.believed_now(where / _STAMP) - context.settings().number("journal.max_age_days") * _DAY
+
+
+class History:
+    """The changes of a project's journal, newest first; each row is read when the iteration reaches it.
+
+    What undoes an entry is newer than it. So `undone` is complete for every entry that was read.
+
+    Attributes:
+        undone: which entries are undone, by which; an undo that is itself undone counts no more.
+        known: the rows read so far, by ID, newest first.
+    """
+
+    def __init__(self, ws: Workspace) -> None:
+        """Read the index."""
+        self._folder = folder(ws)
+        self._oldest = oldest_kept(self._folder)
+        self._rebuilt = False
+        data = atomic.read(self._folder / _INDEX, _LARGEST) or b""
+        if not data.endswith(b"\n"):
+            data = self._anew()
+        self._data, self._end = data, len(data)
+        self.known: dict[str, Row] = {}
+        self.undone: dict[str, str] = {}
+
+    def _anew(self) -> bytes:
+        self._rebuilt = True
+        return rebuild(self._folder)
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the changes whose entries are there."""
+        return (row for row in self._rows() if self._exists(row))
+
+    def _rows(self) -> Iterator[Row]:
+        yield from [*self.known.values()]
+        while self._end:
+            # The last line not read yet; each ends with a newline.
+            low = self._data.rfind(b"\n", 0, self._end - 1) + 1
+            row, self._end = _row(self._data[low : self._end - 1]), low
+            if row is None:
+                # One damaged line makes the whole index doubtful.
+                if not self._rebuilt:
+                    self._data = self._anew()
+                    self._end = len(self._data)
+            elif row.id not in self.known:
+                self.known[row.id] = row
+                # Newest first: an undo that was itself undone is known by now, and its own target counts as not undone.
+                if row.undoes is not None and row.id not in self.undone:
+                    self.undone.setdefault(row.undoes, row.id)
+                yield row
+
+    def _exists(self, row: Row) -> bool:
+        return _age(self._folder, row) >= self._oldest
+
+    @property
+    def left(self) -> int:
+        """Return how many changes were not read yet."""
+        return self._data.count(b"\n", 0, self._end)
+
+    def undoer(self, entry_id: str) -> str | None:
+        """Return the ID of the entry that undid this one, or None."""
+        # Only its own line names an entry that nothing has undone.
+        if entry_id not in self.known and self._data.count(b'"%b"' % entry_id.encode("ascii", "replace")) > 1:
+            for row in self._rows():
+                if row.id == entry_id:
+                    break
+        return self.undone.get(entry_id)
+
+    def maker(self, entry_id: str) -> str:
+        """Return the batch of an entry that was read, if it has one, else its ID: the name by which it is undone."""
+        row = self.known.get(entry_id)
+        return entry_id if row is None else row.batch or entry_id
+
+    def of_batch(self, batch_id: str) -> list[Row]:
+        """Return all changes that were made under a batch's ID, newest first."""
+        mark = json.dumps(batch_id).encode("ascii")
+        rows: dict[str, Row] = {}
+        # A search in the raw bytes finds the candidate lines without decoding the whole index.
+        at = self._data.rfind(mark)
+        while at >= 0:
+            low, high = self._data.rfind(b"\n", 0, at) + 1, self._data.find(b"\n", at)
+            row = _row(self._data[low:high])
+            if row is not None and row.batch == batch_id and self._exists(row):
+                rows.setdefault(row.id, row)
+            at = self._data.rfind(mark, 0, low)
+        return list(rows.values())
+
+
+__all__ = ["MAX_ENTRIES", "History", "Row", "append", "folder", "next_number", "oldest_kept", "rebuild", "row_of", "trim"]

@@ -1,0 +1,255 @@
+"""Every change of a file is made and recorded here, so that it can be undone.
+
+An entry is one file, `<state>/journal/<id>.json` (0600): the time, the tool, who called it, the path, the digests before and
+after, and the splices with the raw lines removed and added and their IDs. Before the file is touched the entry is written as
+`<state>/journal/pending/<id>.json`. So the next call after a crash can tell whether the change was made, complete or drop the
+entry, and remove the temporary file that it names. What a shell command changes is not recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from typing import TYPE_CHECKING
+
+from rye.call import context, profile
+from rye.edits import entries, history
+from rye.edits.entries import Entry, Recorded
+from rye.errors import EditError, WorkspaceError
+from rye.line_ids import store
+from rye.plain_class import changed
+from rye.workspace import cache
+from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
+from rye.workspace.encoding import UTF8, Encoding
+from rye.workspace.text import split
+from rye.workspace.workspace import MAX_FILE_BYTES, Place, Workspace, read_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+# A pending record that is not whole, and older than this, was cut short by a crash (seconds).
+_TORN_AFTER = 60
+
+
+def new_entry(
+    ws: Workspace, tool: str, path: str, before: str | None, after: str | None, encoding: str, splices: list[Recorded]
+) -> Entry:
+    """Return an entry by the running call's caller, with an ID that comes after all of the journal, whatever the clock says."""
+    now = time.time()
+    name = f"{history.next_number(ws, now):011x}{os.urandom(2).hex()}"
+    return Entry(name, now, tool, path, before, after, encoding, splices, actor=context.actor())
+
+
+def undoing(entry: Entry, undoes: str) -> Entry:
+    """Return an entry that undoes another one: its ID comes after that one's."""
+    after = int(undoes[:11], 16) + 1
+    return changed(entry, id=f"{max(int(entry.id[:11], 16), after):011x}{entry.id[11:]}", undoes=undoes)
+
+
+def whole_entry(
+    ws: Workspace, tool: str, place: Place, old: bytes | None, data: bytes | None, encoding: str = "utf-8"
+) -> Entry:
+    """Return the entry for a change of a whole file: all lines out, all lines in, with the IDs that the old ones have.
+
+    `encoding` is that of the new content.
+    """
+    before, after = (None if content is None else digest_of(content) for content in (old, data))
+    stored = None if old is None else store.load(ws, place.path, dense=False)
+    # The index of another content would name other lines.
+    known = stored if stored is not None and stored.index.content_hash == before else None
+    code = known.encoding if known is not None else UTF8
+    removed = split(old or b"", code)
+    ids = {at: mark.id for at, mark in known.index.marks.items()} if known is not None else {}
+    names = [ids.get(at) for at in range(len(removed))]
+    added = split(data or b"", Encoding(encoding, newline="\n".encode(encoding)))
+    mode = stat.S_IMODE(place.stat.st_mode) if place.stat is not None and data is None else None
+    entry = new_entry(ws, tool, place.shown, before, after, code.name, [Recorded(0, removed, added, names)])
+    return changed(entry, whole=True, mode=mode, encoding_after=encoding)
+
+
+def hard_links(place: Place) -> list[str]:
+    """Return the warning of a change that parts a file from its other hard links, if it has any."""
+    if place.stat is None or place.stat.st_nlink < 2:
+        return []
+    return [f"{place.shown} had {place.stat.st_nlink} hard links; this one now holds the new content, the others the old."]
+
+
+def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
+    """Replace the file's content with `data` (None: delete the file), recording the entry around it.
+
+    The caller holds the file's lock. `entry.before` is the digest that the file must still have.
+
+    Returns:
+        Warnings for the caller's result.
+
+    Raises:
+        WorkspaceError: see `rye.workspace.atomic_replace`; nothing was written.
+        UsageError: `read_only_profile`, `bad_profile`; nothing was written.
+        DeadlineError: the call's time is up; nothing was written.
+    """
+    profile.refuse_changes(ws.root)
+    warnings = hard_links(place)
+    temporary = temporary_name()
+    pending = _begin(ws, entry, temporary.decode())
+    if pending is None:
+        warnings.append("Not recorded for undo: the change is too large for the journal or the state folder cannot be written.")
+    try:
+        if data is None:
+            free = remove(place, entry.before or "", temporary)
+        else:
+            free = replace(place, data, entry.before, temporary, entry.mode)
+    except BaseException:
+        # While something lies under the temporary name, the entry stays pending, for the next call to settle.
+        if pending is not None and is_free(place, temporary):
+            with contextlib.suppress(OSError):
+                pending.unlink(missing_ok=True)
+        raise
+    if pending is not None and free:
+        # The change is made; an entry that stays pending is finished by the next change or undo.
+        with contextlib.suppress(OSError):
+            _finish(pending, entry)
+    return warnings
+
+
+def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
+    """Write the entry as pending; None where it cannot be stored."""
+    path = None
+    try:
+        waiting = history.folder(ws) / "pending"
+        waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data = _pack(entry, temporary)
+        # A larger entry would displace most others; without its lines it is listed, but cannot be undone.
+        if len(data) > context.settings().number("journal.max_bytes") // 2:
+            data = _pack(entries.emptied(entry), temporary)
+        path = waiting / f"{entry.id}.json"
+        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+    except OSError:
+        if path is not None:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        return None
+    return path
+
+
+def _pack(entry: Entry, temporary: str) -> bytes:
+    return entries.dump(entries.record_of(changed(entry, temporary=temporary)))
+
+
+def _finish(pending: Path, entry: Entry) -> None:
+    """Put a pending entry into the journal. Its line in the index comes first, so that no entry is without one."""
+    where = pending.parent.parent
+    full = history.append(where, [history.row_of(entry, pending)])
+    pending.rename(where / pending.name)
+    if full:
+        history.trim(where)
+
+
+def find(ws: Workspace, entry_id: str) -> Entry:
+    """Return one entry.
+
+    Raises:
+        EditError: `unknown_entry`; `damaged_entry`, when its record is there and is not whole.
+    """
+    path = history.folder(ws) / f"{entry_id}.json"
+    # The ID comes from the caller and becomes a file name: no slash and no dot may pass.
+    if entry_id.isalnum():
+        with contextlib.suppress(OSError):
+            # An expired entry counts as gone, so that the answer does not depend on when trimming last ran.
+            if path.stat().st_mtime >= history.oldest_kept(path.parent):
+                entry = entries.load(path)
+                if entry is not None:
+                    return entry
+                raise EditError(
+                    "damaged_entry",
+                    f"The record of change {entry_id} is damaged, so it cannot be undone. Nothing was written.",
+                    "Use git to restore the file, or undo(list=true) to see the other changes.",
+                )
+    raise EditError(
+        "unknown_entry", f"There is no change {entry_id!r} in this project's journal.", "Call undo(list=true) to see them."
+    )
+
+
+def recover(ws: Workspace) -> None:
+    """Settle changes that a crash left pending; called before every change and before undo.
+
+    An entry whose file another process holds locked is left alone: it is at work.
+    """
+    try:
+        pending = list((history.folder(ws) / "pending").glob("*.json"))
+    except OSError:
+        return
+    for path in pending:
+        entry = entries.load(path)
+        if entry is None:
+            drop_if_old(path)
+            continue
+        try:
+            _recover_one(ws, path, entry)
+        except WorkspaceError as err:
+            if err.code == "file_not_found":
+                # Its folder is gone, and the temporary file with it.
+                path.unlink(missing_ok=True)
+        except OSError:
+            continue
+
+
+def drop_if_old(path: Path) -> None:
+    """A record cut short by a crash: the change had not begun. Another process may be writing it just now."""
+    try:
+        if time.time() - path.stat().st_mtime > _TORN_AFTER:
+            path.unlink(missing_ok=True)
+    except OSError:
+        return
+
+
+def _recover_one(ws: Workspace, path: Path, entry: Entry) -> None:
+    from rye.fs import names
+
+    with cache.locked(ws, names.parse(entry.path), wait=False):
+        # Under the lock once more: another process may have settled it.
+        if not path.exists():
+            return
+        temporary = entry.temporary.encode()
+        # The name was read from a file, and what it names gets removed: only a temporary name may pass.
+        if not is_temporary(temporary):
+            path.unlink(missing_ok=True)
+            return
+        applied = _was_applied(ws, entry, temporary)
+        with ws.place(entry.path) as place:
+            sweep(place, temporary, entry.before, entry.after, applied=applied)
+        if applied:
+            _finish(path, entry)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _was_applied(ws: Workspace, entry: Entry, temporary: bytes) -> bool:
+    """Tell whether the change took effect: the file has the new content, or the old one was displaced."""
+    try:
+        with ws.file(entry.path) as file:
+            now = digest_of(file.read())
+    except WorkspaceError as err:
+        if err.code != "file_not_found":
+            raise
+        now = None
+    if now == entry.after:
+        return True
+    if now == entry.before or entry.before is None:
+        return False
+    # Another program wrote since. The old content under the temporary name proves that our change was in place before that.
+    with ws.place(entry.path) as place:
+        try:
+            fd = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.dir_fd)
+        except OSError:
+            return False
+        try:
+            return digest_of(read_all(fd, os.fstat(fd).st_size, MAX_FILE_BYTES)) == entry.before
+        except OSError:
+            return False
+        finally:
+            os.close(fd)

@@ -1,0 +1,392 @@
+"""A patch batch against the files themselves: each found, held, verified, and worked out to its last byte.
+
+A docPath is a file's project-relative path in lower case, optionally led by the project folder's own name. It names a file by
+any spelling of its letters' case; one that fits two files names neither. What it leads to is decided by directory listings
+beneath the held root, and opened like any other path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from rye.call.context import check_deadline
+from rye.call.safe_text import nearest
+from rye.edits import journal
+from rye.edits import splices as edits_splices
+from rye.edits.apply import FileChange, WholeFile, prepare
+from rye.edits.patches import Batch, FilePatch, Problems, check_digest, splices_for
+from rye.errors import EditError, RyeError, UsageError, WorkspaceError
+from rye.fs import beneath, names
+from rye.line_ids import document as documents
+from rye.line_ids.document import Document
+from rye.plain_class import Record
+from rye.workspace import cache
+from rye.workspace.atomic_replace import digest_of
+from rye.workspace.encoding import UTF8, Encoding, detect
+from rye.workspace.text import Text, parse
+from rye.workspace.workspace import Place, Workspace
+
+_MOST = 10
+
+
+class DocPaths:
+    """The docPaths of one call; a directory is listed once."""
+
+    def __init__(self, ws: Workspace) -> None:
+        self._ws = ws
+        self._listings: dict[beneath.Parts, dict[str, list[bytes]]] = {}
+
+    def path_of(self, doc_path: str) -> str:
+        """Return the project-relative path of the one file that a docPath names, as results name it.
+
+        Raises:
+            UsageError: `malformed_doc_path` (not lower case, not relative), `ambiguous_doc_path`, naming the files.
+            WorkspaceError: `file_not_found`, with the nearest docPaths.
+        """
+        parts = self._parts(doc_path)
+        found = {self._physical(one): one for readable in self._readings(parts) for one in self._matches(readable)}
+        if len(found) > 1:
+            listed = sorted(names.show(b"/".join(one)) for one in found.values())
+            raise UsageError(
+                "ambiguous_doc_path",
+                f"docPath {doc_path} names {len(listed)} files: {', '.join(listed[:_MOST])}.",
+                f"Lead it with the project folder's name ({self._root()}/…), or leave that name out; files that differ in "
+                "letter case only have no docPath of their own: use edit_lines for them.",
+            )
+        if not found:
+            raise self._missing(doc_path, parts)
+        return names.show(b"/".join(next(iter(found.values()))))
+
+    def _root(self) -> str:
+        return names.show(os.fsencode(os.path.basename(self._ws.root))).lower()
+
+    def _parts(self, doc_path: str) -> list[str]:
+        parts = doc_path.split("/")
+        if doc_path != doc_path.lower():
+            why, hint = "is not in lower case", f"Write {doc_path.lower()}."
+        elif "\0" in doc_path or any(part in ("", ".", "..") for part in parts):
+            why, hint = "is not a plain relative path", "Write it without a leading slash, without . and .. in it."
+        else:
+            return parts
+        raise UsageError("malformed_doc_path", f"docPath {doc_path[:300]!r} {why}.", hint)
+
+    def _readings(self, parts: list[str]) -> list[list[str]]:
+        """Return the paths below the root that it may mean: with its first name, and without the project's."""
+        return [parts, parts[1:]] if len(parts) > 1 and parts[0] == self._root() else [parts]
+
+    def _matches(self, parts: list[str]) -> list[beneath.Parts]:
+        folders = self._folders(parts[:-1])
+        here = [(*folder, name) for folder in folders for name in self._listing(folder).get(parts[-1], [])]
+        return [one for one in here if self._is_file(one)]
+
+    def _listing(self, folder: beneath.Parts) -> dict[str, list[bytes]]:
+        """Return a directory's names by their docPath form; nothing where it is no directory inside the project."""
+        if folder not in self._listings:
+            by_form: dict[str, list[bytes]] = {}
+            try:
+                fd, _ = beneath.open_beneath(self._ws.fd, folder, os.O_RDONLY | os.O_DIRECTORY)
+            except OSError:
+                fd = None
+            if fd is not None:
+                try:
+                    for name in map(os.fsencode, os.listdir(fd)):
+                        by_form.setdefault(names.show(name).lower(), []).append(name)
+                finally:
+                    os.close(fd)
+            self._listings[folder] = by_form
+        return self._listings[folder]
+
+    def _is_file(self, parts: beneath.Parts) -> bool:
+        """Tell whether something other than a directory is there; what exactly, and where, the open decides."""
+        return self._directory(parts) is None
+
+    def _directory(self, parts: beneath.Parts) -> beneath.Parts | None:
+        """Return where a directory physically lies; None where there is none inside the project."""
+        try:
+            fd, physical = beneath.open_beneath(self._ws.fd, parts, beneath.DIRECTORY)
+        except OSError:
+            return None
+        os.close(fd)
+        return physical
+
+    def _physical(self, parts: beneath.Parts) -> beneath.Parts:
+        """Return where links lead, so that two ways to one file are no two files."""
+        try:
+            fd, physical = beneath.open_parent(self._ws.fd, parts)
+        except OSError:
+            return parts
+        os.close(fd)
+        return physical
+
+    def _missing(self, doc_path: str, parts: list[str]) -> WorkspaceError:
+        close: list[str] = []
+        message = f"No file has the docPath {doc_path}."
+        for reading in self._readings(parts):
+            folder = "/".join(reading[:-1])
+            for parent in self._folders(reading[:-1]):
+                listing = {name for name in self._listing(parent) if name != reading[-1]}
+                if len(listing) < len(self._listing(parent)):
+                    message = f"The docPath {doc_path} is no file."
+                close += [f"{folder}/{one}".lstrip("/") for one in nearest(reading[-1], listing)]
+        near = f"Did you mean {' or '.join(close[:3])}? " if close else ""
+        return WorkspaceError(
+            "file_not_found",
+            message,
+            f"{near}A docPath is the project-relative path in lower case; use ls or glob to see the files.",
+            nearest=close[:3],
+        )
+
+    def _folders(self, parts: list[str]) -> list[beneath.Parts]:
+        """Return the directories that fit, each once: a link beside a folder of its name would double the ways at every level.
+
+        Raises:
+            DeadlineError: the call's time is up.
+        """
+        folders: list[beneath.Parts] = [()]
+        for part in parts:
+            # Every level lists directories, and links multiply the ways: only the call's time bounds this.
+            check_deadline()
+            named = [(*folder, name) for folder in folders for name in self._listing(folder).get(part, [])]
+            folders = list(dict.fromkeys(place for one in named if (place := self._directory(one)) is not None))
+        return folders
+
+
+TOOL = "rye/workspace/workspace_write_patch"
+
+
+class ActiveFiles:
+    """The contents that editors hold of some files: they win over the disk.
+
+    A content's bytes are its text in UTF-8: of them its digest is taken.
+    """
+
+    def __init__(self, docs: DocPaths, given: Sequence[dict[str, str]]) -> None:
+        """Take `[{"docPath", "content"}]`."""
+        self._by_name: dict[str, str] = {}
+        for one in given:
+            # Under the name as given too: a file that exists in the editor only has no path.
+            self._by_name[one["docPath"]] = one["content"]
+            try:
+                self._by_name[docs.path_of(one["docPath"])] = one["content"]
+            except RyeError:
+                # On the disk there is none, or several: the docPath alone names it then.
+                continue
+
+    def content(self, doc_path: str, path: str | None = None) -> bytes | None:
+        """Return the active content of a file, None when it is not active.
+
+        Raises:
+            EditError: `unencodable`, for text that is no Unicode.
+        """
+        text = self._by_name.get(doc_path) if path is None else self._by_name.get(path, self._by_name.get(doc_path))
+        return None if text is None else _utf8(doc_path, text)
+
+
+def _utf8(name: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as err:
+        raise EditError(
+            "unencodable", f"The content given for {name} holds a lone surrogate at position {err.start + 1}.", "Replace it."
+        ) from None
+
+
+class Worked(Record, frozen=False):
+    """One file of a batch, worked out.
+
+    Attributes:
+        patch: what was asked.
+        path: project-relative, as results name it.
+        source: "active" or "disk": whose content the patch was verified against.
+        before, after: SHA-256 of the content on the disk; None where no file was or will be.
+        diff: lines of a unified diff.
+        piece: the change to apply; None where nothing changes, or where nothing shall be written.
+    """
+
+    patch: FilePatch
+    path: str
+    source: str
+    before: str | None
+    after: str | None
+    diff: list[str]
+    piece: FileChange | None
+
+
+@contextmanager
+def worked(
+    ws: Workspace, batch: Batch, active: Sequence[dict[str, str]], problems: Problems, *, write: bool
+) -> Iterator[list[Worked]]:
+    """Hold every file of a batch under its lock and work its change out; what is wrong goes to `problems`.
+
+    Args:
+        ws: the workspace.
+        batch: parsed.
+        active: see `ActiveFiles`.
+        problems: collects; with any, the result must not be applied.
+        write: the result will be applied: folders for new files are made, and taken back if the block fails.
+    """
+    docs = DocPaths(ws)
+    overlay = ActiveFiles(docs, active)
+    with ExitStack() as stack:
+        # All places before any lock: locks are named by physical paths and taken in one order.
+        found: list[tuple[FilePatch, str, Place | None]] = []
+        for patch in batch.patches:
+            if not patch.doc_path:
+                continue
+            try:
+                found.append((patch, *_placed(ws, docs, patch, stack, write=write)))
+            except RyeError as err:
+                problems.add(err.code, str(err), patch)
+        _check_apart(found, problems)
+        stack.enter_context(cache.locked(ws, *{place.path for _, _, place in found if place is not None}))
+        out: list[Worked] = []
+        for patch, path, place in found:
+            try:
+                work = _work(ws, patch, path, place, overlay, problems, stack)
+            except RyeError as err:
+                problems.add(err.code, str(err), patch)
+                continue
+            out += [work] if work is not None else []
+        yield out
+
+
+def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *, write: bool) -> tuple[str, Place | None]:
+    """Return where a patch's file is; the place is None for a new one that is only checked."""
+    if patch.kind != "create":
+        path = docs.path_of(patch.doc_path)
+        place = stack.enter_context(ws.place(path))
+        return place.shown, place
+    # Before folders are made, and also in a check without writing, where the place may not open.
+    ws.check(patch.doc_path)
+    ws.guard(ws.components(patch.doc_path))
+    try:
+        place = stack.enter_context(ws.place(patch.doc_path, create_parents=write))
+    except WorkspaceError as err:
+        if err.code != "file_not_found" or write:
+            raise
+        # Its folder does not exist yet.
+        return patch.doc_path, None
+    if place.stat is not None:
+        raise EditError("file_exists", f"{place.shown} exists already.", "Patch it by its lines, or choose another path.")
+    return place.shown, place
+
+
+def _check_apart(found: Sequence[tuple[FilePatch, str, Place | None]], problems: Problems) -> None:
+    """Two docPaths may lead to one file: through links, or with and without the project folder's name."""
+    first: dict[str, FilePatch] = {}
+    for patch, path, _ in found:
+        other = first.setdefault(path, patch)
+        if other is not patch and other.doc_path.lower() != patch.doc_path.lower():
+            message = f"docPaths {other.doc_path} and {patch.doc_path} name the same file, {path}; put its changes together."
+            problems.add("duplicate_doc_path", message, patch)
+
+
+def _work(
+    ws: Workspace, patch: FilePatch, path: str, place: Place | None, overlay: ActiveFiles, problems: Problems, stack: ExitStack
+) -> Worked | None:
+    if patch.kind == "create":
+        return _created(ws, patch, path, place)
+    if place is None or place.stat is None:
+        raise WorkspaceError("file_not_found", f"{path} is a link to a file that does not exist.", "Name an existing file.")
+    if patch.kind == "delete":
+        return _deleted(ws, patch, path, place, problems)
+    document = stack.enter_context(documents.open_locked_for_edit(ws, path, place.parts))
+    content = overlay.content(patch.doc_path, path)
+    return _edited(patch, path, place, document, content, problems)
+
+
+def _created(ws: Workspace, patch: FilePatch, path: str, place: Place | None) -> Worked:
+    data = _utf8(path, patch.asked.get("content", ""))
+    diff = edits_splices.unified_diff(
+        path, parse(b"", UTF8), [edits_splices.Splice(0, 0, parse(data, UTF8).lines())], created=True
+    )
+    piece = None if place is None else FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, None, data), data))
+    return Worked(patch, path, "disk", None, digest_of(data), diff, piece)
+
+
+def _deleted(ws: Workspace, patch: FilePatch, path: str, place: Place, problems: Problems) -> Worked:
+    with ws.file(path) as file:
+        data = file.read()
+    check_digest(patch, data, problems)
+    diff = [f"--- a/{path}", "+++ /dev/null"]
+    try:
+        text = parse(data, detect(data))
+        diff += edits_splices.unified_diff(path, text, [edits_splices.Splice(0, text.count, [])])[2:]
+    except WorkspaceError:
+        diff.append(f"Binary file of {len(data):,} bytes deleted")
+    return Worked(
+        patch,
+        path,
+        "disk",
+        digest_of(data),
+        None,
+        diff,
+        FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, data, None), None)),
+    )
+
+
+def _edited(
+    patch: FilePatch, path: str, place: Place, document: Document, content: bytes | None, problems: Problems
+) -> Worked | None:
+    known = len(problems.errors)
+    text, data = document.text, document.data or b""
+    if content is not None:
+        text, data = parse(content, detect(content)), content
+    splices = edits_splices.refine(text, splices_for(patch, text, data, problems))
+    if len(problems.errors) > known or not patch.sound:
+        return None
+    source = "disk" if content is None else "active"
+    diff = edits_splices.unified_diff(path, text, splices)
+    before = document.index.content_hash
+    if content is not None:
+        # The patch was verified against the editor's content, so all of that content goes to the disk.
+        splices = _for_disk(document, text, edits_splices.render(data, text, splices))
+    if not any(document.text.lines(one.start, one.stop) != one.lines for one in splices):
+        problems.warnings.append(f"The changes leave {patch.doc_path} as it is; nothing is written to it.")
+        return Worked(patch, path, source, before, before, [], None)
+    if content is not None and digest_of(content) != before:
+        problems.warnings.append(
+            f"{path} is active: the file on the disk differs from the active content, which is written with these changes."
+        )
+    made = prepare(document, splices, TOOL)
+    return Worked(patch, path, source, before, made.entry.after, diff, FileChange(place, made))
+
+
+def _for_disk(document: Document, active: Text, data: bytes) -> list[edits_splices.Splice]:
+    """Return the whole of a changed active content as one splice of the file on the disk, in that file's encoding."""
+    source, target = active.encoding, document.text.encoding
+    lines = parse(data, source).lines()
+    if source.name != target.name:
+        lines = [_translated(line, source, target) for line in lines]
+    return [edits_splices.Splice(0, document.text.count, lines)]
+
+
+def _translated(line: bytes, source: Encoding, target: Encoding) -> bytes:
+    ending = {b"": b"", source.newline: target.newline, source.crlf: target.crlf}[source.terminator(line)]
+    return target.encode(source.show(line)) + ending
+
+
+def described(work: Worked, entry: str | None = None) -> dict[str, Any]:
+    """Return what an answer says of one file: its IDs, and every key, label and description that came with it."""
+    patch = work.patch
+    fields: dict[str, Any] = {"filePatchId": patch.id}
+    fields.update({key: patch.asked[key] for key in ("fileKey", "fileLabel") if key in patch.asked})
+    fields.update(docPath=patch.doc_path, path=work.path, operation=patch.kind, source=work.source)
+    fields.update(originalSha256=patch.digest or None, newSha256=work.after)
+    if entry is not None:
+        fields["entryId"] = entry
+    fields["changes"] = [
+        {
+            "changeId": change.id,
+            **{
+                key: change.asked[key]
+                for key in ("changeKey", "operation", "description", "afterLine", "startLine", "endLine")
+                if key in change.asked
+            },
+        }
+        for change in patch.changes
+    ]
+    return fields

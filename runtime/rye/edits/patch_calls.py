@@ -1,0 +1,218 @@
+"""What the patch tools share: the envelope of their results, running a batch, and what became of one.
+
+Every result has the fields `successful`, `result`, `errors` and `warnings`, whatever failed. The start, success and error of a
+call are events in the log.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rye.call import event_log
+from rye.call.context import output_budget
+from rye.call.results import cut_notice, fit_lines, ok, size_of
+from rye.edits import commit, patch_store
+from rye.edits.apply import apply_all
+from rye.edits.commit import Committed
+from rye.edits.history import History
+from rye.edits.patch_batches import TOOL, Worked, described, worked
+from rye.edits.patches import Batch, Problems
+from rye.errors import EditError, RyeError
+from rye.plain_class import Record, field
+from rye.workspace.workspace import Workspace
+
+_LOG = "rye.workspace"
+NOTICES = 600
+"""Bytes of a result that are reserved for its notices."""
+
+_PROBLEMS_SHOWN = 40
+
+Active = list[dict[str, str]]
+
+
+def succeeded(output: str, result: dict[str, Any], warnings: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    """Return a success result with its envelope."""
+    return ok(output, successful=True, result=result, errors=[], warnings=[*warnings], **fields)
+
+
+def answered(tool: str, project_path: str, work: Callable[[], dict[str, Any]], **facts: Any) -> dict[str, Any]:
+    """Return what `work` returns, and record its start and end in the log.
+
+    Args:
+        tool: item id for the events.
+        project_path: whose log it is.
+        work: returns what `succeeded` made.
+        facts: for the start event; never text of files.
+
+    Raises:
+        RyeError: what `work` raised, with the envelope in its details; `unexpected_failure` for any other exception, which
+            the log has under the `error_id` of the details.
+    """
+    event_log.tell(_LOG, project_path, "start", item=tool, **facts)
+    try:
+        answer = work()
+    except RyeError as err:
+        errors: list[dict[str, Any]] = err.details.get("errors") or [{"code": err.code, "message": str(err)}]
+        err.details = {"warnings": [], **err.details, "successful": False, "result": None, "errors": errors}
+        fields = [{key: one[key] for key in ("code", "docPath", "change") if key in one} for one in errors]
+        event_log.tell(_LOG, project_path, "error", item=tool, code=err.code, problems=fields)
+        raise
+    except Exception as err:  # noqa: BLE001 - the envelope holds for unexpected failures too
+        raise _unexpected(tool, project_path, err) from None
+    result = answer["result"]
+    facts = {key: result[key] for key in ("batchId", "status", "fileCount", "changeCount") if key in result}
+    event_log.tell(_LOG, project_path, "success", item=tool, **facts)
+    return answer
+
+
+def _unexpected(tool: str, project_path: str, err: Exception) -> RyeError:
+    import logging
+    import traceback
+
+    # A trace can hold text of files: it goes to the log, and the caller gets an ID that finds it.
+    error_id = os.urandom(4).hex()
+    trace = "".join(traceback.format_exception(err))
+    logging.getLogger(_LOG).error("unexpected_failure", extra={"item": tool, "error_id": error_id, "trace": trace})
+    event_log.record(project_path, "error", item=tool, code="unexpected_failure", error_id=error_id, trace=trace)
+    message = f"The call failed unexpectedly. The log has the details under {error_id}."
+    return RyeError(
+        "unexpected_failure",
+        message,
+        "Call get_patch_change or read the files to see their current state.",
+        successful=False,
+        result=None,
+        errors=[{"code": "unexpected_failure", "message": message}],
+        warnings=[],
+        error_id=error_id,
+    )
+
+
+class Order(Record):
+    """How to run a batch: with which active contents, and whether it is stored and applied at all."""
+
+    active: Active = field(factory=list)
+    apply: bool = True
+    dry_run: bool = False
+
+    @property
+    def write(self) -> bool:
+        """Tell whether files shall change."""
+        return self.apply and not self.dry_run
+
+
+def run_batch(ws: Workspace, batch: Batch, order: Order, problems: Problems) -> dict[str, Any]:
+    """Verify a batch against the files, then show, store or apply it."""
+    with worked(ws, batch, order.active, problems, write=order.write) as works:
+        if problems.errors:
+            raise _refusal(problems)
+        if order.dry_run:
+            return _result(batch, works, problems, "dry_run")
+        record = _record(batch, works)
+        # Stored before it is applied, so that `get_patch_change` can answer for a call that never returned.
+        patch_store.keep(ws, record)
+        if not order.apply:
+            return _result(batch, works, problems, "stored")
+        written = [work for work in works if work.piece is not None]
+        try:
+            pieces = [work.piece for work in written if work.piece is not None]
+            committed = apply_all(ws, pieces, TOOL, batch.id) if pieces else Committed([], [])
+        except RyeError as err:
+            patch_store.keep(ws, {**record, "status": "not_applied", "error": str(err)})
+            raise
+        problems.warnings += committed.warnings
+        entries = {work.patch.id: entry for work, entry in zip(written, committed.entries, strict=True)}
+        try:
+            patch_store.keep(ws, {**record, "status": "applied", "entries": committed.entries})
+        except RyeError as err:
+            # The files are changed by now, so this must not look like a failed batch.
+            problems.warnings.append(f"The batch is applied, but its record could not be brought up to date: {err.message}")
+        return _result(batch, works, problems, "applied", entries)
+
+
+def _refusal(problems: Problems) -> EditError:
+    messages = [f"{one['docPath']}: {one['message']}" if one.get("docPath") else one["message"] for one in problems.errors]
+    more = f"\n- and {len(messages) - _PROBLEMS_SHOWN} more" if len(messages) > _PROBLEMS_SHOWN else ""
+    listed = "\n".join(f"- {line}" for line in fit_lines(messages[:_PROBLEMS_SHOWN], output_budget() // 2)[0])
+    return EditError(
+        "invalid_batch",
+        f"Nothing was written. The batch has {len(messages)} problem(s):\n{listed}{more}\n",
+        "Correct them and send the whole batch again.",
+        errors=problems.errors,
+        warnings=problems.warnings,
+    )
+
+
+def _record(batch: Batch, works: Sequence[Worked]) -> dict[str, Any]:
+    return {
+        "batchId": batch.id,
+        "time": time.time(),
+        "status": "stored",
+        "ids": batch.ids,
+        "request": batch.request,
+        "files": [{**described(work), "diff": work.diff} for work in works],
+    }
+
+
+def _result(
+    batch: Batch, works: Sequence[Worked], problems: Problems, status: str, entries: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the answer: what was done in one line, the diffs, and every ID, key and description."""
+    verb = {"applied": "Applied", "stored": "Stored, not applied:", "dry_run": "Dry run of"}[status]
+    count = sum(len(work.patch.changes) for work in works)
+    head = [f"{verb} batch {batch.id}: {len(works)} file(s), {count} change(s)."]
+    if status == "stored":
+        head.append(f'Call workspace_apply_patch(batchId="{batch.id}") to apply it.')
+    head += [f"Warning: {warning}" for warning in problems.warnings]
+    request = batch.request
+    keys: dict[str, Any] = {key: request[key] for key in ("batchKey", "batchLabel") if key in request}
+    result: dict[str, Any] = {"batchId": batch.id, **keys}
+    files = [described(work, (entries or {}).get(work.patch.id)) for work in works]
+    budget = output_budget() - NOTICES - size_of(head)
+    # IDs before the diff, with at most half of the budget: every later call needs them.
+    ids, ids_cut = fit_lines(id_lines(files), budget // 2)
+    head += ids
+    if ids_cut:
+        head.append(f'[not all IDs are listed: call get_patch_change(id="{batch.id}"), or read the result]')
+    diff = [line for work in works for line in work.diff]
+    shown, cut = fit_lines(diff, budget - size_of(ids))
+    if cut:
+        rest = "workspace_read_file of each file" if status == "dry_run" else f'get_patch_change(id="{batch.id}")'
+        head.append(cut_notice(len(shown), len(diff), "diff lines", rest))
+    if status == "dry_run":
+        files = [{**fields, "diff": "\n".join(work.diff)} for fields, work in zip(files, works, strict=True)]
+    result.update(status=status, fileCount=len(works), changeCount=count, files=files)
+    return succeeded("\n".join([*head, *shown]), result, problems.warnings, truncated=cut)
+
+
+def id_lines(files: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the IDs, keys and digests of a batch's files as lines of text, for callers who get nothing else."""
+    lines: list[str] = []
+    for file in files:
+        named = [f"{key}={file[key]}" for key in ("filePatchId", "fileKey", "newSha256", "entryId") if file.get(key)]
+        lines.append(f"{file['operation']} {file['path']}: {' '.join(named)}")
+        for change in file.get("changes", ()):
+            named = [f"{key}={change[key]}" for key in ("changeId", "changeKey") if key in change]
+            lines.append(f"  {change.get('operation', 'change')}: {' '.join(named)}")
+    return lines
+
+
+def outcome(ws: Workspace, record: dict[str, Any], path: str | None = None) -> dict[str, Any]:
+    """Return what became of a batch, or of one of its files, as far as the journal reaches.
+
+    Returns:
+        `status`, `entries` (of this file alone, where `path` names one), `undoneBy`, `notes`.
+    """
+    batch_id = record["batchId"]
+    history = History(ws)
+    entries = [entry for entry in history.of_batch(batch_id) if path in (None, entry.path)]
+    # A batch that was undone may have been applied again: the newest entry of a file counts.
+    undoers = [history.undoer(entry.id) for entry in {entry.path: entry for entry in reversed(entries)}.values()]
+    by = sorted({history.maker(undoer) for undoer in undoers if undoer is not None})
+    status = record["status"]
+    if entries:
+        status = "applied" if not by else "partly_undone" if None in undoers else "undone"
+    fields = {"status": status, "entries": [entry.id for entry in entries], "undoneBy": by, "notes": commit.notes(ws, batch_id)}
+    return {**fields, "error": record["error"]} if status == "not_applied" else fields

@@ -1,0 +1,127 @@
+"""Patch batches stored in the state folder: `<state>/patches/<batchId>.json` (0600), each with its request and its IDs.
+
+What became of a batch is not written into it alone: the journal has an entry for every file of a batch that was applied, and
+one for every undo. Batches go with the journal's own bounds of age and size.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context
+from rye.config import user_dirs
+from rye.edits import entries
+from rye.errors import EditError, WorkspaceError
+from rye.fs import atomic
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+MAX_BATCHES = 2_000
+"""A project's state holds at most so many batches, and as many bytes, for as long, as its journal."""
+
+_PRUNE_EVERY = 64
+
+
+def new_id() -> str:
+    """Return a UUID of version 7 (RFC 9562, 5.7): 48 bits of Unix time in milliseconds, version, variant, 74 random bits."""
+    number = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10))
+    # Version 7 and variant 10 overwrite six of the random bits.
+    number = number & ~(0xF << 76) | 0x7 << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    digits = f"{number:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _folder(ws: Workspace) -> Path:
+    return Path(user_dirs.state_dir(ws.fd)) / "patches"
+
+
+def keep(ws: Workspace, record: dict[str, Any]) -> None:
+    """Write a batch (JSON values; `batchId` names it), replacing what was stored of it, durably.
+
+    Raises:
+        WorkspaceError: `state_unwritable`.
+    """
+    try:
+        folder = _folder(ws)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # Durable before any file changes: after a crash the batch must still be known.
+        atomic.write(folder / f"{record['batchId']}.json", entries.dump(record), 0o600)
+        limits = context.settings().number("journal.max_bytes"), context.settings().number("journal.max_age_days") * 86_400
+        atomic.prune(folder, MAX_BATCHES, *limits, every=_PRUNE_EVERY)
+    except OSError as err:
+        raise WorkspaceError(
+            "state_unwritable",
+            f"The batch cannot be stored in the user's state folder ({err.strerror}). Nothing was written.",
+            "Make it writable, or set USER_SPACE to a folder that is.",
+        ) from None
+
+
+def batch(ws: Workspace, batch_id: str) -> dict[str, Any]:
+    """Return a stored batch.
+
+    Raises:
+        EditError: `unknown_batch`.
+    """
+    # The ID becomes a file name, so its form is checked first.
+    if _ID.fullmatch(batch_id):
+        record = _load(_folder(ws) / f"{batch_id}.json")
+        if record is not None:
+            return record
+    raise EditError(
+        "unknown_batch",
+        f"There is no batch {batch_id[:80]!r} in this project's state.",
+        "Use the batchId that workspace_write_patch returned; batches are stored as long as the journal.",
+    )
+
+
+def find(ws: Workspace, any_id: str) -> dict[str, Any]:
+    """Return the stored batch that has an ID, be it its own, a file patch's or a change's.
+
+    Raises:
+        EditError: `unknown_patch_id`.
+    """
+    if _ID.fullmatch(any_id):
+        for record in _stored(ws, any_id):
+            if any_id in record["ids"]:
+                return record
+    raise EditError(
+        "unknown_patch_id",
+        f"No batch, file patch or change of this project has the ID {any_id[:80]!r}.",
+        "Use an ID that workspace_write_patch returned (batchId, filePatchId or changeId), not a key.",
+    )
+
+
+def _stored(ws: Workspace, any_id: str) -> Iterator[dict[str, Any]]:
+    """Yield the batches, those first that were made at the time of an ID: both names begin with it."""
+    try:
+        names = sorted(name for name in os.listdir(_folder(ws)) if name.endswith(".json"))
+    except OSError:
+        return
+    # Names begin with the time, and a batch's own ID is made just before those of its parts: the match is close by.
+    after = bisect_left(names, any_id)
+    before = after - 1
+    while before >= 0 or after < len(names):
+        for at in (before, after):
+            if 0 <= at < len(names) and (record := _load(_folder(ws) / names[at])) is not None:
+                yield record
+        before, after = before - 1, after + 1
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    try:
+        record = entries.parse(path.read_bytes())
+        whole = isinstance(record["ids"], list) and isinstance(record["request"], dict) and isinstance(record["files"], list)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, zlib.error):
+        return None
+    return record if whole else None

@@ -1,0 +1,298 @@
+r"""Splicing line ranges: pure functions from a text and what shall change to the exact bytes, and to a diff.
+
+Every byte outside the given splices is the same afterwards. The only exceptions follow from the format of text itself: a
+last line without a newline gains one when lines are put behind it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from rye.errors import EditError
+from rye.line_ids.diff import align
+
+if TYPE_CHECKING:
+    from rye.workspace.encoding import Encoding
+    from rye.workspace.text import Text
+
+Newline = Literal["keep", "lf", "crlf"]
+FinalNewline = Literal["keep", "add", "remove"]
+CONTEXT = 3
+
+
+class Splice(NamedTuple):
+    """Raw lines [start, stop) of a text become `lines` (raw, terminators included)."""
+
+    start: int
+    stop: int
+    lines: list[bytes]
+
+
+def terminated(text: Text, start: int, stop: int, bodies: Sequence[bytes], newline: Newline = "keep") -> Splice:
+    """Return the splice that puts `bodies` in place of lines [start, stop), each with a terminator.
+
+    With "keep", a new line takes the terminator of the line it replaces, further ones that of the line before them.
+    """
+    code = text.encoding
+    if newline != "keep":
+        ending = code.newline if newline == "lf" else code.crlf
+        return Splice(start, stop, [body + ending for body in bodies])
+    old = code.terminators(text.lines(start, stop))
+    last = _neighbour(text, start, old)
+    out: list[bytes] = []
+    for at, body in enumerate(bodies):
+        if at < len(old) and old[at]:
+            last = old[at]
+        out.append(body + last)
+    return Splice(start, stop, out)
+
+
+def _neighbour(text: Text, start: int, old: list[bytes]) -> bytes:
+    """Return the terminator that lines around `start` have; a lone line's file ends lines with LF."""
+    code = text.encoding
+    for ending in old:
+        if ending:
+            return ending
+    for at in (start - 1, start + len(old)):
+        for line in text.lines(max(at, 0), at + 1):
+            if ending := code.terminator(line):
+                return ending
+    return dominant(text)
+
+
+def dominant(text: Text) -> bytes:
+    """Return the commonest terminator of the text's first 256 lines, LF where there is none."""
+    counts = Counter(text.encoding.terminator(line) for line in text.lines(0, 256))
+    counts.pop(b"", None)
+    return counts.most_common(1)[0][0] if counts else text.encoding.newline
+
+
+def line_ends(text: Text) -> str:
+    """Return how the lines end: "lf", "crlf", "mixed", or "none" for a text without a newline."""
+    code = text.encoding
+    # Counted in the bytes: splitting a large file for this would cost many times as much.
+    if len(code.newline) == 1:
+        data = text.slice(0, text.size)
+        crlf = data.count(b"\r\n")
+        kinds = {"crlf": crlf, "lf": data.count(b"\n") - crlf}
+    else:
+        endings = [code.terminator(line) for line in text.lines()]
+        kinds = {"crlf": endings.count(code.crlf), "lf": endings.count(code.newline)}
+    there = [name for name, count in kinds.items() if count]
+    return there[0] if len(there) == 1 else "mixed" if there else "none"
+
+
+def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep") -> list[Splice]:
+    """Return the splices with the end of the file put right.
+
+    Args:
+        text: the text before.
+        splices: ascending and apart; every new line has a terminator.
+        final: "keep" leaves untouched lines alone and gives a new last line a newline if the old last line had one, or if
+            it is empty.
+
+    Returns:
+        Ascending splices; joined with the untouched lines they make the new file.
+
+    Raises:
+        EditError: `empty_last_line`, `odd_end`: no bytes say what is asked for.
+    """
+    out = [splice for splice in splices if splice.stop > splice.start or splice.lines]
+    code, count = text.encoding, text.count
+    tail = text.lines(count - 1, count)
+    open_end = bool(tail) and not code.terminator(tail[0])
+    appends = bool(out) and out[-1].start == count and bool(out[-1].lines)
+    if appends and open_end and not (len(out) > 1 and out[-2].stop == count):
+        # A splice of its own, or the old last line might be taken for a twin among those put behind it.
+        out.insert(-1, Splice(count - 1, count, [_closed(text, tail[0])]))
+    return _end(text, out, final, open_end=open_end)
+
+
+def _end(text: Text, splices: list[Splice], final: FinalNewline, *, open_end: bool) -> list[Splice]:
+    """Decide whether the file's last line, new or old, ends in a newline."""
+    code, count = text.encoding, text.count
+    at = len(splices) - 1
+    reach = count
+    # Deletions at the end uncover an earlier line.
+    while at >= 0 and splices[at].stop == reach and not splices[at].lines:
+        reach = splices[at].start
+        at -= 1
+    if at >= 0 and splices[at].stop == reach:
+        new = splices[at].lines
+        wants = (not open_end) if final == "keep" else final == "add"
+        if not wants:
+            last = code.body(new[-1])
+            if last:
+                splices[at] = splices[at]._replace(lines=[*new[:-1], last])
+            elif final == "remove":
+                raise _empty_last_line()
+        return splices
+    if final == "keep" or reach == 0:
+        return splices
+    line = text.lines(reach - 1, reach)[0]
+    wanted = code.body(line)
+    if not wanted and final == "remove":
+        raise _empty_last_line()
+    if final == "add":
+        wanted = line if code.terminator(line) else _closed(text, line)
+    if wanted != line:
+        splices.insert(at + 1, Splice(reach - 1, reach, [wanted]))
+    return splices
+
+
+def _closed(text: Text, line: bytes) -> bytes:
+    """Return the text's last line with the terminator that it lacks."""
+    if len(line) % len(text.encoding.newline):
+        raise EditError(
+            "odd_end",
+            f"The file ends within a character of its encoding ({text.encoding.label}); no line can follow there. "
+            "Nothing was written.",
+            "Replace its last line, then put lines behind it.",
+        )
+    return line + _neighbour(text, text.count - 1, [])
+
+
+def _empty_last_line() -> EditError:
+    return EditError(
+        "empty_last_line",
+        "The last line would be empty, and an empty line without a newline does not exist. Nothing was written.",
+        "Delete that line, or leave the final newline.",
+    )
+
+
+def refine(text: Text, splices: Sequence[Splice], keys: Callable[[list[bytes]], list[bytes]] | None = None) -> list[Splice]:
+    """Return the smallest splices of the same effect; with `keys`, lines of equal key count as unchanged."""
+    out: list[Splice] = []
+    for splice in splices:
+        old = text.lines(splice.start, splice.stop)
+        both = [*old, *splice.lines] if keys is None else keys([*old, *splice.lines])
+        a, b = both[: len(old)], both[len(old) :]
+        at = made = 0
+        # The empty block at the end closes the last difference.
+        for i, j, length in [*_same(a, b, text.encoding), (len(a), len(b), 0)]:
+            if i > at or j > made:
+                out.append(Splice(splice.start + at, splice.start + i, splice.lines[made:j]))
+            at, made = i + length, j + length
+    return out
+
+
+def _same(old: Sequence[bytes], new: Sequence[bytes], code: Encoding) -> list[tuple[int, int, int]]:
+    """Return the unchanged blocks. Where only terminators change, each line is itself, however many twins it has."""
+    bodies = code.bodies([*old, *new]) if len(old) == len(new) else []
+    if len(old) != len(new) or bodies[: len(old)] != bodies[len(old) :]:
+        # Most edits replace lines by others altogether: then there is nothing to align.
+        return [] if set(old).isdisjoint(new) else align(old, new)
+    blocks: list[tuple[int, int, int]] = []
+    for at, (a, b) in enumerate(zip(old, new, strict=True)):
+        if a == b:
+            start = blocks.pop()[0] if blocks and sum(blocks[-1][1:]) == at else at
+            blocks.append((start, start, at + 1 - start))
+    return blocks
+
+
+def render(data: bytes, text: Text, splices: Sequence[Splice]) -> bytes:
+    """Return the new content of the whole file; `data` is the old one, which `text` is the text of."""
+    # Views: the unchanged part of a large file is copied once, in the join.
+    old = memoryview(data)
+    pieces: list[bytes | memoryview] = []
+    at = 0
+    for splice in splices:
+        pieces += [old[at : text.offset(splice.start)], *splice.lines]
+        at = text.offset(splice.stop)
+    pieces.append(old[at:])
+    return b"".join(pieces)
+
+
+def converted(text: Text, splices: Sequence[Splice], to: Literal["lf", "crlf"]) -> list[Splice]:
+    """Return splices over the whole text that also give every terminated line the terminator `to`."""
+    code = text.encoding
+    ending = code.newline if to == "lf" else code.crlf
+    out: list[Splice] = []
+    at = 0
+    # The empty splice at the end covers the lines after the last real one.
+    for splice in [*splices, Splice(text.count, text.count, [])]:
+        for start, stop, lines in (Splice(at, splice.start, text.lines(at, splice.start)), splice):
+            out.append(Splice(start, stop, [code.body(x) + ending if code.terminator(x) else x for x in lines]))
+        at = splice.stop
+    return out
+
+
+def reversed_splices(splices: Sequence[tuple[int, int, Sequence[bytes]]]) -> list[Splice]:
+    """Return the splices that undo: each (start, lines added, raw lines removed), start in the old text's numbering."""
+    out: list[Splice] = []
+    shift = 0
+    for start, added, removed in splices:
+        out.append(Splice(start + shift, start + shift + added, list(removed)))
+        shift += added - len(removed)
+    return out
+
+
+def unified_diff(
+    path: str, text: Text, splices: Sequence[Splice], *, created: bool = False, line_ends: bool = False
+) -> list[str]:
+    """Return the lines of a unified diff of refined splices; a change of terminator alone is made visible.
+
+    With `line_ends` that also holds for a line beside others that change: then no program can apply the diff.
+    """
+    out = ["--- /dev/null" if created else f"--- a/{path}", f"+++ b/{path}"]
+    shift = 0
+    for group in _groups(splices):
+        low, high = max(0, group[0].start - CONTEXT), min(text.count, group[-1].stop + CONTEXT)
+        grown = sum(len(s.lines) - (s.stop - s.start) for s in group)
+        out.append(f"@@ -{_span(low, high - low)} +{_span(low + shift, high - low + grown)} @@")
+        old = text.lines(low, high)
+        at = 0
+        for splice in group:
+            start, stop = splice.start - low, splice.stop - low
+            out += _signed(" ", old[at:start], text.encoding)
+            out += _changed(old[start:stop], splice.lines, text.encoding, line_ends=line_ends)
+            at = stop
+        out += _signed(" ", old[at:], text.encoding)
+        shift += grown
+    return out
+
+
+def _span(start: int, count: int) -> str:
+    return f"{start + (count > 0)},{count}"
+
+
+def _groups(splices: Sequence[Splice]) -> list[list[Splice]]:
+    groups: list[list[Splice]] = []
+    for splice in splices:
+        # Hunks whose context would touch are printed as one, as git does.
+        if groups and splice.start - groups[-1][-1].stop <= 2 * CONTEXT:
+            groups[-1].append(splice)
+        else:
+            groups.append([splice])
+    return groups
+
+
+def _changed(old: list[bytes], new: list[bytes], code: Encoding, *, line_ends: bool) -> list[str]:
+    """Return both sides; where a line's terminator alone changes, it is named."""
+    plain = code.bodies([*old, *new])
+    bodies = plain[: len(old)], plain[len(old) :]
+    twins: set[bytes] = set()
+    if bodies[0] == bodies[1]:
+        # A terminator that comes or goes shows in the marker of the missing newline.
+        pairs = zip(code.terminators(old), code.terminators(new), strict=True)
+        twins = {body for body, pair in zip(bodies[0], pairs, strict=True) if all(pair)}
+    elif line_ends and {*old}.isdisjoint(new):
+        # A line that is on both sides differs in its terminator alone.
+        twins = {*bodies[0]} & {*bodies[1]}
+    out: list[str] = []
+    for sign, lines, plain in zip("-+", (old, new), bodies, strict=True):
+        out += _signed(sign, lines, code, [at for at, body in enumerate(plain) if body in twins])
+    return out
+
+
+def _signed(sign: str, lines: list[bytes], code: Encoding, reveal: Collection[int] = ()) -> list[str]:
+    out = [sign + text for text in code.show_all(lines)]
+    for at in reveal:
+        ending = code.terminator(lines[at])
+        out[at] += (" [CRLF]" if ending == code.crlf else " [LF]") if ending else ""
+    # Only a file's last line can be without a terminator.
+    if lines and (not lines[-1].endswith(code.newline) or len(lines[-1]) % len(code.newline)):
+        out.append("\\ No newline at end of file")
+    return out

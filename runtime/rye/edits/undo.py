@@ -1,0 +1,513 @@
+"""Taking back recorded changes, and listing them: what the tools undo and undo_edit do.
+
+Without more said, the last change of the caller itself is taken back. Another caller's change is taken back by its entry_id.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
+from itertools import islice
+from typing import Any
+
+from rye.call import context
+from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
+from rye.edits import commit, entries, journal
+from rye.edits import history as edits_history
+from rye.edits import splices as edits_splices
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, prepare, store_applied
+from rye.edits.entries import Entry, Recorded
+from rye.edits.history import History, Row
+from rye.edits.patch_store import new_id
+from rye.errors import EditError, UsageError, WorkspaceError
+from rye.fs import names
+from rye.line_ids import document as documents
+from rye.line_ids.document import Document
+from rye.line_ids.index import note_shown
+from rye.plain_class import Record, changed
+from rye.workspace import cache
+from rye.workspace.encoding import Encoding
+from rye.workspace.text import Text, parse
+from rye.workspace.workspace import Place, Workspace
+
+_UNDO = "rye/file-system/undo"
+# What is left of a result's bytes for the lines beside the diff.
+_NOTICES = 700
+_LISTED_LINES = 400
+_MINUTE, _DAY = 60, 86_400
+_NOBODY = "a person at a terminal, or a program without a name"
+
+
+class _Chosen(Record):
+    """What undo takes back: entries, the batch they are taken back as (None: one entry by itself), and warnings."""
+
+    entries: list[Entry]
+    batch: str | None = None
+    warnings: list[str] = []  # noqa: RUF012 - a Record's default, never changed
+
+
+def undo(
+    project_path: str,
+    entry_id: str | None = None,
+    limit: int = 20,
+    offset: int = 1,
+    batch_id: str | None = None,
+    file_path: str | None = None,
+    *,
+    list: bool = False,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Return the result of `rye/file-system/undo`; see its CONFIG_SCHEMA for the parameters.
+
+    Raises:
+        EditError: `nothing_to_undo`, `unknown_entry`, `unknown_batch`, `already_undone`, `changed_since`, `not_recorded`,
+            `damaged_entry`.
+        WorkspaceError: as `journal.apply_change` and `commit.commit`.
+        UsageError: `entry_or_batch`; `bad_offset` past the end of the list.
+    """
+    given = [
+        name
+        for name, value in (("entry_id", entry_id), ("batchId", batch_id), ("file_path", file_path and not list))
+        if value not in (None, False)
+    ]
+    if len(given) > 1:
+        raise UsageError("entry_or_batch", f"{' and '.join(given)} are given.", "Give one of them: each names what to undo.")
+    with Workspace(project_path) as ws:
+        # A change that a crash left pending is not in the index yet; without this it could not be the last change.
+        recovered = commit.recover(ws)
+        history = History(ws)
+        path = None if file_path is None else _recorded_path(ws, file_path)
+        if list:
+            return _listing(ws, history, limit, offset, path)
+        if entry_id is not None:
+            chosen = _Chosen([_entry(ws, history, entry_id)])
+        elif batch_id is not None:
+            chosen = _Chosen(_of_batch(ws, history, batch_id), batch_id)
+        else:
+            chosen = _last(ws, history, path)
+        answer = _revert(ws, chosen, dry_run=dry_run)
+        answer["warnings"][:0] = [*recovered, *chosen.warnings]
+        return answer
+
+
+# --- which change ---
+
+
+def _recorded_path(ws: Workspace, path: str) -> str:
+    """Return a path as entries have it: where links lead, also of a file that is gone."""
+    try:
+        with ws.place(path) as place:
+            return place.shown
+    except WorkspaceError as err:
+        if err.code not in ("file_not_found", "not_a_directory"):
+            raise
+        return names.show(b"/".join(ws.components(path)))
+
+
+def _entry(ws: Workspace, history: History, entry_id: str) -> Entry:
+    entry = journal.find(ws, entry_id)
+    # An undo is an entry too: undoing that one is the redo, so an entry is undone at most once.
+    by = history.undoer(entry.id)
+    if by is not None:
+        raise EditError(
+            "already_undone",
+            f"Change {entry.id} is already undone, by {by}. Nothing was written.",
+            f'To redo it, call undo(entry_id="{by}").',
+        )
+    return entry
+
+
+def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
+    """Return the entries of a batch that are not undone: the newest of each file."""
+    rows: dict[str, Row] = {}
+    for row in history.of_batch(batch_id):
+        rows.setdefault(row.path, row)
+    if not rows:
+        raise EditError(
+            "unknown_batch",
+            f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.",
+            "Call undo(list=true) to see the changes; get_patch_change tells what became of a batch.",
+        )
+    undoers = [history.undoer(row.id) for row in rows.values()]
+    current = [row for row, by in zip(rows.values(), undoers, strict=True) if by is None]
+    if not current:
+        by = history.maker(undoers[0] or "")
+        raise EditError(
+            "already_undone",
+            f"Batch {batch_id} is already undone, by {by}. Nothing was written.",
+            f'To redo it, call undo(batchId="{by}").',
+        )
+    return [journal.find(ws, row.id) for row in current]
+
+
+def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
+    """Return the caller's own last change that is not undone, of any file or of one; a batch counts as one change."""
+    others: Row | None = None
+    warnings: list[str] = []
+    for row in history:
+        if row.undoes is not None or row.id in history.undone or path not in (None, row.path):
+            continue
+        if row.actor != context.actor():
+            # Remembered for the refusal, so that the caller can name it if it is meant.
+            others = others or row
+            continue
+        try:
+            if row.batch is not None and path is None:
+                return _Chosen(_of_batch(ws, history, row.batch), row.batch, warnings)
+            return _Chosen([journal.find(ws, row.id)], None, warnings)
+        except EditError as err:
+            if err.code != "damaged_entry":
+                raise
+            warnings.append(f"The record of a later change is damaged: {row.id}, {_described(row)}. It was passed over.")
+    of = "" if path is None else f" of {path}"
+    if others is None:
+        raise EditError(
+            "nothing_to_undo",
+            f"No change{of} that the tools made is recorded and not undone yet in this project.",
+            "Changes made by shell commands or other programs are not recorded; use git for them.",
+        )
+    raise EditError(
+        "nothing_to_undo",
+        f"You have no change{of} to undo here. The last one is another caller's: {_described(others)}. Nothing was written.",
+        f'To undo that one all the same, call undo(entry_id="{others.id}"); undo(list=true) shows all.',
+        entry_id=others.id,
+        actor=others.actor,
+    )
+
+
+def _described(change: Row | Entry) -> str:
+    by = "you" if change.actor == context.actor() else change.actor or _NOBODY
+    return f"{change.tool} of {change.path} by {by}, {_ago(change)}"
+
+
+def _ago(change: Row | Entry) -> str:
+    """Return how long ago a change was made, by this machine's clock; the date where that is a day or makes no sense."""
+    seconds = time.time() - change.time
+    if not 0 <= seconds < _DAY:
+        return f"at {_when(change)}"
+    if seconds < _MINUTE:
+        return "just now"
+    return f"{seconds / _MINUTE:.0f} min ago" if seconds < 60 * _MINUTE else f"{seconds / 60 / _MINUTE:.0f} h ago"
+
+
+def _when(change: Row | Entry) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(change.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# --- the list ---
+
+
+def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str | None) -> dict[str, Any]:
+    """Return the newest changes with their diffs. A change whose record is damaged cannot be undone and is left out."""
+    known: list[tuple[Row, Entry]] = []
+    damaged = 0
+    rows = iter(history) if path is None else (row for row in history if row.path == path)
+    # `islice` takes no larger number.
+    for row in islice(rows, min(offset - 1 + limit, sys.maxsize)):
+        entry = entries.load(edits_history.folder(ws) / f"{row.id}.json")
+        if entry is None:
+            damaged += 1
+        else:
+            known.append((row, entry))
+    # Of the changes not read yet only the number is known.
+    total = len(known) + (history.left if path is None else sum(1 for _ in rows))
+    first = start_index(offset, total, "changes")
+    page = Page(context.output_budget())
+    listed = [_fields(history, row) for row, entry in known[first:] if page.add(_block(history, row, entry)[:_LISTED_LINES])]
+    end = first + len(listed)
+    if end < total:
+        more = f', file_path="{path}"' if path is not None else ""
+        page.lines.append(cut_notice(len(listed), total, "changes", f"undo(list=true{more}, offset={end + 1})", total - end))
+    return ok(
+        "\n".join(page.lines) or "No changes recorded.",
+        entries=listed,
+        count=len(listed),
+        total=total,
+        truncated=end < total,
+        warnings=[f"{damaged} change(s) with a damaged record are left out: they cannot be undone."] if damaged else [],
+        **({"next_offset": end + 1} if end < total else {}),
+    )
+
+
+def _block(history: History, row: Row, entry: Entry) -> list[str]:
+    by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
+    about = f", undoes {row.undoes}" if row.undoes else ""
+    of = f", of batch {row.batch}" if row.batch else ""
+    state = f", undone by {history.undone[row.id]}" if row.id in history.undone else ""
+    return [f"{row.id} {_when(row)} {row.tool} {row.path}{by}{about}{of}{state}", *_recorded_diff(entry)]
+
+
+def _fields(history: History, row: Row) -> dict[str, Any]:
+    return {
+        "entry_id": row.id,
+        "time": _when(row),
+        "tool": row.tool,
+        "file_path": row.path,
+        "actor": row.actor,
+        "undoes": row.undoes,
+        "undone_by": history.undone.get(row.id),
+        "batchId": row.batch,
+    }
+
+
+def _recorded_diff(entry: Entry) -> list[str]:
+    """Return the diff of an entry: without context, which the journal does not hold, unless it changed a whole file."""
+    if entry.whole and entry.splices:
+        return _whole_diff(entry)[2:]
+    before, after = _codes(entry)
+    out: list[str] = []
+    shift = 0
+    for splice in entry.splices:
+        removed, added = len(splice.removed), len(splice.added)
+        out.append(f"@@ -{splice.start + 1},{removed} +{splice.start + shift + 1},{added} @@")
+        out += [f"-{before.show(line)}" for line in splice.removed] + [f"+{after.show(line)}" for line in splice.added]
+        shift += added - removed
+    return out
+
+
+def _codes(entry: Entry) -> tuple[Encoding, Encoding]:
+    """Return the encodings of what an entry removed and added."""
+    after = entry.encoding_after or entry.encoding
+    return Encoding(entry.encoding, newline="\n".encode(entry.encoding)), Encoding(after, newline="\n".encode(after))
+
+
+def _whole_diff(entry: Entry) -> list[str]:
+    """Return the unified diff of an entry that changed a whole file."""
+    before, after = _codes(entry)
+    (splice,) = entry.splices
+    old, new = parse(b"".join(splice.removed), before), splice.added
+    if before.name == after.name:
+        exact = edits_splices.refine(old, [edits_splices.Splice(0, old.count, new)])
+        exact = [one for one in exact if old.lines(one.start, one.stop) != one.lines]
+        diff = edits_splices.unified_diff(entry.path, old, exact)
+    else:
+        diff = ["", "", *(f"-{before.show(line)}" for line in splice.removed), *(f"+{after.show(line)}" for line in new)]
+    diff[:2] = [
+        "--- /dev/null" if entry.before is None else f"--- a/{entry.path}",
+        "+++ /dev/null" if entry.after is None else f"+++ b/{entry.path}",
+    ]
+    return diff
+
+
+# --- taking back ---
+
+
+def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
+    """Undo one entry by itself, or all of a batch, or none of it."""
+    batch = chosen.batch
+    first = chosen.entries[0]
+    rest = f'read(file_path="{first.path}")' if batch is None else f'get_patch_change(id="{batch}")'
+    with _reversals(ws, chosen.entries, dry_run=dry_run) as reversals:
+        pieces = reversals
+        diff = [line for piece in pieces for line in _diff_of(piece)]
+        shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
+        if cut:
+            shown.append(cut_notice(len(shown), len(diff), "diff lines", rest))
+        else:
+            pieces = [_as_shown(piece) for piece in pieces]
+        made: dict[str, Any] = {}
+        warnings: list[str] = []
+        if not dry_run:
+            made, warnings = _apply(ws, pieces, batch)
+    verb = "Would undo" if dry_run else "Undid"
+    what = "" if batch is None else f"a batch of {len(pieces)} file(s), "
+    shown.append(f"{verb} {what}{_described(first)}.")
+    named = {"file_path": first.path} if batch is None else {"file_paths": [entry.path for entry in chosen.entries]}
+    return ok(
+        "\n".join(shown),
+        undone=batch or first.id,
+        actor=first.actor,
+        time=_when(first),
+        **made,
+        **named,
+        truncated=cut,
+        dry_run=dry_run,
+        warnings=warnings,
+    )
+
+
+def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tuple[dict[str, Any], list[str]]:
+    """Make the changes; return the fields that name them in the result, and warnings."""
+    if batch is not None:
+        name = new_id()
+        committed = apply_all(ws, pieces, _UNDO, name)
+        return {"batchId": name, "entry_ids": committed.entries}, committed.warnings
+    (piece,) = pieces
+    made, place = piece.made, piece.place
+    if isinstance(made, Prepared):
+        warnings = journal.apply_change(ws, place, made.document.data or b"", made.entry)
+        warnings = store_applied(made, place, made.entry.id, warnings).warnings
+    else:
+        warnings = journal.apply_change(ws, place, made.data, made.entry)
+        if made.data is not None:
+            warnings += index_whole(ws, place, made.data, made.encoding, made.ids, shown=made.shown)
+    return {"entry_id": made.entry.id}, warnings
+
+
+def _as_shown(piece: FileChange) -> FileChange:
+    """Return a change whose diff was printed whole: the lines that it gives back can be edited at once."""
+    made = piece.made
+    if isinstance(made, WholeFile):
+        return piece._replace(made=made._replace(shown=True))
+    document, shift = made.document, 0
+    ranges: list[tuple[int, int]] = []
+    for splice in made.splices:
+        low, high = splice.start + shift, splice.start + shift + len(splice.lines)
+        shift += len(splice.lines) - (splice.stop - splice.start)
+        # The lines beside it are in the diff, too.
+        ranges.append((max(low - 1, 0), min(high + 1, document.text.count)))
+    document.name(ranges)
+    for low, high in ranges:
+        note_shown(document.index, low, high)
+    return piece
+
+
+@contextmanager
+def _reversals(ws: Workspace, entries: Sequence[Entry], *, dry_run: bool) -> Iterator[list[FileChange]]:
+    """Hold the files of some entries, and work out what undoes each; every file that has changed since is named.
+
+    Raises:
+        EditError: `not_recorded`, `changed_since`.
+    """
+    with ExitStack() as stack:
+        # Places first: the locks are named by the physical paths.
+        places = [stack.enter_context(ws.place(one.path, create_parents=one.after is None and not dry_run)) for one in entries]
+        stack.enter_context(cache.locked(ws, *(place.path for place in places)))
+        pieces: list[FileChange] = []
+        refused: list[EditError] = []
+        for entry, place in zip(entries, places, strict=True):
+            try:
+                pieces.append(FileChange(place, _reversal(ws, entry, place, stack)))
+            except EditError as err:
+                refused.append(err)
+        if refused:
+            messages = " ".join(err.message for err in refused)
+            raise EditError(refused[0].code, messages, refused[0].hint)
+        yield pieces
+
+
+def _reversal(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Prepared | WholeFile:
+    """Work out what undoes an entry; the caller holds the file's lock."""
+    if not entry.splices and entry.before != entry.after:
+        raise EditError(
+            "not_recorded",
+            f"Change {entry.id} of {entry.path} was too large to be stored for undo. Nothing was written.",
+            "Use git to restore the file.",
+        )
+    if entry.whole:
+        return _restored(ws, entry, place)
+    document = _opened(ws, entry, place, stack)
+    exact = sha256(document.data or b"").hexdigest() == entry.after
+    spots = _spots(document, entry, exact=exact)
+    made = prepare(document, spots, _UNDO, undoes=entry.id, revive=[_revivable(splice) for splice in entry.splices])
+    # From exactly the content that the change left, undo must give exactly the content before it.
+    if exact and made.entry.after != entry.before:
+        raise _damaged(entry)
+    return made
+
+
+def _opened(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Document:
+    """Open the file, by the entry's encoding where nothing else tells that it is text."""
+    for encoding in (None, entry.encoding):
+        try:
+            return stack.enter_context(documents.open_locked_for_edit(ws, entry.path, place.parts, encoding))
+        except WorkspaceError as err:
+            if err.code == "file_not_found" or (err.code == "binary_file" and encoding is not None):
+                raise _changed(entry, str(err)) from None
+            if err.code != "binary_file":
+                raise
+    raise AssertionError(entry.id)
+
+
+def _damaged(entry: Entry) -> EditError:
+    return EditError(
+        "damaged_entry",
+        f"What change {entry.id} recorded does not give the content that {entry.path} had before it. Nothing was written.",
+        "Use git to restore the file.",
+    )
+
+
+def _revivable(splice: Recorded) -> Sequence[str | None]:
+    return splice.removed_ids or [None] * len(splice.removed)
+
+
+def _spots(document: Document, entry: Entry, *, exact: bool) -> list[edits_splices.Splice]:
+    """Find where the entry's lines are now: exactly, or through the IDs of its lines and their neighbours."""
+    if exact:
+        return edits_splices.reversed_splices([(s.start, len(s.added), s.removed) for s in entry.splices])
+    positions = document.index.positions()
+    out: list[edits_splices.Splice] = []
+    for splice in entry.splices:
+        start = _spot(document, positions, splice)
+        # Splices must ascend: lines that were reordered since have no common place.
+        if start is None or (out and start < out[-1].stop):
+            raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them")
+        out.append(edits_splices.Splice(start, start + len(splice.added), list(splice.removed)))
+    if not _apart(document.text, out):
+        raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
+    return out
+
+
+def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
+    """Tell whether every line but the last would end in a terminator: only a last line can be without a terminator."""
+    behind, at = 0, text.count
+    for splice in [*reversed(splices), edits_splices.Splice(0, 0, [])]:
+        for lines in (text.lines(max(splice.stop, at - 1), at), splice.lines):
+            if lines and behind and not text.encoding.terminator(lines[-1]):
+                return False
+            behind += len(lines)
+        at = splice.start
+    return True
+
+
+def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> int | None:
+    """Return where the splice's added lines are, if all of them are there, unchanged and together; else None."""
+    after = -1 if splice.after_id is None else positions.get(splice.after_id)
+    if splice.added:
+        first = splice.added_ids[0] if splice.added_ids else None
+        start = positions.get(first) if first is not None else None
+    else:
+        # A deletion left no line to find; its two neighbours, still side by side, are the evidence.
+        start = None if after is None else after + 1
+        before = document.text.count if splice.before_id is None else positions.get(splice.before_id)
+        if before != start:
+            return None
+    if start is None or document.text.lines(start, start + len(splice.added)) != splice.added:
+        return None
+    named = [positions.get(name) if name else None for name in splice.added_ids]
+    return start if named == [*range(start, start + len(splice.added))] else None
+
+
+def _changed(entry: Entry, why: str) -> EditError:
+    return EditError(
+        "changed_since",
+        f"{entry.path} has changed since change {entry.id}: {why}. Nothing was written.",
+        f'Call read(file_path="{entry.path}") and edit by line IDs; undo(list=true) shows what the change was.',
+    )
+
+
+def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile:
+    """Work out what undoes the change of a whole file: the old content, or the absence of a file."""
+    splice = entry.splices[0]
+    data = None if entry.before is None else b"".join(splice.removed)
+    now = None
+    if place.stat is not None:
+        with ws.file(entry.path) as file:
+            now = file.read()
+    if (None if now is None else sha256(now).hexdigest()) != entry.after:
+        raise _changed(entry, "the file is gone" if now is None else "its content is another")
+    if (None if data is None else sha256(data).hexdigest()) != entry.before:
+        raise _damaged(entry)
+    back = journal.whole_entry(ws, _UNDO, place, now, data, entry.encoding)
+    back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
+    return WholeFile(back, data, entry.encoding, splice.removed_ids)
+
+
+def _diff_of(piece: FileChange) -> list[str]:
+    made = piece.made
+    return made.diff if isinstance(made, Prepared) else _whole_diff(made.entry)

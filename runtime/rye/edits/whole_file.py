@@ -1,0 +1,139 @@
+"""Create a file or replace its whole content: the same content writes nothing, anything else is recorded for undo."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from rye.edits import commit, journal
+from rye.edits.apply import index_whole, text_encoding
+from rye.edits.splices import Splice, line_ends, refine, unified_diff
+from rye.errors import EditError
+from rye.plain_class import Record
+from rye.workspace import cache
+from rye.workspace.encoding import Encoding, bom_of, detect
+from rye.workspace.escapes import encoding_to_try, shown_escapes
+from rye.workspace.text import parse
+from rye.workspace.workspace import Place, Workspace
+
+
+class Replaced(Record):
+    """What writing a whole file did.
+
+    Attributes:
+        path: the file, from the project's root.
+        data: its content now.
+        before: its content before, None where there was no file.
+        encoding: codec name of the new content.
+        entry: the journal entry that undo takes, None where nothing was written.
+        warnings: what went less than well.
+    """
+
+    path: str
+    data: bytes
+    before: bytes | None
+    encoding: str
+    entry: str | None
+    warnings: list[str]
+
+    def diff(self) -> list[str] | None:
+        """Return a unified diff, or None where the two contents have no common encoding."""
+        code, was = text_encoding(self.data, self.encoding), text_encoding(self.before or b"", self.encoding)
+        if code is None or code != was:
+            return None
+        text, new = parse(self.before or b"", code), parse(self.data, code)
+        splices = refine(text, [Splice(0, text.count, new.lines())])
+        return unified_diff(self.path, text, splices, line_ends=line_ends(text) != line_ends(new))
+
+    def encodings(self) -> str:
+        """Return `old -> new` where both contents are text and their encodings differ, else an empty text."""
+        code, was = text_encoding(self.data, self.encoding), text_encoding(self.before or b"", self.encoding)
+        return "" if code is None or was is None or code == was else f"{was.label} -> {code.label}"
+
+
+def replace_file(
+    project_path: str, file_path: str, content: str, *, tool: str, encoding: str = "utf-8", expected_sha256: str | None = None
+) -> Replaced:
+    """Create a file or replace its content; missing folders are made.
+
+    Args:
+        project_path: the project's root.
+        file_path: the file, from the root.
+        content: the complete text, written exactly as given.
+        tool: item id for the journal.
+        encoding: codec name; `utf-8-sig` puts a byte order mark before the text.
+        expected_sha256: refuse unless the present content has this digest.
+
+    Raises:
+        EditError: `wrong_digest`, `escaped_bytes`, `unencodable`. Nothing was written.
+        WorkspaceError, UsageError: `protected_path`, `is_directory`, `conflict`, `unknown_encoding` and others.
+    """
+    code = detect(b"", encoding)
+    data = code.encode(content) if "\0" not in content else _with_nul(code, content)
+    bom = bom_of(encoding)
+    # The caller may have sent the byte order mark as part of the text.
+    data = data if data.startswith(bom) else bom + data
+    with Workspace(project_path) as ws:
+        recovered = commit.recover(ws)
+        with ws.place(file_path, create_parents=True) as place, cache.locked(ws, place.path):
+            old = _content(ws, place)
+            _check_digest(place, old, expected_sha256)
+            _check_escapes(place, old, content)
+            if old == data:
+                # An entry for no change would be what the next undo takes back.
+                return Replaced(place.shown, data, old, code.name, None, recovered)
+            entry = journal.whole_entry(ws, tool, place, old, data, code.name)
+            warnings = [*recovered, *journal.apply_change(ws, place, data, entry)]
+            warnings += index_whole(ws, place, data, code.name)
+            warnings += _line_end_warning(place, old, data, code.name)
+            return Replaced(place.shown, data, old, code.name, entry.id, warnings)
+
+
+def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: str) -> list[str]:
+    """Return what a caller who was never shown the line endings must hear: that they are others now."""
+    contents = [parse(content, code) for content in (old, data) if content and (code := text_encoding(content, encoding))]
+    kinds = [line_ends(text) for text in contents]
+    if len(kinds) < 2 or kinds[0] == kinds[1] or "none" in kinds:
+        return []
+    was, now = (kind.upper() if kind != "mixed" else "mixed" for kind in kinds)
+    call = f'; edit_lines(file_path="{place.shown}", changes=[], convert_newlines="{kinds[0]}") brings them back'
+    return [f"The line endings were {was} and are {now} now{call if kinds[0] != 'mixed' else ''}."]
+
+
+def _with_nul(code: Encoding, content: str) -> bytes:
+    """Encode text with NULs, which a whole file may hold and lines may not; other rules of `Encoding.encode` hold."""
+    return "\0".encode(code.name).join(code.encode(part) for part in content.split("\0"))
+
+
+def _content(ws: Workspace, place: Place) -> bytes | None:
+    if place.stat is None:
+        return None
+    with ws.file(place.shown) as file:
+        return file.read()
+
+
+def _check_escapes(place: Place, old: bytes | None, content: str) -> None:
+    r"""Refuse text with the `\xHH` that views show for bytes of the present content that do not decode."""
+    if old is None or "\\x" not in content:
+        return
+    code = text_encoding(old, "utf-8")
+    if code is None or code.certain:
+        return
+    # An escape that the old file holds as plain text may be meant as plain text.
+    escaped, plain = shown_escapes(old, code)
+    found = sorted(escape for escape in escaped - plain if escape in content)
+    if found:
+        raise EditError(
+            "escaped_bytes",
+            f"The content holds {found[0]}, which stands for a byte of {place.shown} that does not decode as {code.name}. "
+            "Nothing was written.",
+            f'Read the file with its encoding, such as encoding="{encoding_to_try(old)}", and write it with the same.',
+        )
+
+
+def _check_digest(place: Place, old: bytes | None, expected: str | None) -> None:
+    before = None if old is None else sha256(old).hexdigest()
+    if expected is None or expected.removeprefix("sha256:").lower() == before:
+        return
+    found = "does not exist" if before is None else f"has the SHA-256 {before}, not the one expected"
+    hint = f'Call read(file_path="{place.shown}") to see it.' if before else "Leave expected_sha256 out to create it."
+    raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)

@@ -1,0 +1,322 @@
+"""Files with line IDs for a confined worker: the worker asks, its parent answers.
+
+The line index is sealed with a secret that no sandbox shows, and the journal lies in the user's space. So a worker can neither
+read nor write them. What `rye.toolkit` offers of them (`view_lines`, `edit_lines`, `replace_file`) is done by the parent. The
+parent holds every request to the tool's permissions and opens every path beneath the project's root.
+
+A request is `{"op", …}`, a reply `{"value"}` or `{"failure": {"kind", "code", "message", "hint", "details"}}`, all JSON. `view`
+(path, encoding, ids) opens a file until `close`; `document` (name, args) calls one of its methods; `edit_lines` and
+`replace_file` take the parameters of the functions. Nobody trusts what a worker sends.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from rye import errors
+from rye.edits import line_id_changes, whole_file
+from rye.edits.apply import Applied, Show
+from rye.edits.splices import Splice
+from rye.errors import RyeError, UsageError, WorkspaceError
+from rye.line_ids import document as documents
+from rye.line_ids.document import Changes, Document
+from rye.line_ids.render import Row
+from rye.workspace.workspace import Workspace
+
+T = TypeVar("T")
+
+# Lines that one request may ask for.
+_LINES_AT_ONCE = 2_000
+_METHODS = ("printed", "texts", "ids", "rows", "name", "shown", "changes_since", "encoding_notice")
+_PRINTED_ID = re.compile(r"\[LID:([0-9a-z]+)\] ")
+_EDIT_OPTIONS = {
+    "version": str,
+    "on_stale": str,
+    "newline": str,
+    "final_newline": str,
+    "convert_newlines": str,
+    "bom": str,
+    "encoding": str,
+    "dry_run": bool,
+}
+# In others, bytes that look like ASCII can mean something else: a worker must not make later reads show such text.
+_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "latin-1", "cp1252")
+
+
+class FileService:
+    """The parent's half: answers one worker's requests, in the context of the call that the worker runs."""
+
+    def __init__(self, root: str, permissions: Sequence[str], item_id: str) -> None:
+        """Serve a tool with these permissions below a root; `item_id` is what the journal says."""
+        self._root = root
+        self._permissions = permissions
+        self._item_id = item_id
+        # It holds the open project and the lock of the file: one file at a time for each worker.
+        self._open = ExitStack()
+        self._document: Document | None = None
+        self.line_ids: set[str] = set()
+        """Those that the worker was given: no other may appear in its result."""
+
+    def close(self) -> None:
+        """Close the worker's open file."""
+        self._document = None
+        self._open.close()
+
+    def answer(self, request: object) -> dict[str, Any]:
+        """Return the reply to a request; a malformed one is refused."""
+        try:
+            return {"value": self._value(request if isinstance(request, dict) else {})}
+        except RyeError as err:
+            # A refusal shows lines with their IDs, so that the next try can name them.
+            self.line_ids.update(re.findall(r"\[LID:([0-9a-z]+)\]", err.message))
+            texts = {"kind": type(err).__name__, "code": err.code, "message": err.message, "hint": err.hint}
+            return {"failure": {**texts, "details": err.details}}
+        except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as err:
+            why = f"The request to the worker's parent is malformed ({type(err).__name__})."
+            return {"failure": {"kind": "UsageError", "code": "bad_request", "message": why, "hint": "", "details": {}}}
+
+    def _value(self, request: dict[str, Any]) -> Any:
+        ops: dict[object, Callable[..., Any]] = {
+            "view": self._view,
+            "document": self._call,
+            "edit_lines": self._edit,
+            "replace_file": self._replace,
+        }
+        op = request.pop("op", None)
+        if op == "close":
+            return self.close()
+        return ops[op](**request)
+
+    def _need(self, *permissions: str) -> None:
+        # Checked here and not in the worker, whose code the tool can replace.
+        missing = [one for one in permissions if one not in self._permissions]
+        if missing:
+            raise UsageError(
+                "permission_missing",
+                f"{self._item_id} may not do this: it lacks the permission {' and '.join(missing)}.",
+                "Its author declares what it needs in __permissions__; a profile that lets no tool write takes `write` away.",
+            )
+
+    def _view(self, path: str, encoding: str | None, *, ids: bool) -> dict[str, Any]:
+        self._need("read")
+        self.close()
+        workspace = self._open.enter_context(Workspace(self._root))
+        opened = (documents.view if ids else documents.without_ids)(workspace, _text(path), _encoding(encoding))
+        self._document = self._open.enter_context(opened)
+        return _described(self._document)
+
+    def _call(self, name: str, args: list[Any], **options: bool) -> Any:
+        if self._document is None or name not in _METHODS:
+            raise ValueError(name)
+        # A request for a billion lines must not occupy this process; the worker asks in parts.
+        if name in ("printed", "texts", "ids", "rows") and not 0 <= args[1] - args[0] <= _LINES_AT_ONCE:
+            raise ValueError(args)
+        # The name is one of `_METHODS`, checked above: `getattr` must not lead to other attributes.
+        found = getattr(self._document, name)(*args, **options)
+        if name == "ids":
+            self.line_ids.update(found)
+        elif name == "rows":
+            self._given(found)
+        elif name == "printed":
+            self.line_ids.update(known[1] for known in map(_PRINTED_ID.match, found) if known)
+        return found
+
+    def _given(self, rows: Iterable[Row]) -> None:
+        self.line_ids.update(row.id for row in rows if row.id is not None)
+
+    def _edit(
+        self, path: str, changes: list[Any], budget: int | None, span: list[int] | None, *, ids: bool, **options: Any
+    ) -> dict[str, Any]:
+        self._need("read", "write")
+        for name, value in options.items():
+            # An unknown option is a KeyError here: no parameter reaches the editor that is not listed above.
+            if not isinstance(value, _EDIT_OPTIONS[name] | None):
+                raise TypeError(name)
+        _encoding(options.get("encoding"))
+        show = None if budget is None else Show(budget, ids, (span[0], span[1]) if span else None)
+        # The journal gets our own item id: a worker cannot record its change under another tool's name.
+        applied = line_id_changes.edit_lines(self._root, _text(path), list(changes), tool=self._item_id, show=show, **options)
+        self._given(applied.lines)
+        return {
+            "document": _described(applied.document),
+            "splices": [(splice.start, splice.stop, len(splice.lines)) for splice in applied.splices],
+            "diff": applied.diff,
+            "entry": applied.entry,
+            "warnings": applied.warnings,
+            "lines": applied.lines,
+            "cut": applied.cut,
+        }
+
+    def _replace(self, path: str, content: str, encoding: str, expected_sha256: str | None) -> dict[str, Any]:
+        self._need("write")
+        replaced = whole_file.replace_file(
+            self._root,
+            _text(path),
+            _text(content),
+            tool=self._item_id,
+            encoding=_encoding(encoding) or "utf-8",
+            expected_sha256=None if expected_sha256 is None else _text(expected_sha256),
+        )
+        # A tool without the permission to read does not learn the old content.
+        before = replaced.before if replaced.before is None or "read" in self._permissions else b""
+        return {
+            "path": replaced.path,
+            "data": base64.b64encode(replaced.data).decode(),
+            "before": None if before is None else base64.b64encode(before).decode(),
+            "encoding": replaced.encoding,
+            "entry": replaced.entry,
+            "warnings": replaced.warnings,
+        }
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _encoding(name: str | None) -> str | None:
+    if name is not None and _text(name).lower().replace("_", "-") not in _ENCODINGS:
+        raise UsageError(
+            "unknown_encoding",
+            f"The encoding {name[:40]} is not available to tools of other signers.",
+            f"One of {', '.join(_ENCODINGS)}; or leave it out for the one that is recognised.",
+        )
+    return name
+
+
+def _described(document: Document) -> dict[str, Any]:
+    facts = {name: getattr(document, name) for name in ("path", "count", "version", "encoding")}
+    return {**facts, "no_ids": document.no_ids}
+
+
+class RemoteDocument:
+    """The worker's half of an open file: what `rye.line_ids.document.Document` offers to tools."""
+
+    def __init__(self, files: RemoteFiles, facts: dict[str, Any]) -> None:
+        """Describe the file; `files` asks for the rest."""
+        self._files = files
+        self.path: str = facts["path"]
+        self.count: int = facts["count"]
+        self.version: str = facts["version"]
+        self.encoding: str = facts["encoding"]
+        self.no_ids: str = facts["no_ids"]
+
+    def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False) -> list[str]:
+        """Return lines [start, stop) as tools print them; see `Document.printed`."""
+        return self._lines("printed", start, stop, ids=ids, whitespace=whitespace)
+
+    def texts(self, start: int, stop: int) -> list[str]:
+        """Return lines [start, stop) as they are shown."""
+        return self._lines("texts", start, stop)
+
+    def ids(self, start: int, stop: int) -> list[str]:
+        """Return the IDs of lines [start, stop)."""
+        return self._lines("ids", start, stop)
+
+    def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
+        """Return lines [start, stop) with number, ID and text."""
+        return [Row(*row) for row in self._lines("rows", start, stop, ids=ids)]
+
+    def name(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Give every line of some ranges an ID."""
+        self._call("name", list(ranges))
+
+    def shown(self, *ranges: tuple[int, int]) -> None:
+        """Record that the lines of some ranges were printed with their IDs."""
+        self._call("shown", *ranges)
+
+    def encoding_notice(self, ranges: Iterable[tuple[int, int]]) -> str:
+        """Return the notice about the encoding that a reader of some lines needs; see `Document.encoding_notice`."""
+        return str(self._call("encoding_notice", list(ranges)))
+
+    def changes_since(self, version: str) -> Changes | None:
+        """Return what changed since a version, or None where that is not among the stored ones."""
+        found = self._call("changes_since", version)
+        return found and documents.Changes([(a, b) for a, b in found[0]], [(name, how, line) for name, how, line in found[1]])
+
+    def _lines(self, name: str, start: int, stop: int, **options: bool) -> list[Any]:
+        stop = min(stop, self.count)
+        # The parent refuses more lines at once.
+        parts = [(at, min(at + _LINES_AT_ONCE, stop)) for at in range(start, stop, _LINES_AT_ONCE)]
+        return [line for part in parts for line in self._call(name, *part, **options)]
+
+    def _call(self, name: str, *args: Any, **options: bool) -> Any:
+        return self._files.ask(op="document", name=name, args=args, **options)
+
+
+class RemoteFiles:
+    """The worker's half: the functions that stand in for those of `rye.toolkit`."""
+
+    def __init__(self, ask: Callable[[dict[str, Any]], dict[str, Any]], root: str) -> None:
+        """Send requests with `ask`, which returns the reply; the parent serves the project at `root` alone."""
+        self._ask = ask
+        self._root = root
+
+    def ask(self, **request: Any) -> Any:
+        """Return the value of a reply. Raises what the parent refused with."""
+        reply = self._ask(request)
+        if "failure" not in reply:
+            return reply["value"]
+        failure = reply["failure"]
+        error = RyeError(failure["code"], failure["message"], failure["hint"])
+        error.details = failure["details"]
+        # A deadline's class takes other arguments; what counts is who catches it.
+        error.__class__ = getattr(errors, failure["kind"], RyeError)
+        raise error
+
+    def view_lines(self, project_path: str, path: str, show: Callable[[RemoteDocument], T], encoding: str | None = None) -> T:
+        """Return what `show` makes of a file's lines; see `rye.line_ids.document.view_lines`."""
+        self._hold_to_root(project_path)
+        try:
+            return self._viewed(path, show, encoding)
+        except WorkspaceError as err:
+            if err.code not in documents.IDS_NOT_STORED:
+                raise
+            return self._viewed(path, show, encoding, no_ids=err.message)
+
+    def _viewed(self, path: str, show: Callable[[RemoteDocument], T], encoding: str | None, no_ids: str = "") -> T:
+        document = RemoteDocument(self, self.ask(op="view", path=path, encoding=encoding, ids=not no_ids))
+        document.no_ids = no_ids
+        try:
+            return show(document)
+        finally:
+            self.ask(op="close")
+
+    def edit_lines(
+        self, project_path: str, file_path: str, changes: Sequence[dict[str, Any]], show: Show | None = None, **options: Any
+    ) -> Applied:
+        """Apply changes by line ID; see `rye.edits.line_id_changes.edit_lines`. The journal names the tool that runs."""
+        self._hold_to_root(project_path)
+        options.pop("tool", None)
+        wanted = {"budget": show and show.budget, "span": show and show.span, "ids": show is None or show.ids, **options}
+        made = self.ask(op="edit_lines", path=file_path, changes=list(changes), **wanted)
+        return Applied(
+            RemoteDocument(self, made["document"]),  # type: ignore[arg-type]  # it offers what tools may ask of one
+            [Splice(start, stop, [b""] * count) for start, stop, count in made["splices"]],
+            made["diff"],
+            made["entry"],
+            made["warnings"],
+            [Row(*row) for row in made["lines"]],
+            made["cut"],
+        )
+
+    def replace_file(self, project_path: str, file_path: str, content: str, **options: Any) -> whole_file.Replaced:
+        """Create a file or replace its content; see `rye.edits.whole_file.replace_file`."""
+        self._hold_to_root(project_path)
+        wanted = {"encoding": options.get("encoding", "utf-8"), "expected_sha256": options.get("expected_sha256")}
+        made = self.ask(op="replace_file", path=file_path, content=content, **wanted)
+        before = None if made["before"] is None else base64.b64decode(made["before"])
+        return whole_file.Replaced(
+            made["path"], base64.b64decode(made["data"]), before, made["encoding"], made["entry"], made["warnings"]
+        )
+
+    def _hold_to_root(self, project_path: str) -> None:
+        # The parent serves one project only; a clear error is better than lines of another file.
+        if os.path.realpath(project_path) != self._root:
+            raise UsageError("bad_project", f"{project_path} is not the project of this call.", "Pass on project_path.")

@@ -1,0 +1,414 @@
+"""The executor: call -> resolve -> verify -> validate -> confine -> run -> response, always in this order.
+
+The only place where an exception becomes a response.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context, safe_text
+from rye.call.context import CallOptions, Cancellation, Deadline
+from rye.call.results import failure
+from rye.call.safe_text import encodable
+from rye.config import user_dirs
+from rye.config.settings import Settings
+from rye.errors import RyeError, TrustError
+from rye.executor import run_code
+from rye.executor.admission import Admission, Ready
+from rye.items import schema
+from rye.items.parse import Tool
+from rye.items.spaces import Candidate
+from rye.plain_class import Record
+from rye.trust import decisions
+from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rye.call.host import Host
+
+_LOG = "rye.executor.executor"
+
+
+class Prepared(Record):
+    """An item that was found and admitted: what runs is what was judged here."""
+
+    admission: Admission
+    candidate: Candidate
+    ready: Ready
+
+
+class Call(Record):
+    """What is asked for: an item, its parameters, the project, and whether only to check.
+
+    Attributes:
+        options: what the front end asks for.
+        host: makes what runs the primary tools for the system's own tools, each for what it declares in `__needs__`.
+        prepared: the tool as `prepare` returned it, where the caller looked at it before.
+    """
+
+    item_type: str
+    item_id: str
+    parameters: dict[str, Any]
+    project_path: str
+    dry_run: bool = False
+    allow_unsigned: bool = False
+    options: CallOptions = CallOptions()
+    host: Callable[[], Host] | None = None
+    prepared: Prepared | None = None
+
+
+def prepare(item_id: str, project_path: str, *, item_type: str = "tool", allow_unsigned: bool = False) -> Prepared:
+    """Find and admit a tool. Errors as `run` reports them, raised."""
+    admission = Admission.of(project_path)
+    candidate = admission.find(item_type, item_id)
+    return Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
+
+
+def run(call: Call) -> dict[str, Any]:
+    """Call a tool. Expected failures are responses too: `{"status": "error", "error", "code", …}`.
+
+    Returns:
+        `{"status": "success" | "error" | "validation_passed", "type", "item_id", "data", "error"?, "code"?, "chain", "item":
+        {"space", "version", "digest", "signer"}, "metadata": {"duration_ms", "ran"}}`; `data` is always an object; `ran` tells
+        whether the item itself was run: a call that is refused earlier has `ran` false.
+    """
+    return answer(call, _run_tool) if "RYE_CHANNEL" not in os.environ else _answer_in_a_command(call)
+
+
+def _answer_in_a_command(call: Call) -> dict[str, Any]:
+    """Answer a call within a command of the `bash` tool; the process of that tool runs the file tools."""
+    from rye.call import command_channel
+
+    try:
+        asked = None if call.dry_run else command_channel.asked(call.item_id, call.parameters, call.project_path)
+    except RyeError as err:
+        refused = err
+        return answer(call, lambda *_: _raise(refused))
+    return asked or answer(call, _run_tool)
+
+
+def _raise(err: RyeError) -> None:
+    raise err
+
+
+def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) -> dict[str, Any]:
+    """Make a call's context, do the work in it, and return the response, which the work completes.
+
+    `work` takes the call, the open project and the response so far; it raises a `RyeError` for what it refuses.
+    """
+    started = time.perf_counter()
+    response: dict[str, Any] = {"status": "error", "type": call.item_type, "item_id": call.item_id, "data": None, "chain": []}
+    # A nested call shares the outer settings, so that a file changed meanwhile does not split one call.
+    settings = context.current().settings or Settings()
+    with context.using(options=call.options, host=call.host, settings=settings, needs=(), printed=None):
+        try:
+            _log(call, settings, "start")
+            with Workspace(call.project_path) as workspace, context.using(workspace=workspace):
+                # Before anything is read: another folder may have been moved to this path since the client connected.
+                workspace.hold_to(call.options.root)
+                work(call, workspace, response)
+        except RyeError as err:
+            _refuse(response, err)
+        except MemoryError:
+            _refuse(response, _out_of_memory())
+        if not response.get("warnings"):
+            response.pop("warnings", None)
+        duration = round((time.perf_counter() - started) * 1000, 3)
+        response["metadata"] = {"duration_ms": duration, "ran": response.pop("ran", False), **response.pop("printed", {})}
+        facts = {"digest": response.get("item", {}).get("digest"), "code": response.get("code"), "duration_ms": duration}
+        # Where the user's configuration is broken, the response says so already.
+        with contextlib.suppress(RyeError):
+            _log(call, settings, response["status"], **facts)
+    # What a caller sent may be repeated in the answer, which must be text that UTF-8 can carry.
+    try:
+        json.dumps([call.item_id, call.item_type, call.parameters, call.project_path], ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        escaped: dict[str, Any] = encodable(response)
+        return escaped
+    except (TypeError, ValueError, RecursionError):
+        # Refused above, as no JSON.
+        return response
+    return response
+
+
+def _log(call: Call, settings: Settings, event: str, **facts: Any) -> None:
+    if "logging" in sys.modules or settings.get("log.events"):
+        from rye.call import event_log
+
+        event_log.tell(_LOG, call.project_path, event, item=call.item_id, **facts)
+
+
+def _refuse(response: dict[str, Any], err: RyeError) -> None:
+    """Put a refusal into the response; a tool that answers in an envelope has its refusals in that envelope, too."""
+    data = failure(err)
+    # Clients of such a tool parse one shape, for its results and for refusals before it ran.
+    if response.pop("envelope", None) == "invoke_result":
+        listed = [{"code": err.code, "message": one} for one in err.details.get("problems", [err.message])]
+        data |= {"successful": False, "result": None, "errors": listed, "warnings": []}
+    response.update(
+        status="error", error=str(err), code=err.code, data=data, **({"details": err.details} if err.details else {})
+    )
+
+
+def _out_of_memory() -> RyeError:
+    return RyeError("out_of_memory", "The call ran out of memory and was ended.", "Ask for less in one call.")
+
+
+def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> None:
+    """Do the steps of a tool's call in order; `response` records how far it got."""
+    prepared = call.prepared or prepare(
+        call.item_id, call.project_path, item_type=call.item_type, allow_unsigned=call.allow_unsigned
+    )
+    admission, candidate, ready = prepared.admission, prepared.candidate, prepared.ready
+    response["item"] = dict(ready.item)
+    response["envelope"] = ready.tool.metadata.get("__envelope__")
+    response["warnings"] = [*_shadow_warnings(candidate), *_announce(candidate, ready.tool, admission, call.project_path)]
+    runtime = _chain(candidate, ready.tool, admission, response["chain"])
+    # After the chain is complete: the lockfile pins the runtime, too.
+    admission.hold_to_lock(ready.tool, response["chain"])
+    parameters = ready.checker.check(call.parameters)
+    # After the defaults are filled in, which can be paths as well. The library checks again when it opens.
+    for _, path in schema.workspace_paths(ready.tool.schema, parameters):
+        workspace.check(path)
+    if call.dry_run:
+        _foresee(ready.tool, workspace.root, response)
+        response.update(status="validation_passed", data={"parameters": parameters})
+    else:
+        # After every check: a refused call changes nothing, not even what a crash left.
+        response["warnings"] += _recovered(workspace)
+        work = _work(ready, parameters, workspace.root, response)
+        data, printed = _invoke(ready.tool, work, _limit(ready.tool, runtime), call.options.cancellation)
+        _complete(response, data, printed if _runs_here(ready.tool) else safe_text.content(printed))
+        response["ran"] = True
+    del response["envelope"]
+
+
+def _recovered(workspace: Workspace) -> list[str]:
+    """Recover what a crash cut off, so that no tool sees the half of a commit or what was made for mounts.
+
+    It costs one look each where there is nothing.
+    """
+    commits = user_dirs.commits_dir(workspace.fd)
+    if os.path.exists(f"{os.path.dirname(os.path.dirname(commits))}/{user_dirs.MOUNTS_RECORD}"):
+        from rye.sandbox import project_mounts
+
+        project_mounts.recover(workspace.real)
+    if not os.path.isdir(commits):
+        return []
+    from rye.edits import commit
+
+    return commit.settle(workspace)
+
+
+def _work(ready: Ready, parameters: dict[str, Any], root: str, response: dict[str, Any]) -> Callable[[], Any]:
+    """Return what runs the tool: system tools run in this process, others in a confined one, which `response` describes."""
+    tool = ready.tool
+    if _runs_here(tool):
+        return partial(run_code.call, ready.code, tool.id, tool.verified.digest, parameters, root)
+    from rye.executor import isolated
+
+    worker = isolated.worker(tool, root)
+    response["isolation"] = isolated.report(worker)
+    return partial(isolated.call, worker, tool, parameters)
+
+
+def _foresee(tool: Tool, root: str, response: dict[str, Any]) -> None:
+    """Describe in `response` the confinement that the tool would run in."""
+    if not _runs_here(tool):
+        from rye.executor import isolated
+
+        response["isolation"] = isolated.foreseen(tool, root)
+
+
+def _runs_here(tool: Tool) -> bool:
+    return tool.verified.key.role == "system"
+
+
+def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:
+    """Return a tool and its chain as `run` resolves them, for a lockfile. Errors as `run` reports them, raised."""
+    prepared = prepare(item_id, project_path)
+    chain: list[dict[str, Any]] = []
+    _chain(prepared.candidate, prepared.ready.tool, prepared.admission, chain)
+    return prepared.ready.tool, chain
+
+
+def _needs(tool: Tool) -> tuple[str, ...]:
+    """Return what a tool may ask the host for: nothing, unless the system's key signed it."""
+    declared = tool.metadata.get("__needs__", ())
+    return tuple(declared) if tool.verified.key.role == "system" and isinstance(declared, list | tuple) else ()
+
+
+def _complete(response: dict[str, Any], data: dict[str, Any], printed: str) -> None:
+    response.update(status="success" if data.get("success") is True else "error", data=data)
+    if response["status"] == "error":
+        response.update(error=str(data.get("error", "The tool failed without a reason.")), code=data.get("code", "tool_failed"))
+    if printed:
+        response["printed"] = {"printed": printed}
+
+
+def _chain(candidate: Candidate, tool: Tool, admission: Admission, chain: list[dict[str, Any]]) -> dict[str, Any]:
+    """Put the tool and its runtime into `chain`; return what the runtime declares."""
+    chain.append(link(candidate, tool.tool_type, tool.executor_id, tool.verified.digest))
+    found, runtime = admission.runtime()
+    chain.append(link(found, runtime.tool_type, runtime.executor_id, runtime.verified.digest))
+    return runtime.metadata
+
+
+def link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: str) -> dict[str, Any]:
+    """Return an item as one link of a chain."""
+    return {
+        "item_id": candidate.item_id,
+        "space": candidate.space,
+        "tool_type": tool_type,
+        "executor_id": executor_id,
+        "integrity": digest,
+    }
+
+
+def _shadow_warnings(candidate: Candidate) -> list[str]:
+    return [
+        f"{path} does not serve {candidate.item_id}: ids under rye/ come from the system bundle." for path in candidate.shadowed
+    ]
+
+
+def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_path: str) -> list[str]:
+    """Return warnings about the signer: there is none, or this is the first use of an id under an approved key."""
+    key = tool.verified.key
+    if key.role == "unsigned":
+        return [f"{tool.id} is unsigned; it ran because a person gave --allow-unsigned."]
+    # Keys of the user and of the system were trusted as a whole; only a project's key is bound to permissions.
+    if key.role != "approved":
+        return []
+    root = decisions.Root.of(project_path)
+    more = admission.decided.beyond(root, key.public.digest, candidate.item_id, tool.permissions)
+    if more:
+        raise TrustError(
+            "new_permissions",
+            f"{candidate.item_id} now wants the permission {' and '.join(more)}, which you did not approve with its key.",
+            f"Ask your user to look at it and run `rye trust approve {key.public.fingerprint}`.",
+            fingerprint=key.public.fingerprint,
+            permissions=more,
+        )
+    if candidate.item_id in admission.decided.announced(root, key.public.digest):
+        return []
+    try:
+        granted = frozenset((candidate.item_id, one) for one in tool.permissions)
+        decisions.approve(key.public.digest, root, frozenset({candidate.item_id}), granted)
+    except RyeError as err:
+        # Where it cannot be stored, it is announced again at the next use.
+        if err.code != "trust_store_unwritable":
+            raise
+    return [f"First use of {tool.id} under the key {key.public.fingerprint}, which you approved for this project."]
+
+
+def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
+    """Return the call's time limit in seconds: what the tool declares, within what the runtime allows."""
+    config = runtime.get("config", {})
+    # What the tool declares is its own word; the runtime of the system bundle sets the ceiling.
+    wanted = tool.metadata.get("__timeout__", config["timeout_seconds"])
+    return float(min(wanted, config["max_timeout_seconds"]))
+
+
+def _invoke(
+    tool: Tool, run: Callable[[], Any], seconds: float, cancellation: Cancellation | None
+) -> tuple[dict[str, Any], str]:
+    """Run the tool in another thread until it ends or must; return its result and what it printed."""
+    limit = Deadline(seconds)
+    # Made before the tool can use up the memory.
+    outcome = [_CRASHED_WITHOUT_MEMORY]
+    ended = threading.Event()
+    decided = threading.Lock()
+    decided.acquire()
+
+    def decide() -> None:
+        # The end of the tool and that of the call may come at once.
+        with contextlib.suppress(RuntimeError):
+            decided.release()
+
+    def work() -> None:
+        try:
+            outcome[0] = copied.run(_result, tool, run)
+        except MemoryError:
+            # No memory is left for an error either: the result that was made before reports it.
+            pass
+        finally:
+            ended.set()
+            decide()
+
+    if cancellation is not None:
+        cancellation.when_cancelled(decide)
+    run_code.route_output()
+    with context.using(deadline=limit, needs=_needs(tool), printed=[]) as here:
+        # A new thread starts with an empty context: without the copy it would have no deadline.
+        copied = contextvars.copy_context()
+        run_code.start(work)
+        try:
+            decided.acquire(timeout=seconds)
+            if not ended.is_set():
+                # After `expire` a commit that had begun in time is over; its tool gets a short time to report it.
+                limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
+                decided.acquire(timeout=limit.grace_seconds())
+        except BaseException:
+            limit.expire()
+            raise
+        # The flag decides, not the result: `outcome` is filled from the beginning (see above).
+        return outcome[0] if ended.is_set() else _late(limit), run_code.printed_text(here)
+
+
+_CRASHED_WITHOUT_MEMORY: dict[str, Any] = failure(_out_of_memory())
+
+
+def _late(limit: Deadline) -> dict[str, Any]:
+    result = failure(limit.error())
+    if limit.commits:
+        result["error"] += f" Before that {limit.commits} write{'s' * (limit.commits > 1)} of this call had been completed."
+        result["commits_completed"] = limit.commits
+    return result
+
+
+def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        data = run()
+        if not isinstance(data, dict):
+            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
+        # Here, in the thread of the tool: what is no JSON is the fault of the tool, and counts against its time.
+        json.dumps({name: value for name, value in data.items() if not _is_plain(name, value)}, allow_nan=False)
+    except RyeError as err:
+        return failure(err)
+    except MemoryError:
+        return _CRASHED_WITHOUT_MEMORY
+    except run_code.Crashed as err:
+        return _crash(tool, err.kind, err.trace)
+    except BaseException as err:  # noqa: BLE001 - whatever a tool raises is its failure, not the caller's
+        import traceback
+
+        return _crash(tool, type(err).__name__, "".join(traceback.format_exception(err)))
+    return data
+
+
+def _is_plain(name: object, value: object) -> bool:
+    """True for scalars: they are always JSON, so that a long text need not be serialised to check it."""
+    return type(name) is str and (value is None or type(value) in (str, int, bool))
+
+
+def _crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
+    import logging
+
+    # The trace goes to the log only: it can hold paths and secrets, and the caller may be a model.
+    error_id = os.urandom(4).hex()
+    logging.getLogger(_LOG).error("tool_crashed", extra={"item": tool.id, "error_id": error_id, "trace": trace})
+    return {
+        "success": False,
+        "code": "tool_crashed",
+        "error_id": error_id,
+        "error": f"The tool {tool.id} failed unexpectedly ({kind}). The log has the details under {error_id}.",
+    }

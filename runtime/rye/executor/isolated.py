@@ -1,0 +1,334 @@
+"""Another signer's tool, run in a worker: the call goes in, the result comes out, and nothing of it is taken on trust.
+
+The child has what the tool declares in `__permissions__` and no more, as far as this machine's sandbox holds (see the report).
+It has a user's space of its own, which ends with it. Line IDs and the journal it reaches through this process alone, see
+`rye.executor.channel`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+import select
+import selectors
+import sys
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context, profile, safe_text
+from rye.call.command_channel import ready
+from rye.call.safe_text import encodable, is_encodable
+from rye.config import user_dirs
+from rye.errors import RyeError
+from rye.executor.run_code import Crashed
+from rye.executor.worker import LENGTH, framed
+from rye.executor.worker_pool import Worker, WorkerPolicy, pool
+from rye.sandbox import sandbox
+from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rye.executor.channel import FileService
+    from rye.items.parse import Tool
+
+_ANSWER_MAX = 16 * 1024 * 1024
+_PRINTED_MAX = 65_536
+_ERRORS_MAX = 4_096
+_ERROR_LINES = 5
+_BLOCK = 1 << 16
+_PIPE_BLOCKS = 32
+
+
+def policy(tool: Tool, root: str) -> WorkerPolicy:
+    """Return what a tool may do in a project: what it declares, under the settings of the user and the project.
+
+    What the user lets through to commands (`sandbox.pass_env`) does not go to the tools of others. Nothing is written in a
+    profile that lets no tool write.
+
+    Raises:
+        UsageError: `bad_config`, `bad_profile`.
+    """
+    with Workspace(root) as workspace:
+        real, identity = workspace.real, workspace.identity
+    applies = sandbox.effective(real)
+    # The profile can change between calls, so it is read for each worker.
+    held_back = ("write",) if profile.read_only(real) else ()
+    permissions = tuple(one for one in tool.permissions if one not in held_back)
+    return WorkerPolicy(real, identity, permissions, applies.mode, applies.network)
+
+
+def foreseen(tool: Tool, root: str) -> dict[str, Any]:
+    """Return what would hold, as `worker(tool, root).report`, without starting anything. Errors as `worker`."""
+    asked = policy(tool, root)
+    confined = asked.confine([sys.executable])
+    confined.close()
+    confined.finish()
+    return _reported(confined.report, asked)
+
+
+def worker(tool: Tool, root: str) -> Worker:
+    """Return a worker for a tool's call; `call` gives it back.
+
+    Raises:
+        RyeError: `sandbox_unavailable`, where the user requires one; `isolation_failed`.
+    """
+    asked = policy(tool, root)
+    try:
+        worker = pool.take(asked)
+    except OSError as err:
+        raise _failed(f"its process could not be started ({err.strerror})") from None
+    return worker
+
+
+def report(worker: Worker) -> dict[str, Any]:
+    """Return `{"kind", "permissions", "holds", "missing"}`: what the tool was given, and what kept it there."""
+    return _reported(worker.report, worker.policy)
+
+
+def _reported(report: dict[str, Any], asked: WorkerPolicy) -> dict[str, Any]:
+    return {"kind": report["kind"], "permissions": list(asked.permissions), **report}
+
+
+def call(worker: Worker, tool: Tool, parameters: dict[str, Any]) -> Any:
+    """Have the worker run the tool, and return its result; what it prints goes to `sys.stdout`.
+
+    Raises:
+        RyeError: the tool's own; the deadline's, once all was killed; `tool_died`, `bad_tool_result`, `isolation_failed`.
+        Crashed: the tool raised anything else.
+    """
+    limit = context.deadline()
+    # Registered before the call is sent: a deadline that passes in between still ends the child.
+    limit.when_expired(worker.kill)
+    exchange = _Exchange(worker, tool.id)
+    try:
+        answer = exchange.answer(framed(_message(worker, tool, parameters, limit)))
+        if answer is None:
+            raise _why_none(worker, limit, exchange)
+    finally:
+        exchange.close()
+        pool.done(worker)
+    return _outcome(answer, exchange.line_ids)
+
+
+def _message(worker: Worker, tool: Tool, parameters: dict[str, Any], limit: context.Deadline) -> dict[str, Any]:
+    verified = tool.verified
+    return {
+        "item_id": tool.id,
+        "digest": verified.digest,
+        "source": verified.body.decode(),
+        "parameters": parameters,
+        "root": worker.policy.root,
+        # JSON has no infinity, which is the time that is left where there is no limit.
+        "seconds": min(limit.remaining(), 1e9),
+        "max_output_bytes": context.output_budget(),
+        "actor": context.actor(),
+        "user_space": str(user_dirs.user_space()) if worker.report["kind"] == "none" else None,
+    }
+
+
+class _Exchange:
+    """One call's traffic: the call and replies out; answer, requests, prints and error output in, all bounded."""
+
+    def __init__(self, worker: Worker, item_id: str) -> None:
+        self._worker = worker
+        self._item_id = item_id
+        self._files: FileService | None = None
+        self._out = bytearray()
+        self._frames = bytearray()
+        self._printed = 0
+        self._text = codecs.getincrementaldecoder("utf-8")("replace")
+        self._errors = b""
+        self.started = False
+
+    @property
+    def line_ids(self) -> Container[str]:
+        """The line IDs that the worker was given."""
+        return () if self._files is None else self._files.line_ids
+
+    def close(self) -> None:
+        """Close what the worker had open."""
+        if self._files is not None:
+            self._files.close()
+
+    def answer(self, request: bytes) -> dict[str, Any] | None:
+        """Return the child's last message, or None when it ended without one.
+
+        Raises:
+            RyeError: `bad_tool_result`, what came is no message.
+        """
+        # Sent piece by piece in the loop below: a child that writes first and reads later would block both sides.
+        self._out += request
+        last = None
+        with selectors.DefaultSelector() as waiting:
+            for fd in (self._worker.answers, self._worker.printed, self._worker.errors, self._worker.tree.status):
+                waiting.register(fd, selectors.EVENT_READ)
+            # What the tool left behind may hold the pipe open when the tool is gone.
+            while last is None and self._worker.answers in waiting.get_map() and not self._worker.ended():
+                self._watch_for_writing(waiting)
+                for key, _ in waiting.select():
+                    if key.fd == self._worker.calls:
+                        del self._out[: _written(key.fd, memoryview(bytes(self._out[:_BLOCK])))]
+                    elif not self._read(key.fd):
+                        waiting.unregister(key.fd)
+                last = self._last_message()
+        for fd in (self._worker.answers, self._worker.printed, self._worker.errors):
+            self._take_what_is_there(fd)
+        return last or self._last_message()
+
+    def _watch_for_writing(self, waiting: selectors.BaseSelector) -> None:
+        """Watch the worker's pipe for writing only while there is something to write: an empty pipe is always ready."""
+        watched = self._worker.calls in waiting.get_map()
+        if self._out and not watched:
+            waiting.register(self._worker.calls, selectors.EVENT_WRITE)
+        elif watched and not self._out:
+            waiting.unregister(self._worker.calls)
+
+    def _reply(self, request: object) -> None:
+        if self._files is None:
+            from rye.executor.channel import FileService
+
+            # Made at the first request: most tools ask for nothing, and need not load the editing packages.
+            self._files = FileService(self._worker.policy.root, self._worker.policy.permissions, self._item_id)
+        self._out += framed(self._files.answer(request))
+
+    def _read(self, fd: int) -> bool:
+        """Take some of what has come; return False at the end of the pipe."""
+        if fd == self._worker.tree.status:
+            return not self._worker.ended()
+        try:
+            data = os.read(fd, _BLOCK)
+        except BlockingIOError:
+            return True
+        if fd == self._worker.answers:
+            self._frames += data
+        elif fd == self._worker.errors:
+            # The end, not the beginning: a traceback names the error in its last line.
+            self._errors = (self._errors + data)[-_ERRORS_MAX:]
+        elif self._printed < _PRINTED_MAX:
+            # Past the limit it is read and dropped: an unread pipe would stop the tool.
+            self._printed += len(data)
+            sys.stdout.write(self._text.decode(data))
+        return bool(data)
+
+    def _take_what_is_there(self, fd: int) -> None:
+        """Take what a pipe still holds; who goes on writing is not waited for."""
+        for _ in range(_PIPE_BLOCKS):
+            if not ready(fd, select.POLLIN, 0) or not self._read(fd):
+                return
+
+    def _last_message(self) -> dict[str, Any] | None:
+        while len(self._frames) >= LENGTH.size:
+            (size,) = LENGTH.unpack_from(self._frames)
+            # Before the body arrives: a false length must not make this process allocate gigabytes.
+            if size > _ANSWER_MAX:
+                raise _bad(f"it would have {size:,} bytes, and at most {_ANSWER_MAX:,} are accepted")
+            if len(self._frames) < LENGTH.size + size:
+                break
+            message = _parsed(bytes(self._frames[LENGTH.size : LENGTH.size + size]))
+            del self._frames[: LENGTH.size + size]
+            if message.keys() & {"data", "failure", "crash"}:
+                return message
+            self.started = True
+            if "ask" in message:
+                self._reply(message["ask"])
+            if isinstance(message.get("report"), str):
+                context.report(safe_text.content(message["report"]))
+        return None
+
+    def last_errors(self) -> str:
+        """Return the last lines of error output, printable."""
+        lines = self._errors.decode("utf-8", "replace").split("\n")
+        shown = ["".join(c if c.isprintable() else "?" for c in line) for line in lines if line.strip()]
+        return " | ".join(shown[-_ERROR_LINES:])
+
+
+def _written(fd: int, data: memoryview) -> int:
+    """Write some; a child that no longer reads took all that it wanted."""
+    try:
+        return os.write(fd, data)
+    except BlockingIOError:
+        return 0
+    except BrokenPipeError:
+        return len(data)
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(body)
+        # An exponent can make an infinity, which is no JSON.
+        json.dumps(message, allow_nan=False)
+    except (ValueError, RecursionError) as err:
+        raise _bad(f"it is not JSON ({type(err).__name__})") from None
+    if not isinstance(message, dict):
+        raise _bad("it is not a JSON object")
+    return message
+
+
+def _outcome(answer: dict[str, Any], line_ids: Container[str]) -> Any:
+    """Return the tool's result, cleaned: what it says can neither control a terminal nor imitate our own messages."""
+    if "failure" in answer:
+        raise _failure(safe_text.clean(answer["failure"], line_ids))
+    if "crash" in answer:
+        crash = answer["crash"] if isinstance(answer["crash"], dict) else {}
+        kind, trace = str(crash.get("kind", "")), str(crash.get("trace", ""))
+        raise Crashed(kind if kind.isidentifier() else "an error", trace)
+    data = answer["data"]
+    data = safe_text.clean(data if is_encodable(data) else encodable(data), line_ids)
+    if isinstance(data, dict) and not _is_code(data.get("code", "none")):
+        # A code has a fixed form; free text there could imitate a message of ours.
+        data["code"] = "tool_failed"
+    return data
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9_]{0,63}", value) is not None
+
+
+def _failure(failure: Any) -> RyeError:
+    names, texts = ("code", "message", "hint"), {}
+    if isinstance(failure, dict):
+        texts = {name: failure[name] for name in names if isinstance(failure.get(name), str)}
+    details = failure.get("details") if isinstance(failure, dict) else None
+    if len(texts) != len(names) or not isinstance(details, dict):
+        raise _bad("it is a failure without code, message, hint and details")
+    error = RyeError(texts["code"] if _is_code(texts["code"]) else "tool_failed", texts["message"], texts["hint"])
+    error.details = details
+    return error
+
+
+def _why_none(worker: Worker, limit: context.Deadline, exchange: _Exchange) -> RyeError:
+    """Say why there is no answer: killed at the limit, never begun, or died."""
+    if limit.remaining() > 0:
+        # The pipe can close a moment before the exit status is there, which says how it ended.
+        worker.wait_for_its_end()
+    worker.kill()
+    worker.wait()
+    if limit.remaining() <= 0:
+        error = limit.error()
+        # Said only now: `worker.wait` above has waited for its processes to end.
+        error.message += " Its process was killed, with all that it had started."
+        error.details = {"killed": True}
+        return error
+    how = worker.how_it_ended()
+    words = exchange.last_errors()
+    shown = f" Its last error output: {words}" if words else ""
+    if not exchange.started:
+        return _failed(f"its process ended before the tool began ({how}).{shown}")
+    return RyeError(
+        "tool_died",
+        f"The tool's process ended without a result ({how}).{shown}",
+        "Report it to the tool's owner; what it wrote before that remains.",
+    )
+
+
+def _failed(why: str) -> RyeError:
+    return RyeError(
+        "isolation_failed",
+        f"The tool cannot be run in a process of its own: {why}",
+        "Look at the limits of the system and at what the sandbox says, then try again.",
+    )
+
+
+def _bad(why: str) -> RyeError:
+    return RyeError("bad_tool_result", f"The tool's result cannot be accepted: {why}.", "Report it to the tool's owner.")

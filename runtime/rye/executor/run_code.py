@@ -1,0 +1,188 @@
+"""Compile and run a tool's verified text, in a thread of its own, with its printed text separated from its result.
+
+This is the only module that compiles or executes code. A thread takes the next call's work when its own has returned, because
+starting a thread costs more than a small tool; a thread whose tool outlives its call is not shared. Work carries its own
+context, so nothing of a call remains in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context
+from rye.call.context import CallContext
+from rye.errors import ItemError, UsageError
+
+if TYPE_CHECKING:
+    from ast import Module
+
+
+def compiled(source: str | Module, item_id: str) -> CodeType:
+    """Compile a tool's text or syntax tree: encoding cookies are ignored, and no .pyc is read or written.
+
+    Raises:
+        ItemError: `malformed_item`.
+    """
+    try:
+        return compile(source, f"<{item_id}>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+        # What parses need not compile: a `return` outside a function.
+        raise ItemError("malformed_item", f"{item_id} is not valid Python: {err}.", "Correct it and sign it again.") from None
+
+
+def call(code: CodeType, item_id: str, digest: str, parameters: dict[str, Any], root: str) -> Any:
+    """Run the module from its start and return what its `execute(params, project_path)` returns, awaited if it must be.
+
+    Raises:
+        UsageError: `no_entry_point`; and whatever the tool raises.
+    """
+    module = ModuleType(f"rye_tool_{digest[:16]}")
+    # Dataclasses and pickles of a tool look their module up by name.
+    sys.modules[module.__name__] = module
+    # Anew for each call: module-level state of one call is not visible to the next.
+    exec(code, module.__dict__)  # noqa: S102 - verified bytes, compiled above
+    execute = getattr(module, "execute", None)
+    if not callable(execute):
+        raise UsageError("no_entry_point", f"{item_id} has no function execute().", "Define execute(params, project_path).")
+    answer = execute(parameters, root)
+    if hasattr(answer, "__await__"):
+        import asyncio
+
+        async def waited() -> Any:
+            return await answer
+
+        return asyncio.run(waited())
+    return answer
+
+
+class Crashed(Exception):  # noqa: N818 - it says what happened to the tool
+    """What a tool in a process of its own raised: `kind` is the class's name, `trace` the traceback; both from the tool."""
+
+    def __init__(self, kind: str, trace: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.trace = trace
+
+
+_PRINTED_MAX = 10_240
+
+_router_lock = threading.Lock()
+
+
+def route_output() -> None:
+    """Replace `sys.stdout` with a router: text printed in a call's context goes to that call, all other text to the host.
+
+    The router stays after the call. A tool that outlives its call is still routed, so its late output reaches nobody; and
+    CPython's `print` crashes when another thread replaces the stream while it writes.
+    """
+    with _router_lock:
+        # The host may have put another stream there since.
+        if not isinstance(sys.stdout, _Router):
+            # A process without standard output, such as a daemon, has None there.
+            sys.stdout = _Router(sys.stdout or open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for good
+
+
+def printed_text(call: CallContext) -> str:
+    """Return what a call's tool printed, at most 10 KiB."""
+    return "".join(call.printed or ())[:_PRINTED_MAX]
+
+
+class _Router:
+    """A text stream that writes to the running call's sink, if there is one."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+
+    def write(self, text: str) -> Any:
+        sink = context.current().printed
+        if sink is None:
+            # Passed on as it is: the streams of some hosts return None.
+            return self.original.write(text)
+        # A tool that prints without end must not fill the memory; the rest is dropped.
+        if len(sink) < 10_000:
+            sink.append(str(text)[:_PRINTED_MAX])
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> Any:
+        return self.original.buffer if context.current().printed is None else _Bytes(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "original":
+            # Asked before it is there, by who copies the stream.
+            raise AttributeError(name)
+        return getattr(self.original, name)
+
+
+class _Bytes:
+    """The byte stream below a router, for the running call."""
+
+    def __init__(self, router: _Router) -> None:
+        self._router = router
+
+    def write(self, data: bytes) -> int:
+        self._router.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: there is no buffer."""
+
+
+_MOST_FREE = 8
+
+_free: list[_Worker] = []
+
+
+def start(work: Callable[[], object]) -> None:
+    """Run `work`, which handles its own failures, in a thread beside the caller's."""
+    try:
+        # `pop` and `append` of a list are atomic in CPython; no lock is needed here.
+        worker = _free.pop()
+    except IndexError:
+        worker = _Worker()
+    worker.take(work)
+
+
+class _Worker:
+    """A thread that waits for its next work, which one caller at a time gives it."""
+
+    def __init__(self) -> None:
+        self._work: Callable[[], object] | None = None
+        self._given = threading.Lock()
+        self._given.acquire()
+        threading.Thread(target=self._serve, name="rye-tool", daemon=True).start()
+
+    def take(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._given.release()
+
+    def _serve(self) -> None:
+        while True:
+            self._given.acquire()
+            # Cleared before it runs: the thread is in `_free` only afterwards, so no other work can come between.
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+            # Otherwise the objects of the call would live until the next one.
+            del work
+            if len(_free) >= _MOST_FREE:
+                return
+            _free.append(self)
+
+
+def _forget() -> None:
+    """Reset in a forked child: only the forking thread exists there, and another may have locked the router."""
+    _free.clear()
+    _router_lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - as the standard library's modules do
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,309 @@
+"""Workers: child processes under a sandbox, each waiting on a pipe for the one call that it will answer.
+
+To start one takes far longer than to use it, so after each call another of the same policy is started, for the next; but for
+tools that may write, where protected names must be made in the project while the worker lives. A worker ends with its call,
+unused after `_IDLE` seconds, at this process's exit, and with this process however that ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import Literal
+
+from rye.call.command_channel import ready
+from rye.errors import RyeError
+from rye.plain_class import Record, changed
+from rye.process import run
+from rye.sandbox import sandbox
+
+_IDLE = 300.0
+_SPARES_MAX = 4
+_END_SECONDS = 1.3
+_GRACE_SECONDS = 0.2
+# A command of one call is over by then, and starts none in vain.
+_PAUSE = 0.05
+_START = "import sys; sys.path[:0] = sys.argv[2:]; from rye.executor.worker import serve; serve(int(sys.argv[1]))"
+
+
+class WorkerPolicy(Record):
+    """What a worker may do, and where; workers of the same policy are as good as each other.
+
+    Attributes:
+        root: the project root (real path).
+        identity: its device and inode: another folder at the same path is another project.
+        permissions: see `rye.items.parse.PERMISSIONS`.
+        mode, network: the settings that apply, see `rye.sandbox.sandbox.effective`.
+    """
+
+    root: str
+    identity: tuple[int, int]
+    permissions: tuple[str, ...]
+    mode: sandbox.Mode
+    network: Literal["on", "off"] = "on"
+
+    def confine(self, argv: list[str]) -> sandbox.Confined:
+        """Return the command that holds `argv` to this policy. Errors as `rye.sandbox.sandbox.confine`."""
+        limits = sandbox.Policy(
+            self.root,
+            self.root,
+            read_project="read" in self.permissions,
+            write_project="write" in self.permissions,
+            network=self.network if "network" in self.permissions else "off",
+            run="run" in self.permissions,
+            extra_read=_packages(),
+            identity=self.identity,
+        )
+        if limits.read_project or not _runs_from(self.root):
+            return sandbox.confine(argv, limits, self.mode)
+        # Hidden with the project, the interpreter could not start.
+        seeing = changed(limits, read_project=True, wanted=sandbox.asked(limits))
+        confined = sandbox.confine(argv, seeing, self.mode)
+        confined.report["missing"]["project_hidden"] = "rye itself is installed in this project"
+        return confined
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> str:
+    """Return the folder from which `rye` is imported. Other things may lie there: a sandbox shows of it the package alone."""
+    import rye
+
+    return os.path.dirname(os.path.dirname(os.path.realpath(rye.__file__)))
+
+
+@lru_cache(maxsize=1)
+def _packages() -> tuple[str, ...]:
+    """Return the folders of installed packages, which a tool may declare."""
+    import sysconfig
+
+    return tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")))
+
+
+def _runs_from(root: str) -> bool:
+    """Tell whether the interpreter or the runtime of this process lies in a project."""
+    # A virtual environment inside the project is common: hiding the project would hide the interpreter.
+    places = (sys.executable, sys.prefix, sys.base_prefix, os.path.join(_runtime(), "rye"), *_packages())
+    return any(f"{os.path.realpath(place)}/".startswith(f"{root}/") for place in places)
+
+
+class Worker:
+    """A started child.
+
+    Attributes:
+        policy: what it may do.
+        report: what its sandbox holds, see `rye.sandbox.sandbox.Confined`.
+        calls: descriptor on which its call is written.
+        answers, printed, errors: descriptors of its answer, standard output and error output.
+        tree: the child with all that it starts.
+        since: when it was started (monotonic seconds).
+        may_wait: a spare one may be started in advance. Not where names are made in the project while it lives: they
+            would be visible all day.
+    """
+
+    def __init__(self, policy: WorkerPolicy) -> None:
+        """Start a child under this policy. Errors as `rye.sandbox.sandbox.confine` and `rye.process.run.Tree`, and OSError."""
+        self.policy = policy
+        self.since = time.monotonic()
+        # Two locks: `kill` must not wait while `close` waits for the processes to end.
+        self._lock, self._closing = threading.Lock(), threading.Lock()
+        self._closed = False
+        (given, self.calls), (self.answers, answer) = os.pipe(), os.pipe()
+        (self.printed, out), (self.errors, err) = os.pipe(), os.pipe()
+        self._ours = (self.calls, self.answers, self.printed, self.errors)
+        try:
+            self._confined, self.tree = _started(policy, (given, out, err), answer)
+        except BaseException:
+            for fd in self._ours:
+                os.close(fd)
+            raise
+        finally:
+            for fd in (given, answer, out, err):
+                os.close(fd)
+        self.report = self._confined.report
+        self.may_wait = not self._confined.shielded[1]
+        for fd in self._ours:
+            # A tool that reads or writes nothing must not block the thread that watches its deadline.
+            os.set_blocking(fd, False)
+
+    def ended(self) -> bool:
+        """Tell whether the child is over."""
+        self.tree.read_status()
+        return self.tree.ended or self.tree.exit_status is not None
+
+    def kill(self) -> None:
+        """Have the child and all that it started ended; any thread may ask for it, at any time."""
+        with self._lock:
+            if not self._closed:
+                self.tree.end()
+
+    def wait(self) -> None:
+        """Wait until the child and all that it started are gone, for a little more than a second at most."""
+        self._wait(lambda: self.tree.ended, _END_SECONDS)
+
+    def wait_for_its_end(self) -> None:
+        """Wait a moment for the child to end by itself."""
+        self._wait(self.ended, _GRACE_SECONDS)
+
+    def _wait(self, condition: Callable[[], bool], seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not condition() and (left := end - time.monotonic()) > 0:
+            ready(self.tree.status, select.POLLIN, left)
+            self.tree.read_status()
+
+    def how_it_ended(self) -> str:
+        """Return the end of the child as words: `signal SIGSEGV`, `exit code 3`."""
+        if self.tree.exit_status is None:
+            return "its process is gone"
+        code = os.waitstatus_to_exitcode(self.tree.exit_status)
+        # A sandbox that waits for its child ends with 128 and the signal's number.
+        number = -code if code < 0 else code - 128
+        return f"signal {run.signal_name(number)}" if number > 0 else f"exit code {code}"
+
+    def close(self) -> None:
+        """Kill what still runs and close all descriptors; a second call waits for the first."""
+        with self._closing:
+            if self._closed:
+                return
+            self.kill()
+            self.wait()
+            with self._lock:
+                self._closed = True
+                self.tree.close()
+            self._confined.finish()
+            for fd in self._ours:
+                os.close(fd)
+
+
+def _started(policy: WorkerPolicy, streams: run.Streams, answer: int) -> tuple[sandbox.Confined, run.Tree]:
+    command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, str(answer), _runtime(), *_packages()]
+    confined = policy.confine(command)
+    try:
+        # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.
+        where = os.open(policy.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return confined, run.Tree(changed(confined, fds=(*confined.fds, answer)), where, streams)
+        finally:
+            os.close(where)
+    except BaseException:
+        confined.finish()
+        raise
+    finally:
+        confined.close()
+
+
+class WorkerPool:
+    """Keeps a worker ready for the next call of the same policy, and ends those whose call is over, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._spares: dict[WorkerPolicy, Worker] = {}
+        self._workers: set[Worker] = set()
+        self._due: dict[WorkerPolicy, float] = {}
+        self._thread: threading.Thread | None = None
+
+    def take(self, policy: WorkerPolicy) -> Worker:
+        """Return a worker for one call, a waiting one if there is any. Errors as `Worker`."""
+        with self._lock:
+            # Taken out under the lock, so that two calls never get the same worker.
+            spare = self._spares.pop(policy, None)
+        if spare is not None:
+            if not spare.ended():
+                return spare
+            self.end(spare)
+        return self._new(policy)
+
+    def _new(self, policy: WorkerPolicy) -> Worker:
+        worker = Worker(policy)
+        with self._lock:
+            # Recorded at once: at exit a worker that is not in the set would live on.
+            self._workers.add(worker)
+        return worker
+
+    def end(self, worker: Worker) -> None:
+        """End a worker soon."""
+        worker.kill()
+        self._order(partial(self._finish, worker))
+
+    def done(self, worker: Worker) -> None:
+        """End a worker whose call is over, and have another of its policy ready soon."""
+        if not worker.may_wait:
+            self._finish(worker)
+            return
+        self.end(worker)
+        self._order(partial(self._due.__setitem__, worker.policy, time.monotonic() + _PAUSE))
+
+    def _finish(self, worker: Worker) -> None:
+        with self._lock:
+            self._workers.discard(worker)
+        worker.close()
+
+    def _order(self, order: Callable[[], None]) -> None:
+        with self._lock:
+            if self._thread is None:
+                # Started at the first order: importing this module starts no thread.
+                self._thread = threading.Thread(target=self._keep, name="rye-workers", daemon=True)
+                self._thread.start()
+        self._orders.put(order)
+
+    def _keep(self) -> None:
+        while True:
+            with suppress(queue.Empty):
+                self._orders.get(timeout=self._pause())()
+            self._tend(time.monotonic())
+
+    def _pause(self) -> float:
+        with self._lock:
+            ends = [spare.since + _IDLE for spare in self._spares.values()]
+        return max(0.0, min([*ends, *self._due.values(), time.monotonic() + 3600]) - time.monotonic())
+
+    def _tend(self, now: float) -> None:
+        """Start the spares that are due; end those that waited too long or are too many, the oldest first."""
+        for policy in [policy for policy, at in self._due.items() if at <= now]:
+            del self._due[policy]
+            # A call that finds no spare worker reports why there can be none.
+            # The environment may change while it is read (LookupError).
+            with suppress(RyeError, OSError, LookupError, RuntimeError):
+                self._spare(policy)
+        with self._lock:
+            over = [policy for policy, worker in self._spares.items() if worker.since + _IDLE <= now]
+            # A dict keeps the order of insertion, so the first ones are the oldest.
+            over = list(dict.fromkeys([*list(self._spares)[: max(0, len(self._spares) - _SPARES_MAX)], *over]))
+            workers = [self._spares.pop(policy) for policy in over]
+        for worker in workers:
+            self._finish(worker)
+
+    def _spare(self, policy: WorkerPolicy) -> None:
+        if policy not in self._spares:
+            made = self._new(policy)
+            with self._lock:
+                self._spares[policy] = made
+
+    def close(self) -> None:
+        """End every worker: at this process's exit."""
+        for worker in list(self._workers):
+            worker.kill()
+        for worker in list(self._workers):
+            worker.close()
+
+    def forget(self) -> None:
+        """Begin anew in a forked process: the workers are its parent's."""
+        # The references stay, so that nothing of the parent's workers is finalised in this process.
+        _others.extend(self._workers)
+        self.__init__()  # type: ignore[misc]  # the same object, since others hold it
+
+
+_others: list[Worker] = []
+pool = WorkerPool()
+"""That of this process."""
+
+atexit.register(pool.close)
+os.register_at_fork(after_in_child=pool.forget)

@@ -1,0 +1,160 @@
+"""Find files by a glob pattern: those of the asked window, in order, and how many there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from heapq import nsmallest
+from typing import Any
+
+from rye.call import results
+from rye.call.context import output_budget
+from rye.errors import WorkspaceError
+from rye.filesearch import globs
+from rye.filesearch import tree as filesearch_tree
+from rye.filesearch.ripgrep import View
+from rye.filesearch.tree import Tree
+from rye.fs import names
+from rye.plain_class import Record
+from rye.workspace.path_errors import outside
+from rye.workspace.workspace import Workspace
+
+_NOTICES = 3_000
+
+
+class Query(Record):
+    """Which files are wanted, where, and which part of them (`offset` counts from 1)."""
+
+    pattern: str
+    path: str = "."
+    newest_first: bool = False
+    hidden: bool = False
+    no_ignore: bool = False
+    limit: int = 100
+    offset: int = 1
+
+
+class Found(Record):
+    """The files of the window as they are printed, and how many there are in all.
+
+    Attributes:
+        files: paths from the project's root.
+        total: how many files fit.
+        passed: how many files lie before the end of what is shown.
+        notices: what the answer must say beside the files.
+        timed_out: whether the search ended early.
+        fields: unreadable places, as fields.
+    """
+
+    files: list[str]
+    total: int
+    passed: int
+    notices: list[str]
+    timed_out: bool
+    fields: dict[str, Any]
+
+
+def find(project_path: str, query: Query) -> Found:
+    """Return the files of the window.
+
+    Raises:
+        UsageError: `bad_glob`, `bad_offset`.
+        WorkspaceError: `path_outside` also for a pattern that leads out; `not_a_directory`; see `tree.opened`.
+    """
+    with _opened(project_path, query) as (tree, pattern):
+        view = filesearch_tree.view_of(tree, hidden=query.hidden or globs.names_a_dot(pattern), no_ignore=query.no_ignore)
+        view = view._replace(names=tuple(globs.plain_names(pattern) or ()))
+        first, total = _first(tree, pattern, view, query)
+        start = results.start_index(query.offset, total, "files", tree.timed_out)
+        page = results.Page(output_budget() - _NOTICES)
+        for name in first[start:]:
+            # Asked of each name again: a link may have taken the file's place since.
+            if tree.exists(name) and not page.add([tree.shown(name)]):
+                break
+        passed = start + len(page.lines) if page.full else min(start + query.limit, total)
+        notices = filesearch_tree.troubles(tree)
+        if not total and not tree.timed_out:
+            notices.insert(0, _nothing(tree, view))
+        return Found(page.lines, total, passed, notices, tree.timed_out, filesearch_tree.trouble_fields(tree))
+
+
+def answer(found: Found, call: Callable[[int], str]) -> dict[str, Any]:
+    """Return a tool's result; `call` writes the call that continues at an offset."""
+    notices, fields = list(found.notices), dict(found.fields)
+    more = found.passed < found.total
+    if more:
+        rest = found.total - found.passed
+        notices.append(results.cut_notice(len(found.files), found.total, "files", call(found.passed + 1), rest))
+        fields["next_offset"] = found.passed + 1
+    return results.ok(
+        "\n".join([*found.files, *notices]),
+        files=found.files,
+        count=len(found.files),
+        total=found.total,
+        truncated=more or found.timed_out,
+        notices=notices,
+        **fields,
+    )
+
+
+@contextmanager
+def _opened(project_path: str, query: Query) -> Iterator[tuple[Tree, str]]:
+    """Open the folder to be searched; yield it with the pattern relative to it."""
+    with Workspace(project_path) as ws:
+        pattern, path = _inside(ws, query.pattern, query.path)
+        with filesearch_tree.opened(ws, path) as tree:
+            if tree.is_file:
+                raise WorkspaceError("not_a_directory", f"{path} is a file.", "Name a directory, or leave it out.")
+            yield tree, pattern
+
+
+def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
+    """Return the pattern relative to a folder, and the folder; an absolute pattern is taken relative to the root."""
+    text = filesearch_tree.glob_text(pattern)
+    if text.startswith("/"):
+        parts = text.split("/")
+        # Only the part before the first wildcard is a path that can be resolved.
+        fixed = next((at for at, part in enumerate(parts) if set(part) & set("*?[{\\")), len(parts))
+        inner = [os.fsdecode(part) for part in ws.components(names.show(os.fsencode("/".join(parts[:fixed]) or "/")))]
+        text, path = "/".join([*(globs.escape(part) for part in inner if part != "."), *parts[fixed:]]), "."
+        # A pattern without a slash would match at any depth; this one is about the root's own files.
+        text = text if "/" in text else f"/{text}"
+    if any(".." in one.split("/") for one in globs.expand(text)):
+        raise outside(pattern, "a glob pattern cannot go up; give path the folder to start from")
+    if not text.strip("/."):
+        raise globs.bad_glob(pattern, "it names no file")
+    return f"{text}**" if text.endswith("/") else text, path
+
+
+def _first(tree: Tree, pattern: str, view: View, query: Query) -> tuple[list[str], int]:
+    """Return the first files in the wanted order, up to the window's end, and how many there are."""
+    fits = filesearch_tree.fits(pattern)
+    total = 0
+
+    def found() -> Iterator[str]:
+        nonlocal total
+        for some in tree.files(view):
+            for name in some:
+                if fits(name):
+                    total += 1
+                    yield name
+
+    def order(name: str) -> tuple[float, bytes]:
+        return -_modified(tree, name) if query.newest_first else 0, os.fsencode(name)
+
+    # Memory is bounded by the window, not by how many files there are.
+    return nsmallest(query.offset - 1 + query.limit, found(), key=order), total
+
+
+def _modified(tree: Tree, name: str) -> float:
+    try:
+        return os.stat(name, dir_fd=tree.fd, follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _nothing(tree: Tree, view: View) -> str:
+    hints = [word for word, on in (("hidden=true", view.hidden), ("no_ignore=true", view.no_ignore)) if not on]
+    more = f"; {' and '.join(hints)} would look at more" if hints else ""
+    return f"[no files in {tree.shown_base} fit{more}]"

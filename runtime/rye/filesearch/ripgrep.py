@@ -1,0 +1,200 @@
+"""ripgrep's command lines, written so that nothing but these arguments decides what it does.
+
+The binary is that of the `ripgrep` wheel, beside the Python that runs; another one counts only outside the project. No
+configuration file, no ignore file but `.gitignore`, no link followed, files as inherited descriptors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rye.errors import UsageError
+from rye.process.child import Command, name_of_fd, own_module, program_on_path
+from rye.workspace.workspace import IGNORED_DIRECTORIES
+
+_ALWAYS = (
+    "--no-config",
+    "--no-follow",
+    "--no-require-git",
+    "--no-ignore-global",
+    "--no-ignore-exclude",
+    "--no-ignore-dot",
+    "--no-ignore-parent",
+    "--no-ignore-messages",
+    "--color=never",
+)
+_PATTERN_TROUBLE = (
+    rb"(?i)^rg: (regex parse error:|the literal |compiled regex exceeds|error parsing regex|regex could not be compiled)"
+)
+_WRAPPED = "(?:"
+_PLAIN_NOTICE = (
+    "[searched by Python's re, because ripgrep is not installed (pip install ripgrep). Patterns differ: "
+    r"\p{…}, \z, (?<name>…), [[:alpha:]] and && in classes are ripgrep's alone; look-around works here only]"
+)
+
+
+class View(NamedTuple):
+    """Which files of a tree are looked at.
+
+    Attributes:
+        hidden: also those whose name, or a folder's below the start, begins with a dot.
+        no_ignore: also what `.gitignore` files and the ignore list leave out.
+        names: file name patterns of which one must fit; none for all files.
+        inherited: lines of `.gitignore` files above the start, as if they were written in it.
+        max_bytes: larger files are passed over; 0 for no limit.
+        closed: folders, by the end of their paths, that are never looked at: our own line indexes, private keys.
+    """
+
+    hidden: bool = False
+    no_ignore: bool = False
+    names: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
+    max_bytes: int = 0
+    closed: tuple[str, ...] = (".ai/cache", ".ai/keys")
+
+
+class Pattern(NamedTuple):
+    """What is searched for. `crlf`: a carriage return before a newline belongs to the line's end."""
+
+    text: str
+    ignore_case: bool = False
+    literal: bool = False
+    multiline: bool = False
+    crlf: bool = True
+
+
+def find(project: os.stat_result) -> Ripgrep:
+    """Return ripgrep where it is installed, else the search in Python, which understands the same arguments."""
+    return Ripgrep(locate(project))
+
+
+def locate(project: os.stat_result) -> str | None:
+    """Return the absolute path of ripgrep, or None: that of this interpreter's environment, or one on PATH."""
+    # The environment may lie in the project: its interpreter runs already.
+    beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
+    if os.access(beside, os.X_OK):
+        return beside
+    import sysconfig
+
+    scripts = os.path.join(sysconfig.get_path("scripts"), "rg")
+    if os.access(scripts, os.X_OK):
+        return scripts
+    return program_on_path("rg", project)
+
+
+class Ripgrep:
+    """Builds the commands of the three passes, for ripgrep or for the search in Python that takes the same arguments."""
+
+    def __init__(self, binary: str | None) -> None:
+        self.binary = binary
+
+    def notices(self) -> list[str]:
+        """Return what the answer of a content search must say about the program that searched."""
+        return [] if self.binary else [_PLAIN_NOTICE]
+
+    def files(self, view: View, rules_fd: int | None = None) -> Command:
+        """List files: records that end in NUL."""
+        return self._command(["--files", "--null", *_of_view(view, rules_fd)], () if rules_fd is None else (rules_fd,))
+
+    def counts(self, pattern: Pattern, view: View, rules_fd: int | None = None) -> Command:
+        """Count each file's matches: `name NUL count` a line."""
+        # Without a path it searches the folder where it is started: its standard input is empty.
+        options = [_counting(pattern), *_of_pattern(pattern), *_of_view(view, rules_fd)]
+        return self._command(options, () if rules_fd is None else (rules_fd,))
+
+    def counts_in(self, pattern: Pattern, fd: int) -> Command:
+        """Count the matches of one file, given as a descriptor."""
+        return self._command([_counting(pattern), *_of_pattern(pattern), "--", name_of_fd(fd)], (fd,))
+
+    def matches(self, pattern: Pattern, fds: Sequence[int], most: int) -> Command:
+        """Find the first `most` matching lines of each file, given as descriptors: JSON lines."""
+        # In multiline mode ripgrep counts blocks of lines, not matches.
+        limit = [] if pattern.multiline else [f"--max-count={most}"]
+        return self._command(["--json", *limit, *_of_pattern(pattern), "--", *map(name_of_fd, fds)], tuple(fds))
+
+    def check(self, pattern: Pattern) -> Command:
+        """Compile the pattern and search nothing."""
+        return self._command(["--quiet", *_of_pattern(pattern), "--", os.devnull], ())
+
+    def _command(self, options: list[str], fds: tuple[int, ...]) -> Command:
+        if self.binary is not None:
+            return Command([self.binary, *_ALWAYS, *options], fds)
+        return own_module("rye.filesearch.fallback", json.dumps(options), fds, libraries=False)
+
+
+def refusal(pattern: Pattern, stderr: bytes) -> UsageError | None:
+    """Return the error of a pattern that was refused, or None if `stderr` is about something else."""
+    if not re.match(_PATTERN_TROUBLE, stderr):
+        return None
+    return bad_pattern(pattern.text, _cleaned(stderr.decode("utf-8", "replace").removeprefix("rg: ")))
+
+
+def too_slow(pattern: Pattern) -> UsageError:
+    """Return the refusal of a pattern that Python's `re` tries in too many ways."""
+    return UsageError(
+        "pattern_too_slow",
+        f"The pattern {pattern.text[:200]!r} takes Python's regex engine too long on these files.",
+        "Avoid repeats within repeats, such as (a+)+; or install ripgrep (pip install ripgrep), where this cannot happen.",
+    )
+
+
+def bad_pattern(text: str, why: str) -> UsageError:
+    """Return the refusal of a search pattern, with the engine's message."""
+    hint = "Mend the pattern, or give literal=true to search for exactly this text."
+    if '"\\n" is not allowed' in why:
+        why = "the pattern contains a newline, and lines are searched one at a time"
+        hint = "Give multiline=true to match across lines."
+    return UsageError("bad_pattern", f"Bad pattern {text[:200]!r}: {why}.", hint)
+
+
+def _cleaned(message: str) -> str:
+    """Remove the group that ripgrep puts around a pattern, so that the caret points at the caller's own text."""
+    lines = [line for line in message.rstrip().split("\n") if line.strip()]
+    shown: list[str] = []
+    for line in lines:
+        if line.startswith(f"    {_WRAPPED}") and line.endswith(")"):
+            shown.append(f"    {line[7:-1]}")
+        else:
+            # The outermost group is ripgrep's own: an unclosed one puts the caret at the beginning.
+            shown.append(f"    {line[7:] or '^'}" if line.strip(" ^") == "" else line)
+    return "\n".join(shown).rstrip(".")
+
+
+def _of_view(view: View, rules_fd: int | None) -> list[str]:
+    options = ["--hidden"] if view.hidden else []
+    # Globs hold in every mode, also with --no-ignore: keys are never searched.
+    options += [f"--glob=!**/{path}/" for path in view.closed]
+    if view.no_ignore:
+        options.append("--no-ignore")
+    else:
+        options += [f"--glob=!{name}/" for name in IGNORED_DIRECTORIES]
+        if rules_fd is not None:
+            options.append(f"--ignore-file={name_of_fd(rules_fd)}")
+    if view.max_bytes:
+        options.append(f"--max-filesize={view.max_bytes}")
+    if view.names:
+        # A type, not --glob: a matching glob would override .gitignore and hidden files.
+        options += [f"--type-add=wanted:{name}" for name in view.names]
+        options.append("--type=wanted")
+    return options
+
+
+def _counting(pattern: Pattern) -> str:
+    """Lines are counted, or matches where they may span lines (what `--count` means there depends on the pattern)."""
+    return "--count-matches" if pattern.multiline else "--count"
+
+
+def _of_pattern(pattern: Pattern) -> list[str]:
+    flags = {
+        "--ignore-case": pattern.ignore_case,
+        "--fixed-strings": pattern.literal,
+        "--multiline": pattern.multiline,
+        "--crlf": pattern.crlf,
+    }
+    # Mapped files that are cut short meanwhile would kill the process.
+    return ["--null", "--with-filename", "--no-mmap", *(flag for flag, on in flags.items() if on), f"--regexp={pattern.text}"]

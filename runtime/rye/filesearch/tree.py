@@ -1,0 +1,377 @@
+"""A folder of the project, opened once and searched by ripgrep (or `fallback`) in a child process.
+
+The child starts in that very folder. It reports names, counts and line numbers. None of that reaches a result before the file
+was opened beneath the root here: a link put in the way of a running search can change how much is found, never what is shown.
+
+Names are relative to the folder, as text in which bytes that are not UTF-8 are lone surrogates (`os.fsdecode`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import signal
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from rye.call.context import check_deadline, deadline
+from rye.call.results import _NAMED
+from rye.errors import RyeError, WorkspaceError
+from rye.filesearch import gitignore, globs, ripgrep
+from rye.filesearch.globs import bad_glob
+from rye.filesearch.ripgrep import Pattern, View
+from rye.fs import beneath, names
+from rye.line_ids.render import Hit
+from rye.process.child import Child, Command, scratch_file, split_records
+from rye.workspace import protected_paths
+from rye.workspace.workspace import Workspace
+
+MAX_SECONDS = 30.0
+"""A search ends after this time, and its answer says so."""
+
+MAX_MEMORY = 2 << 30
+"""Address space of the searching child (bytes)."""
+
+_SPARE = 0.3
+_TROUBLE = rb"^rg: (?:\./)?(.*): (.*) \(os error \d+\)$"
+# What ripgrep prints if every file is left out.
+_NO_FILES = b"rg: No files were searched"
+_FD = re.compile(rb'^\{"type":"(begin|match|end)","data":\{"path":\{"text":"[^"]*/(\d+)"\}')
+_TROUBLES_SHOWN = 20
+
+
+class Trouble(NamedTuple):
+    """A place that could not be searched, and why."""
+
+    path: str
+    reason: str
+
+
+class OutOfMemoryError(RyeError):
+    """The child wanted more memory than it may have: a line is too long."""
+
+
+class Tree:
+    """An open folder, or a single open file, to be searched.
+
+    Attributes:
+        parts: its physical path below the root.
+        is_file: whether it is a single file.
+        program: the searching program.
+        troubles: places that could not be read, the first ones.
+        trouble_count: how many there were.
+        timed_out: whether a search ended for want of time.
+    """
+
+    def __init__(self, ws: Workspace, fd: int, parts: beneath.Parts, program: ripgrep.Ripgrep, *, is_file: bool) -> None:
+        """See `opened`."""
+        self.ws, self.fd, self.parts, self.is_file = ws, fd, parts, is_file
+        self.program = program
+        self.troubles: list[Trouble] = []
+        self.trouble_count = 0
+        self.timed_out = False
+
+    def path_of(self, name: str) -> beneath.Parts:
+        """Return the project-relative components of a name found here."""
+        return (*self.parts, *os.fsencode(name).split(b"/")) if name else self.parts
+
+    def shown(self, name: str) -> str:
+        """Return the project-relative path of a name found here, as results show it."""
+        return names.show(b"/".join(self.path_of(name)))
+
+    @property
+    def shown_base(self) -> str:
+        """Return the folder's own path as results show it; `.` for the root."""
+        return names.show(b"/".join(self.parts)) or "."
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a regular file at `name`, reached through no link: checked for each name that is shown."""
+        parts = tuple(os.fsencode(name).split(b"/"))
+        try:
+            fd, physical = beneath.open_beneath(self.fd, parts, beneath.O_PATH)
+        except OSError:
+            return False
+        try:
+            # A different physical path: a link took the place of a folder after the search saw it.
+            return physical == parts and stat.S_ISREG(os.fstat(fd).st_mode)
+        finally:
+            os.close(fd)
+
+    def files(self, view: View) -> Iterator[list[str]]:
+        """Yield the names of regular files, some at a time, in no order.
+
+        Raises:
+            WorkspaceError: `search_failed`.
+            DeadlineError: the call's time is up before it began.
+        """
+        with _rules(view) as rules_fd:
+            for records in self._records(self.program.files(view, rules_fd), None, b"\0"):
+                yield _seen(os.fsdecode(b"\0".join(records)).split("\0"), view)
+
+    def counts(self, pattern: Pattern, view: View) -> Iterator[list[tuple[str, int]]]:
+        """Yield (name, number of matches) of files with any, some at a time, in no order.
+
+        Raises:
+            UsageError: `bad_pattern`, `pattern_too_slow`.
+            WorkspaceError: `search_failed`.
+        """
+        with _rules(view) as rules_fd:
+            yield from self._counts(self.program.counts(pattern, view, rules_fd), pattern, view)
+
+    def _counts(self, command: Command, pattern: Pattern, view: View) -> Iterator[list[tuple[str, int]]]:
+        """Cut `name NUL count LF name NUL …` at the NULs: names may contain newlines, counts do not."""
+        name: str | None = None
+        for records in self._records(command, pattern, b"\0", ending=b"\0"):
+            found: list[tuple[str, int]] = []
+            for record in os.fsdecode(b"\0".join(records)).split("\0"):
+                count, newline, following = record.partition("\n") if name is not None else ("", "\n", record)
+                if name is not None and newline:
+                    found.append((name, int(count)))
+                name = following
+            visible = set(_seen([one for one, _ in found], view))
+            yield [one for one in found if one[0] in visible]
+
+    def count(self, pattern: Pattern) -> int:
+        """Return the number of matches in the file that this tree is. Errors as `counts`."""
+        found = [count for some in self._counts(self.program.counts_in(pattern, self.fd), pattern, _ALL) for _, count in some]
+        return sum(found)
+
+    def hits(self, pattern: Pattern, fds: Sequence[int], most: int) -> dict[int, list[Hit]]:
+        """Return the first `most` matches (or more) in each of some open files, by descriptor.
+
+        A file with a line too long to be handed over has what came before it. Errors as `counts`.
+        """
+        found: dict[int, list[Hit]] = {fd: [] for fd in fds}
+        for records in self._records(self.program.matches(pattern, fds, most), pattern, b"\n"):
+            for record in records:
+                head = _FD.match(record)
+                # Other records say where a file begins and ends.
+                if head is not None and head[1] == b"match":
+                    hits = found[int(head[2])]
+                    if len(hits) < most:
+                        hits += _hits(record, multiline=pattern.multiline)
+        return found
+
+    def _records(self, command: Command, pattern: Pattern | None, end: bytes, ending: bytes = b"") -> Iterator[list[bytes]]:
+        """Run a command and yield its records; check its exit code and messages at the end."""
+        limit = deadline()
+        # The call's own deadline may leave less time than a search may take.
+        limit.check()
+        with Child(command, self.fd_for_child(), min(MAX_SECONDS, limit.remaining() - _SPARE), MAX_MEMORY) as child:
+            yield from split_records(_with_ending(child, ending), end)
+            self.timed_out |= child.timed_out
+            code, stderr = child.end(), child.stderr()
+        self._judge(code, stderr, pattern)
+
+    def fd_for_child(self) -> int:
+        """Return the directory a child starts in."""
+        return self.ws.fd if self.is_file else self.fd
+
+    def _judge(self, code: int, stderr: bytes, pattern: Pattern | None) -> None:
+        # 1 means no match. A child that we ended has no exit code of its own to judge.
+        if self.timed_out or code in (0, 1) or stderr.startswith(_NO_FILES):
+            self._note(stderr)
+            return
+        # The search in Python ends itself so when `re` makes no progress.
+        if code == -signal.SIGALRM and pattern is not None:
+            raise ripgrep.too_slow(pattern)
+        # Killed by the memory limit.
+        if code < 0:
+            raise OutOfMemoryError("search_failed", "The search needed more memory than it may have.")
+        refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
+        if refusal is not None:
+            raise refusal
+        # Exit code 2: some places failed; above: it ended early.
+        if not self._note(stderr) or code > 2:
+            self._fail(stderr, pattern)
+
+    def _fail(self, stderr: bytes, pattern: Pattern | None) -> None:
+        words = stderr.decode("utf-8", "replace").strip().removeprefix("rg: ")[:500]
+        if pattern is not None:
+            # Ask again without files: only the pattern can be at fault then.
+            with Child(self.program.check(pattern), self.ws.fd, MAX_SECONDS) as child:
+                list(child.blocks())
+                if child.end() == 2:
+                    raise ripgrep.bad_pattern(pattern.text, words)
+        raise WorkspaceError(
+            "search_failed", f"The search failed: {words or 'no reason given'}.", "Try again, or a smaller path."
+        )
+
+    def _note(self, stderr: bytes) -> int:
+        """Record the places that the child could not read; return how many it named."""
+        named = [match for line in stderr.split(b"\n") if line and (match := re.match(_TROUBLE, line))]
+        self.trouble_count += len(named)
+        # All are counted, few are stored: a project may have thousands of unreadable folders.
+        for match in named[: max(0, _TROUBLES_SHOWN - len(self.troubles))]:
+            path = self.shown(os.fsdecode(match[1]))
+            self.troubles.append(
+                Trouble(path if len(path) <= 200 else f"{path[:100]}…{path[-99:]}", match[2].decode("utf-8", "replace"))
+            )
+        return len(named)
+
+
+_ALL = ripgrep.View(hidden=True, no_ignore=True)
+
+
+def _with_ending(child: Child, ending: bytes) -> Iterator[bytes]:
+    yield from child.blocks()
+    yield ending
+
+
+def _seen(found: list[str], view: View) -> list[str]:
+    """Drop hidden names: ripgrep shows those that a file name pattern or a `.gitignore` takes back."""
+    if view.hidden:
+        return found
+    return [name for name in found if "/." not in name and name[:1] != "."]
+
+
+def _hits(record: bytes, *, multiline: bool) -> list[Hit]:
+    try:
+        data = json.loads(record)["data"]
+    except ValueError:
+        # Cut by `split_records`: a line of megabytes.
+        return []
+    text = data["lines"]["text"].encode() if "text" in data["lines"] else base64.b64decode(data["lines"]["bytes"])
+    line = data["line_number"]
+    if not multiline:
+        start = data["submatches"][0]["start"] if data["submatches"] else 0
+        return [Hit(line, line, start, text)]
+    return [_block_hit(text, line, match["start"], match["end"]) for match in data["submatches"]]
+
+
+def _block_hit(text: bytes, line: int, start: int, end: int) -> Hit:
+    """Return one match of a block of lines: the lines it touches, and where in them it begins."""
+    # A block may hold several matches; each is shown with its own lines only.
+    low = text.rfind(b"\n", 0, start) + 1
+    high = text.find(b"\n", max(start, end - 1))
+    first = line + text.count(b"\n", 0, start)
+    last = first + text.count(b"\n", start, max(start, end - 1))
+    return Hit(first, last, start - low, text[low : len(text) if high < 0 else high + 1])
+
+
+@contextmanager
+def _rules(view: View) -> Iterator[int | None]:
+    """Write inherited rules to a file without a name that a child can open."""
+    if not view.inherited or view.no_ignore:
+        yield None
+        return
+    with scratch_file() as file:
+        file.write("\n".join(view.inherited).encode("utf-8", "surrogateescape"))
+        file.flush()
+        # The child reads through the same open file, so the position is shared.
+        file.seek(0)
+        yield file.fileno()
+
+
+@contextmanager
+def opened(ws: Workspace, path: str) -> Iterator[Tree]:
+    """Open the folder or regular file that `path` names, for searching.
+
+    Raises:
+        WorkspaceError: as `Workspace.open_file`, but for a folder.
+    """
+    check_deadline()
+    parts = ws.components(path)
+    try:
+        fd, physical = beneath.open_beneath(ws.fd, parts, beneath.O_PATH)
+    except OSError as err:
+        raise ws.refusal(err, path) from None
+    try:
+        info = os.fstat(fd)
+        # Judged on the open descriptor: the path could be exchanged after a check by name.
+        protected_paths.refuse_keys_folder(info, physical)
+        if stat.S_ISDIR(info.st_mode):
+            yield Tree(ws, fd, physical, ripgrep.find(os.fstat(ws.fd)), is_file=False)
+            return
+    finally:
+        os.close(fd)
+    with ws.file(path) as file:
+        yield Tree(ws, file.fd, file.parts, ripgrep.find(os.fstat(ws.fd)), is_file=True)
+
+
+def view_of(tree: Tree, *, hidden: bool, no_ignore: bool) -> View:
+    """Return which files of a tree are searched, with the ignore rules of the folders above it."""
+    rules = () if no_ignore else _inherited(tree)
+    return ripgrep.View(hidden, no_ignore, inherited=rules, closed=_closed(tree))
+
+
+def _inherited(tree: Tree) -> tuple[str, ...]:
+    """Return the rules of the `.gitignore` files above the tree, up to the root, as lines of a file in it."""
+    lines: list[str] = []
+    below = [os.fsdecode(part) for part in tree.parts]
+    for depth in range(len(below)):
+        data = _gitignore(tree.ws, tree.parts[:depth])
+        if data:
+            lines += gitignore.carried(gitignore.parse(data), below[depth:])
+    return tuple(lines)
+
+
+def _closed(tree: Tree) -> tuple[str, ...]:
+    """Return the ends of paths, as seen from the tree, that are never searched: line indexes, and private keys."""
+    within = tree.parts[-1:] == (b".ai",) or protected_paths.is_own_folder(os.fstat(tree.fd))
+    return (".ai/cache", ".ai/keys", *(("cache", "keys") if within else ()))
+
+
+def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> bytes:
+    try:
+        fd, _ = beneath.open_beneath(ws.fd, (*folder, b".gitignore"), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return b""
+    try:
+        return os.pread(fd, gitignore.MAX_BYTES, 0) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    finally:
+        os.close(fd)
+
+
+def glob_text(glob: str) -> str:
+    r"""Return a pattern as it is matched: `\xHH` means a byte, as in names that results show.
+
+    Raises:
+        UsageError: `bad_glob`.
+    """
+    try:
+        raw = names.parse(glob)
+    except UnicodeEncodeError:
+        raise bad_glob(
+            glob.encode("utf-8", "replace").decode(), "it contains a lone surrogate, which no file name contains"
+        ) from None
+    if not raw or b"\0" in raw:
+        raise bad_glob(glob, "it contains a NUL character" if raw else "it is empty")
+    return os.fsdecode(raw).removeprefix("./")
+
+
+def fits(glob: str) -> Callable[[str], object]:
+    """Return the test of a glob's text; a name that results show fits itself, whatever it means as a pattern (`[id].tsx`).
+
+    Raises:
+        UsageError: `bad_glob`.
+    """
+    matches = globs.compiled(glob)
+    return lambda name: matches(name) or name == glob
+
+
+def troubles(tree: Tree) -> list[str]:
+    """Return the notices about places that could not be read, and about time that ran out."""
+    out = []
+    if tree.trouble_count:
+        named = [f"{path} ({reason})" for path, reason in tree.troubles]
+        more = tree.trouble_count - min(len(named), _NAMED)
+        out.append(f"[not readable: {', '.join(named[:_NAMED])}{f' and {more} more' if more else ''}]")
+    if tree.timed_out:
+        out.append("[the time ran out: this is what was found until then, in no particular order; narrow path or pattern]")
+    return out
+
+
+def trouble_fields(tree: Tree) -> dict[str, Any]:
+    """Return the same as fields, where there is anything to say."""
+    fields: dict[str, Any] = {}
+    if tree.trouble_count:
+        fields["unreadable"] = [{"path": path, "reason": reason} for path, reason in tree.troubles]
+        fields["unreadable_count"] = tree.trouble_count
+    if tree.timed_out:
+        fields["timed_out"] = True
+    return fields

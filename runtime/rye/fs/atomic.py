@@ -1,0 +1,185 @@
+"""Small files of our own: written whole, locked, read without trust in their content, and dropped when there are too many.
+
+The clock of a machine can be wrong for a while (suspend, a virtual machine, no time server yet). So nothing is dropped for its
+age because of one look at the clock: `due` and `believed_now` compare it with the date of a stamp file.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DAY = 86_400.0
+# A stamp older than this may mean a clock that jumped ahead: it is believed a day later.
+_LEAP = 8 * _DAY
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+@contextmanager
+def locked(lock: str | Path) -> Iterator[None]:
+    """Hold a lock file for the block, waiting for whoever has it; its folder is made (0700) if missing.
+
+    On a file system without locks the block runs unlocked: a record is still replaced whole, and a lost update is rare.
+
+    Raises:
+        OSError: it cannot be made; what the block raises passes through.
+    """
+    os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
+    # The lock file is never removed: a waiting process would hold the lock of a deleted file.
+    fd = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError as err:
+            if err.errno not in NO_LOCKS:
+                raise
+        try:
+            yield
+        finally:
+            # Not only closed: a process that was forked meanwhile has the descriptor, too, and would keep the lock.
+            with suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
+
+
+def write(path: str | Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = True, durably: bool = True) -> None:
+    """Put a file in place in one step: whoever reads it finds the old content or the new one, also after a crash.
+
+    Args:
+        path: where; its folder exists.
+        data: the content.
+        mode: permission bits, less the umask.
+        durably: survive a crash of the machine; a cache need not.
+        sync_folder: make the new name durable too; a caller that writes many does so once, with `sync`.
+
+    Raises:
+        OSError: nothing was changed.
+    """
+    folder, name = os.path.split(path)
+    # In the same folder: a rename is atomic only within one file system.
+    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}")
+    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            if durably:
+                # Before the rename: after a power cut some file systems have the new name with no content.
+                os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    if sync_folder and durably:
+        sync(folder)
+
+
+def sync(folder: str | Path) -> None:
+    """Make a folder's names durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read(path: str | Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
+    """Return a file's bytes; None where there is none that can be read, no regular file, or more than `limit` bytes."""
+    try:
+        # O_NONBLOCK, since opening a named pipe would wait for a writer.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+            return None
+        with os.fdopen(os.dup(fd), "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def read_json(path: str | Path) -> dict[str, Any] | None:
+    """Return the JSON object in a file; None where there is none, whatever is wrong."""
+    try:
+        record = json.loads(read(path) or b"")
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def due(stamp: str | Path) -> bool:
+    """Tell whether a day has gone by since the stamp was set, and set it anew.
+
+    After a longer pause the answer is no: either nobody worked here, or the clock jumped. A day later it is believed.
+    """
+    now = time.time()
+    try:
+        passed = now - os.stat(stamp).st_mtime
+    except OSError:
+        passed = -1.0
+    if 0 <= passed < _DAY:
+        return False
+    with suppress(OSError):
+        os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.utime(stamp, (now, now))
+    return _DAY <= passed <= _LEAP
+
+
+def believed_now(stamp: str | Path) -> float:
+    """Return the time, or a week after the stamp where the clock is further ahead than that."""
+    now = time.time()
+    try:
+        return min(now, os.stat(stamp).st_mtime + _LEAP)
+    except OSError:
+        return now
+
+
+def disk_size(info: os.stat_result) -> int:
+    """Return what a file takes on its disk (bytes): small files take whole blocks."""
+    return max(info.st_blocks * 512, info.st_size)
+
+
+def prune(folder: str | Path, most: int, most_bytes: int, max_age: float, *, every: int = 1) -> None:
+    """Drop the files of a folder that were written longest ago, beyond a number and bytes, and those past an age (seconds).
+
+    To look at all files takes longer than to write one: with `every` it is done at about one call of so many, and once a day.
+    Names that begin with a dot are left, unless they are a day old: they belong to a write under way.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    stamp = os.path.join(folder, ".pruned")
+    aged = due(stamp)
+    if not aged and int.from_bytes(os.urandom(4)) % every:
+        return
+    oldest = time.time() - max_age if aged else 0.0
+    found: list[tuple[float, int, str]] = []
+    with os.scandir(folder) as listing:
+        for one in listing:
+            with suppress(OSError):
+                info = one.stat(follow_symlinks=False)
+                if stat.S_ISREG(info.st_mode) and one.name != ".pruned":
+                    found.append((info.st_mtime, disk_size(info), one.path))
+    total = 0
+    for number, (written, size, path) in enumerate(sorted(found, reverse=True)):
+        total += size
+        hidden = os.path.basename(path).startswith(".")
+        if (time.time() - written > _DAY) if hidden else (number >= most or total > most_bytes or written < oldest):
+            with suppress(OSError):
+                os.unlink(path)

@@ -1,0 +1,147 @@
+"""Bundle manifests: the signed list of what a bundle holds.
+
+`.ai/bundles/<id>/manifest.yaml`, signed like a YAML tool, maps every item of the bundle to the SHA-256 of its raw file::
+
+    bundle: {id: rye, version: 0.1.0, type: system, description: …, created_at: …}
+    items:
+      tool:
+        rye/file-system/read: 9f86d081…
+
+Against it even bytes that an item's own signature leaves out (timestamp, suffix, shebang, text around a directive) and swaps
+between ids show.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import ItemError, TrustError
+from rye.fs.digest import sha256
+from rye.items import parse, spaces
+from rye.items.spaces import Candidate, Space
+from rye.plain_class import Record
+from rye.trust import verify
+from rye.trust.signature import form_of
+from rye.trust.verify import TrustStore, Verified
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+SYSTEM = "rye"
+_REPAIR = "Reinstall the package that brought the bundle; in its own checkout sign again and run `rye bundle create`."
+
+
+class Manifest(Record):
+    """A verified manifest: the bundle's facts, and for each item type its ids and raw files' digests."""
+
+    verified: Verified
+    bundle: Mapping[str, Any]
+    items: Mapping[str, Mapping[str, str]]
+
+
+def bundle_of(space: Space) -> str | None:
+    """Return the id of the bundle that a space is; None for a project's and the user's."""
+    if space.name == "system":
+        return SYSTEM
+    return space.name.removeprefix("bundle:") if space.name.startswith("bundle:") else None
+
+
+def path_of(space: Space, bundle_id: str) -> Path:
+    """Return the path of a bundle's manifest."""
+    from pathlib import Path
+
+    return Path(space.folder, "bundles", bundle_id, "manifest.yaml")
+
+
+def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[str] = ()) -> Manifest:
+    """Return a bundle's manifest, verified; `raw` is None where there is none.
+
+    Raises:
+        TrustError: the verdict of the manifest itself; `unsigned` where there is none. A bundle without a good one
+            serves nothing.
+        ItemError: `malformed_item`, it is signed and is no manifest.
+    """
+    if raw is None:
+        raise TrustError("unsigned", f"The bundle {bundle_id} has no manifest, so nothing of it is served.", _REPAIR)
+    verified = verify.verify(raw, form_of("tool", ".yaml"), store, known)
+    # A key that was approved for one project says nothing of what is installed for all.
+    if verified.key.role not in (("system",) if bundle_id == SYSTEM else ("system", "user", "explicit")):
+        raise TrustError(
+            "untrusted_key",
+            f"The manifest of {bundle_id} is signed by a key that does not count for it.",
+            _REPAIR,
+            fingerprint=verified.key.public.fingerprint,
+        )
+    try:
+        content = parse.yaml_mapping(verified.body.decode())
+    except UnicodeDecodeError:
+        raise _no_manifest(bundle_id) from None
+    bundle, listed = content.get("bundle"), content.get("items")
+    if not isinstance(bundle, dict) or not isinstance(listed, dict) or not all(map(_is_listing, listed.values())):
+        raise _no_manifest(bundle_id)
+    # A signed manifest of another bundle could be copied here, with other files listed.
+    if bundle.get("id") != bundle_id:
+        raise TrustError("misplaced", f"The manifest of {bundle_id} is that of another bundle.", _REPAIR)
+    return Manifest(verified, bundle, listed)
+
+
+def _is_listing(found: object) -> bool:
+    return isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)
+
+
+def _no_manifest(bundle_id: str) -> ItemError:
+    return ItemError("malformed_item", f"The manifest of {bundle_id} is none: it lists no items by id.", _REPAIR)
+
+
+def check(manifest: Manifest, candidate: Candidate) -> None:
+    """Hold a bundle's item against its manifest.
+
+    Raises:
+        TrustError: `tampered` when the file is not the listed one; `misplaced` when it is listed under another id, or not.
+    """
+    listed = manifest.items.get(candidate.item_type, {})
+    actual = candidate.digest
+    expected = listed.get(candidate.item_id)
+    if expected == actual:
+        return
+    # The very bytes of another id: the file was moved, not changed.
+    if expected is None or actual in listed.values():
+        raise TrustError(
+            "misplaced", f"{candidate.item_id} is not what the manifest of its bundle lists there.", _REPAIR, actual=actual
+        )
+    raise TrustError(
+        "tampered",
+        f"{candidate.item_id} is not the file that the manifest of its bundle lists.",
+        _REPAIR,
+        expected=expected,
+        actual=actual,
+    )
+
+
+def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
+    """Return the unsigned manifest of the present content of a bundle's folder.
+
+    Args:
+        space: the bundle's.
+        facts: `id`, `version`, `type`, `description`, `created_at`.
+
+    Raises:
+        ItemError: `item_unreadable`, or `unsignable` for an item that cannot carry a signature.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for item_type in spaces.TYPES:
+        listed = {}
+        for item_id, path in spaces.items_in(space, item_type):
+            form_of(item_type, path.suffix)
+            # As a reader does, beneath the folder: a link that leads out is refused now, not at the first call.
+            raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
+            if raw is None:
+                raise ItemError("item_unreadable", f"{path} cannot be read.", "Make it a regular file.")
+            listed[item_id] = sha256(raw).hexdigest()
+        if listed:
+            found[item_type] = listed
+    # JSON is YAML in flow style, and much faster to read: see `items.yaml_mapping`.
+    return json.dumps({"bundle": dict(facts), "items": found}, sort_keys=True, indent=2).encode() + b"\n"

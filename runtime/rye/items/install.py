@@ -1,0 +1,129 @@
+"""Installing verified bytes below a space: one file, or several in one step, replacing nothing that its owner did not allow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from rye.edits import apply, commit, journal
+from rye.errors import ItemError, WorkspaceError
+from rye.fs import names
+from rye.workspace import cache
+from rye.workspace.atomic_replace import digest_of
+from rye.workspace.workspace import Place, Workspace
+
+
+class Copy(NamedTuple):
+    """One file to install: its path below the root, its bytes, and the extensions under which its id could exist, too."""
+
+    path: str
+    raw: bytes
+    suffixes: Sequence[str] = ()
+
+
+class Installed(NamedTuple):
+    """What was done: for each copy its path for people and the digest of what it replaced (None: nothing), and warnings."""
+
+    paths: list[str]
+    replaced: list[str | None]
+    warnings: list[str]
+
+
+def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[[str, bytes], bool]) -> Installed:
+    """Write all the files or none; each is written whole, is recorded in the journal, and can be undone.
+
+    Args:
+        copies: of different files.
+        root: the folder that holds the space's `.ai`.
+        tool: the id by which the journal names the change.
+        may_replace: decides by path and content whether a different file at the destination may be replaced.
+
+    Raises:
+        WorkspaceError: `is_link`, `path_outside`, and what else the workspace refuses.
+        ItemError: `destination_exists`. Nothing was written.
+    """
+    with Workspace(root) as ws, ExitStack() as stack:
+        journal.recover(ws)
+        # First: what a crash left half done must not be taken for the present state of a file.
+        commit.recover(ws)
+        places = [stack.enter_context(ws.place(copy.path, create_parents=True)) for copy in copies]
+        # All locks in one call, which takes them in a fixed order: two installs cannot wait for each other.
+        stack.enter_context(cache.locked(ws, *{place.path for place in places}))
+        warnings: list[str] = []
+        old = [_existing(ws, place, copy, warnings, may_replace) for place, copy in zip(places, copies, strict=True)]
+        changes = [
+            commit.Change(
+                place,
+                None if before is None else digest_of(before),
+                copy.raw,
+                journal.whole_entry(ws, tool, place, before, copy.raw),
+            )
+            for place, copy, before in zip(places, copies, old, strict=True)
+            if before != copy.raw
+        ]
+        warnings += _apply(ws, changes, tool)
+        shown = [names.show(os.path.join(os.fsencode(os.path.abspath(root)), os.fsencode(copy.path))) for copy in copies]
+        replaced = [
+            digest_of(before) if before is not None and before != copy.raw else None
+            for before, copy in zip(old, copies, strict=True)
+        ]
+        return Installed(shown, replaced, warnings)
+
+
+def _apply(ws: Workspace, changes: Sequence[commit.Change], tool: str) -> list[str]:
+    warnings: list[str] = []
+    if len(changes) == 1 and changes[0].entry is not None:
+        warnings += journal.apply_change(ws, changes[0].place, changes[0].data, changes[0].entry)
+    # Several files are one commit, so that a crash leaves all of them or none.
+    elif changes:
+        warnings += commit.commit(ws, changes, tool).warnings
+    for change in changes:
+        warnings += apply.index_whole(ws, change.place, change.data or b"", "utf-8")
+    return warnings
+
+
+def _existing(
+    ws: Workspace, place: Place, copy: Copy, warnings: list[str], may_replace: Callable[[str, bytes], bool]
+) -> bytes | None:
+    """Return the file at a copy's destination, if it may be replaced."""
+    # The physical path is compared: a link in a project could lead the file to another place.
+    if place.shown != copy.path:
+        raise WorkspaceError(
+            "is_link", f"{copy.path} is reached through a symbolic link, to {place.shown}.", "Remove the link."
+        )
+    _refuse_siblings(place, copy)
+    if place.stat is None:
+        return None
+    with ws.file(place.shown) as file:
+        old = file.read()
+    if old == copy.raw:
+        warnings.append(f"{place.shown} stands there already, byte for byte.")
+    elif not may_replace(copy.path, old):
+        raise ItemError(
+            "destination_exists",
+            f"Another file stands at {place.shown}. Nothing was copied.",
+            "Compare the two; give overwrite to replace it.",
+        )
+    return old
+
+
+def _refuse_siblings(place: Place, copy: Copy) -> None:
+    """Two files of one id and type would hide one another."""
+    stem, suffix = os.path.splitext(copy.path)
+    for other in copy.suffixes:
+        if other != suffix and _exists(place, f"{stem}{other}".rpartition("/")[2]):
+            raise ItemError(
+                "destination_exists",
+                f"{stem}{other} has the same id. Nothing was copied.",
+                "Remove it first, if it is not needed.",
+            )
+
+
+def _exists(place: Place, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=place.dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

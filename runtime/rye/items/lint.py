@@ -1,0 +1,330 @@
+"""What a good tool file has, checked by reading it: nothing of it is run, and it need not be signed.
+
+A finding is a line, a stable code, and what to do; of the file's own text it repeats names and short pieces, made plain.
+Checked are: metadata, category and id by the folder, the docstring's six points in 1,500 characters, CONFIG_SCHEMA (valid,
+closed, described, paths marked, names that every agent interface takes), effects, imports (the standard library, `rye.toolkit`,
+what `__requires__` names), calls that no tool needs, size, hidden characters, and the file's permissions.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from rye.call.safe_text import is_hidden, plain
+from rye.errors import ItemError, RyeError
+from rye.items import parse, schema, spaces
+from rye.items.parse import FUNCTION_RUNTIME, LONGEST_DESCRIPTION, SECTION_STARTS, WORST, docstring_sections
+
+MOST_LINES: Final = 400
+_PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
+_NEEDS_RYE: Final = re.compile(r">=\d+(\.\d+)*")
+_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(\[[\w,. -]+\])?\s*([<>=!~]=?.*)?")
+_PATH_NAME: Final = re.compile(r"(?:.*_)?(?:path|file|folder|directory)")
+_FORBIDDEN: Final = frozenset({"open", "exec", "eval", "compile", "__import__"})
+_POINT_NAMES: Final = ("what it does, first", *(mark.strip() for mark in SECTION_STARTS[:-1]), "Prefer it to …")
+
+
+class Finding(NamedTuple):
+    """One thing to correct: `line` counts from 1, `code` is stable, `message` says what to do."""
+
+    line: int
+    code: str
+    message: str
+
+
+class _Module(NamedTuple):
+    """A Python tool as it is read: its tree, and name -> (value, line) of the literals that it assigns at its top."""
+
+    tree: ast.Module
+    literals: Mapping[str, tuple[Any, int]]
+    assigned: Mapping[str, int]
+    item_id: str | None
+
+
+def lint(raw: bytes, suffix: str, item_id: str | None = None, mode: int | None = None) -> list[Finding]:
+    """Return what is to be corrected in a tool file, by line.
+
+    Args:
+        raw: the file.
+        suffix: of its name; `.py`, `.yaml` and `.yml` have rules, other tools carry no metadata.
+        item_id: by its place below an `.ai`; None outside of any, where category and id are not compared.
+        mode: the file's permission bits, as `os.stat` gives them; None to leave them out.
+    """
+    found = list(_permissions(mode)) + list(_size(raw))
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as err:
+        return [*found, Finding(raw.count(b"\n", 0, err.start) + 1, "not_utf8", "Save the file as UTF-8.")]
+    found += _hidden(text)
+    if suffix == ".py":
+        found += _python(text, item_id)
+    elif suffix in (".yaml", ".yml"):
+        found += _yaml(text, item_id)
+    return sorted(found)
+
+
+def _python(text: str, item_id: str | None) -> Iterator[Finding]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+        yield Finding(
+            getattr(err, "lineno", None) or 1,
+            "syntax_error",
+            f"This is not Python: {plain(getattr(err, 'msg', type(err).__name__), 100)}.",
+        )
+        return
+    module = _read(tree, item_id)
+    for check in _CHECKS:
+        yield from check(module)
+
+
+def _read(tree: ast.Module, item_id: str | None) -> _Module:
+    literals: dict[str, tuple[Any, int]] = {}
+    assigned: dict[str, int] = {}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        if not (isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None):
+            continue
+        assigned[target.id] = node.lineno
+        try:
+            literals[target.id] = (ast.literal_eval(node.value), node.lineno)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return _Module(tree, literals, assigned, item_id)
+
+
+def _metadata(module: _Module) -> Iterator[Finding]:
+    wanted = {
+        "__version__": "X.Y.Z",
+        "__tool_type__": '"python"',
+        "__executor_id__": f'"{FUNCTION_RUNTIME}"',
+        "__category__": "the folder's path below tools/",
+        "__tool_description__": "one line for lists",
+    }
+    for name, what in wanted.items():
+        value, line = module.literals.get(name, (None, module.assigned.get(name, 1)))
+        if not isinstance(value, str) or not value:
+            yield Finding(line, "missing_metadata", f"Assign {name}, a text literal: {what}.")
+    yield from _value(module, "__version__", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".')
+    yield from _value(module, "__tool_type__", lambda it: it == "python", "bad_tool_type", 'A Python tool says "python".')
+    yield from _value(
+        module, "__executor_id__", lambda it: it == FUNCTION_RUNTIME, "unknown_runtime", f'The runtime is "{FUNCTION_RUNTIME}".'
+    )
+    yield from _value(
+        module,
+        "__tool_description__",
+        lambda it: len(it) <= 100 and "\n" not in it,
+        "long_summary",
+        "Say it in one line of 100.",
+    )
+    yield from _value(module, "__requires_rye__", _NEEDS_RYE.fullmatch, "bad_requirement", 'Write it as ">=0.1".')
+    seconds, line = module.literals.get("__timeout__", (1, 1))
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        yield Finding(line, "bad_timeout", "__timeout__ is a number of seconds above 0.")
+
+
+def _value(module: _Module, name: str, fits: Callable[[str], object], code: str, message: str) -> Iterator[Finding]:
+    value, line = module.literals.get(name, (None, 1))
+    if isinstance(value, str) and value and not fits(value):
+        yield Finding(line, code, message)
+
+
+def _place(module: _Module) -> Iterator[Finding]:
+    if module.item_id is None:
+        return
+    folder = module.item_id.rpartition("/")[0]
+    yield from _value(
+        module, "__category__", lambda it: it == folder, "wrong_category", f'The category is its folder, "{folder}".'
+    )
+    if "__item_id__" not in module.literals:
+        yield Finding(1, "missing_item_id", f'Assign __item_id__ = "{module.item_id}", so that the signature binds its place.')
+    yield from _value(
+        module, "__item_id__", lambda it: it == module.item_id, "wrong_item_id", f'Its id here is "{module.item_id}".'
+    )
+
+
+def _effects(module: _Module) -> Iterator[Finding]:
+    value, line = module.literals.get("__effects__", (None, module.assigned.get("__effects__", 1)))
+    if not isinstance(value, dict) or set(value) != set(WORST) or not all(isinstance(one, bool) for one in value.values()):
+        yield Finding(line, "bad_effects", f"Assign __effects__, a dict of True or False for each of {', '.join(WORST)}.")
+    elif value["read_only"] and value["destructive"]:
+        yield Finding(line, "bad_effects", "What is read_only is not destructive.")
+
+
+def _permissions_declared(module: _Module) -> Iterator[Finding]:
+    declared, line = module.literals.get("__permissions__", ([], module.assigned.get("__permissions__", 0)))
+    if not isinstance(declared, list | tuple) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
+        yield Finding(line or 1, "bad_permissions", f"__permissions__ is a list of some of {', '.join(parse.PERMISSIONS)}.")
+        return
+    # The system's own tools are not confined, so they declare nothing.
+    own = module.item_id is not None and module.item_id.startswith(spaces.RESERVED)
+    if _takes_path(module) and not own and not {"read", "write"} & set(declared):
+        yield Finding(line or 1, "missing_permission", 'It takes a path: assign __permissions__ = ["read"], or ["write"].')
+    effects = module.literals.get("__effects__", ({}, 1))[0]
+    if isinstance(effects, dict) and effects.get("read_only") is True and "write" in declared:
+        yield Finding(line or 1, "bad_permissions", "What is read_only needs no permission to write.")
+
+
+def _takes_path(module: _Module) -> bool:
+    return f"'format': '{schema.WORKSPACE_PATH}'" in repr(module.literals.get("CONFIG_SCHEMA"))
+
+
+def _docstring(module: _Module) -> Iterator[Finding]:
+    text = ast.get_docstring(module.tree) or ""
+    if not text:
+        yield Finding(1, "missing_docstring", f"Begin with a docstring for a model: {'; '.join(_POINT_NAMES)}.")
+        return
+    line = module.tree.body[0].lineno
+    if len(text) > LONGEST_DESCRIPTION:
+        yield Finding(line, "long_docstring", f"It has {len(text):,} characters; cut it to {LONGEST_DESCRIPTION:,}.")
+    has = docstring_sections(text)
+    if not has[0]:
+        yield Finding(line, "missing_point", "Begin the docstring with what the tool does.")
+    for mark, name in zip(SECTION_STARTS, _POINT_NAMES[1:], strict=True):
+        if not any(point.startswith(mark) and len(point) > len(mark) for point in has[1:]):
+            yield Finding(line, "missing_point", f"The docstring has no line that begins with {name!r}.")
+
+
+def _schema(module: _Module) -> Iterator[Finding]:
+    for name in ("CONFIG_SCHEMA", "OUTPUT_SCHEMA"):
+        value, line = module.literals.get(name, (None, module.assigned.get(name, 0)))
+        if not line:
+            if name == "CONFIG_SCHEMA":
+                yield Finding(1, "missing_schema", "Assign CONFIG_SCHEMA, an object schema; without parameters, of none.")
+            continue
+        if not isinstance(value, dict) or value.get("type") != "object":
+            yield Finding(line, "bad_schema", f'{name} is a literal dict with "type": "object".')
+            continue
+        try:
+            schema.Checker(value)
+        except (RyeError, TypeError, RecursionError) as err:
+            yield Finding(line, "bad_schema", plain(f"{name}: {err}", 160))
+            continue
+        if name == "CONFIG_SCHEMA":
+            yield from _object(value, name, line)
+
+
+def _object(part: dict[str, Any], where: str, line: int) -> Iterator[Finding]:
+    known = part.get("properties", {})
+    if part.get("additionalProperties") is not False and (known or where == "CONFIG_SCHEMA"):
+        yield Finding(line, "open_schema", f'{where}: say "additionalProperties": False, so that a misspelt name is an error.')
+    for name in part.get("required", ()):
+        if name not in known:
+            yield Finding(line, "bad_schema", f"{where} requires a parameter that it does not describe.")
+    for at, (name, below) in enumerate(known.items(), 1):
+        # A name that is none is not repeated: it may be a sentence.
+        shown = name if _PARAMETER.fullmatch(name) else f"<the name of property {at}>"
+        yield from _parameter(below, name, f"{where}.{shown}", line)
+
+
+def _parameter(part: Any, name: str, where: str, line: int) -> Iterator[Finding]:
+    if not _PARAMETER.fullmatch(name):
+        yield Finding(
+            line, "bad_parameter_name", f"{where}: letters, digits and _, at most 64; not every interface takes more."
+        )
+    if not isinstance(part, dict):
+        yield Finding(line, "bad_schema", f"{where}: describe it with a schema.")
+        return
+    if not part.get("description"):
+        yield Finding(line, "undescribed_parameter", f"{where}: give it a description.")
+    if part.get("type") == "string" and _PATH_NAME.fullmatch(name) and "format" not in part and "enum" not in part:
+        message = f'{where}: say "format": "{schema.WORKSPACE_PATH}", so that it is confined; if it is none, name it otherwise.'
+        yield Finding(line, "unmarked_path", message)
+    if part.get("type") == "object":
+        yield from _object(part, where, line)
+    items_part = part.get("items")
+    if isinstance(items_part, dict) and items_part.get("type") == "object":
+        yield from _object(items_part, f"{where}[]", line)
+
+
+def _imports(module: _Module) -> Iterator[Finding]:
+    declared, line = module.literals.get("__requires__", ((), 1))
+    if not isinstance(declared, list | tuple) or not all(
+        isinstance(one, str) and _REQUIREMENT.fullmatch(one) for one in declared
+    ):
+        yield Finding(line, "bad_requirement", '__requires__ is a list such as ["pillow>=11"].')
+        declared = ()
+    names = {re.split(r"[^\w.-]", one, maxsplit=1)[0].replace("-", "_").lower() for one in declared}
+    for node in ast.walk(module.tree):
+        for name, level in _imported(node):
+            top = name.split(".")[0]
+            ours = name == "rye.toolkit" or (name.startswith("rye.") and (module.item_id or "").startswith("rye/"))
+            if level or not (ours or top in sys.stdlib_module_names or top.lower() in names):
+                hint = "Import the standard library, rye.toolkit, or what __requires__ names; never another tool."
+                yield Finding(getattr(node, "lineno", 1), "import_not_allowed", f"{plain(name, 80) or '.'}: {hint}")
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, int]]:
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, 0) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        module = node.module or ""
+        yield from ((f"{module}.{alias.name}" if module == "rye" else module, node.level) for alias in node.names)
+
+
+def _calls(module: _Module) -> Iterator[Finding]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN:
+            what = (
+                "Files are opened through rye.toolkit, which confines them." if node.func.id == "open" else "No tool needs it."
+            )
+            yield Finding(node.lineno, "forbidden_call", f"{node.func.id}(): {what}")
+
+
+def _entry(module: _Module) -> Iterator[Finding]:
+    found = [
+        one for one in module.tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "execute"
+    ]
+    if not found:
+        yield Finding(1, "missing_entry_point", "Define execute(params, project_path), which returns a dict.")
+    elif [one.arg for one in found[-1].args.args] != ["params", "project_path"]:
+        yield Finding(found[-1].lineno, "bad_entry_point", "The signature is execute(params, project_path).")
+
+
+_CHECKS: Final = (_metadata, _place, _effects, _permissions_declared, _docstring, _schema, _imports, _calls, _entry)
+
+
+def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
+    try:
+        found = parse.yaml_mapping(text)
+    except ItemError as err:
+        yield Finding(1, "bad_yaml", plain(str(err), 300))
+        return
+    for name in ("version", "tool_type", "category", "description"):
+        if not isinstance(found.get(name), str) or not found[name]:
+            yield Finding(1, "missing_metadata", f"Give {name}, a text.")
+    if isinstance(found.get("version"), str) and not _VERSION.fullmatch(found["version"]):
+        yield Finding(1, "bad_version", 'Write the version as "1.0.0".')
+    if item_id is not None and isinstance(found.get("category"), str) and found["category"] != item_id.rpartition("/")[0]:
+        yield Finding(1, "wrong_category", f'The category is its folder, "{item_id.rpartition("/")[0]}".')
+
+
+def _size(raw: bytes) -> Iterator[Finding]:
+    lines = raw.count(b"\n")
+    if lines > MOST_LINES:
+        yield Finding(
+            MOST_LINES + 1, "long_file", f"It has {lines} lines, over {MOST_LINES}; a tool is a page, logic goes elsewhere."
+        )
+
+
+def _permissions(mode: int | None) -> Iterator[Finding]:
+    if mode is None:
+        return
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        yield Finding(1, "writable_by_others", "Others may write it; run `chmod go-w` on it.")
+    if mode & (stat.S_ISUID | stat.S_ISGID | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
+        yield Finding(1, "executable_file", "A tool is read, never executed as a program; run `chmod a-x` on it.")
+
+
+def _hidden(text: str) -> Iterator[Finding]:
+    for number, line in enumerate(text.split("\n"), 1):
+        hidden = {char for char in line.removesuffix("\r") if char != "\t" and is_hidden(char)}
+        if hidden:
+            codes = ", ".join(sorted(f"U+{ord(char):04X}" for char in hidden))
+            yield Finding(number, "hidden_character", f"Write {codes} as an escape such as \\u200b, so that it is seen.")

@@ -1,0 +1,149 @@
+"""Lockfiles: a tool pinned to the digests of its whole chain.
+
+`.ai/lockfiles/<item id>@<version>.lock.json` in the project (or the user's space): `{"lockfile_version": 1, "generated_at",
+"root": {"tool_id", "version", "integrity"}, "resolved_chain": [{"item_id", "space", "tool_type", "executor_id", "integrity"}],
+"registry": null, "verified_deps": null}`; integrity is the signed digest. Format: the RYE lockfile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from rye.errors import ItemError, TrustError, WorkspaceError
+from rye.fs import beneath
+from rye.items import spaces
+from rye.items.spaces import Space
+from rye.workspace import atomic_replace
+from rye.workspace.workspace import Place, Workspace
+
+FOLDER = "lockfiles"
+
+
+def name_of(item_id: str, version: str) -> str:
+    """Return a lockfile's path below `.ai`."""
+    return f"{FOLDER}/{item_id}@{version}.lock.json"
+
+
+def compose(item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the lockfile of a tool for a chain as the executor gives it (the tool first)."""
+    from datetime import UTC, datetime
+
+    return {
+        "lockfile_version": 1,
+        "generated_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "root": {"tool_id": item_id, "version": version, "integrity": chain[0]["integrity"]},
+        "resolved_chain": list(chain),
+        "registry": None,
+        "verified_deps": None,
+    }
+
+
+def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Write a tool's lockfile into a project, in place of all that pin the tool there; return its content.
+
+    The project may be anyone's: what it holds in the way of links leads nowhere outside.
+
+    Raises:
+        WorkspaceError: the project cannot be written; `is_link`, `path_outside`.
+    """
+    record = compose(item_id, version, chain)
+    data = json.dumps(record, indent=2).encode() + b"\n"
+    with Workspace(project_path, writes=f".ai/{FOLDER}") as workspace:
+        name = f".ai/{name_of(item_id, version)}"
+        with workspace.place(name, create_parents=True) as place:
+            # A cloned project can hold a link here that leads to another file of the user.
+            if place.path != os.fsencode(name):
+                raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
+            atomic_replace.replace(place, data, _digest_of(workspace, name), atomic_replace.temporary_name())
+            # After the new one is written: a crash in between leaves the tool pinned twice, never free.
+            _drop_others(place, item_id)
+    return record
+
+
+def _drop_others(place: Place, item_id: str) -> None:
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.dir_fd)
+    try:
+        for other in _names_in(fd, item_id):
+            if os.fsencode(other) != place.name:
+                os.unlink(other, dir_fd=fd)
+    finally:
+        os.close(fd)
+
+
+def _digest_of(workspace: Workspace, name: str) -> str | None:
+    try:
+        with workspace.file(name) as opened:
+            return atomic_replace.digest_of(opened.read())
+    except WorkspaceError as err:
+        if err.code == "file_not_found":
+            return None
+        raise
+
+
+def check(space: Space, item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> None:
+    """Hold a chain against the lockfiles of one space; without one for the tool nothing is demanded.
+
+    Raises:
+        TrustError: `lockfile_mismatch`. Nothing of the lockfile's own text is repeated: a project may have brought it.
+    """
+    current = _current(space, item_id)
+    if not current:
+        return
+    wanted = os.path.basename(name_of(item_id, version))
+    # A lockfile of another version pins the tool as well: an older file cannot be run beside it.
+    if wanted not in current:
+        raise _mismatch(item_id, space, f"it pins another version than {version}")
+    try:
+        record = json.loads(spaces.read_file(space, name_of(item_id, version)) or b"")
+        pinned = [(link["item_id"], link["integrity"]) for link in record["resolved_chain"]]
+        root = (record["root"]["tool_id"], record["root"]["version"], record["root"]["integrity"])
+    except (ItemError, ValueError, KeyError, TypeError, RecursionError):
+        raise _mismatch(item_id, space, "it cannot be read") from None
+    if root != (item_id, version, chain[0]["integrity"]):
+        raise _mismatch(item_id, space, f"the tool's digest is {chain[0]['integrity'][:16]}…")
+    if pinned != [(link["item_id"], link["integrity"]) for link in chain]:
+        raise _mismatch(item_id, space, "an element of its chain differs")
+
+
+def _mismatch(item_id: str, space: Space, why: str) -> TrustError:
+    return TrustError(
+        "lockfile_mismatch",
+        f"Lockfile integrity mismatch for {item_id} (in the {space.name} space): {why}.",
+        f"If the change is wanted, renew it with `rye lock {item_id}`; or delete the lockfile.",
+    )
+
+
+def _current(space: Space, item_id: str) -> list[str]:
+    """Return the names of the lockfiles for an id, of any version."""
+    folder = f"{FOLDER}/{item_id}".rpartition("/")[0]
+    try:
+        root = os.open(space.folder, beneath.DIRECTORY)
+    except OSError:
+        return []
+    try:
+        fd, _ = beneath.open_beneath(root, os.fsencode(folder).split(b"/"), os.O_RDONLY | os.O_DIRECTORY)
+    # Only absence means that nothing is pinned; any other failure must not lift a pin.
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        raise _mismatch(item_id, space, "the folder of its lockfiles cannot be read") from None
+    finally:
+        os.close(root)
+    try:
+        return _names_in(fd, item_id)
+    finally:
+        os.close(fd)
+
+
+def versions(space: Space, item_id: str) -> list[str]:
+    """Return the versions that a space's lockfiles pin an id to: one, or none."""
+    stem = item_id.rpartition("/")[2]
+    return [name.removeprefix(f"{stem}@").removesuffix(".lock.json") for name in _current(space, item_id)]
+
+
+def _names_in(fd: int, item_id: str) -> list[str]:
+    stem = item_id.rpartition("/")[2]
+    return sorted(name for name in os.listdir(fd) if name.startswith(f"{stem}@") and name.endswith(".lock.json"))

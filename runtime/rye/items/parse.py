@@ -1,0 +1,409 @@
+"""`Verified` bytes to `Tool`, `Knowledge` or `Directive`: metadata by literals and YAML, never by import.
+
+An item at another place than its signed text names is refused. A Python tool's metadata are its module-level
+assignments of literals. A YAML tool's are its keys. A knowledge entry's stand in a fenced `yaml` block at its beginning, or
+between `---` lines that the signature covers. A directive's stand in its element, which is all that its signature covers (see
+`rye.items.directives`).
+
+A tool's docstring has six sections, in the order in which a model reads them. What the tool does comes first, unmarked; then
+lines that begin with `Requires:`, `Does not:`, `Side effects:`, `Returns:`, and `Prefer `. A section goes on until the next
+one begins.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from rye.call import safe_text
+from rye.errors import ItemError, TrustError
+from rye.plain_class import Record
+
+if TYPE_CHECKING:
+    from rye.items import directives
+    from rye.trust.verify import Verified
+
+
+_FENCE = r"(?s)\s*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)"
+_FRONT = r"(?s)\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)"
+_DEEPEST = 64
+PERMISSIONS = ("read", "write", "network", "run")
+"""What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
+# CPython 3.11 counts the depth of the trees that it makes for all threads together, and gives up where two of them meet.
+_PARSING = threading.Lock()
+# Another thread may hold it where a process forks.
+os.register_at_fork(after_in_child=_PARSING._at_fork_reinit)  # type: ignore[attr-defined]  # noqa: SLF001
+_VERSION = r"\d+\.\d+\.\d+"
+
+SECTION_STARTS: Final = ("Requires:", "Does not:", "Side effects:", "Returns:", "Prefer ")
+"""How the sections after the first begin."""
+_SENTENCE_END: Final = re.compile(r"(?<=\.)\s+")
+LONGEST_DESCRIPTION: Final = 1_500
+WORST: Final = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+"""What the effects of a tool are taken for that does not declare them; also the names of all four."""
+FUNCTION_RUNTIME = "rye/core/runtimes/python_function_runtime"
+_NAMES = {
+    "version": "__version__",
+    "tool_type": "__tool_type__",
+    "executor_id": "__executor_id__",
+    "category": "__category__",
+    "description": "__tool_description__",
+}
+_BEFORE_ID = rb"^(?:__(?:version|tool_type|executor_id|category|tool_description)__)\b"
+
+
+class Tool(Record):
+    """A verified tool's metadata.
+
+    Attributes:
+        id: item id.
+        verified: its bytes and signer.
+        suffix: of its file, `.py` or another.
+        version, tool_type, category, description: as declared.
+        executor_id: the item that runs it; None for a primitive.
+        docstring: what a model reads.
+        schema: CONFIG_SCHEMA.
+        metadata: every literal of the file by name (Python), or every key (YAML).
+        permissions: those of `PERMISSIONS` that it declares; without one, it gets none where it is confined.
+    """
+
+    id: str
+    verified: Verified
+    suffix: str
+    version: str
+    tool_type: str
+    category: str
+    description: str
+    executor_id: str | None
+    docstring: str
+    schema: dict[str, Any]
+    metadata: dict[str, Any]
+    permissions: tuple[str, ...] = ()
+
+
+class Knowledge(Record):
+    """A verified knowledge entry: header fields and the text below them."""
+
+    id: str
+    verified: Verified
+    header: dict[str, Any]
+    body: str
+
+
+class Directive(Record):
+    """A verified directive: what its element says, nothing from around it."""
+
+    id: str
+    verified: Verified
+    text: directives.Text
+
+
+def read_tool(verified: Verified, item_id: str, suffix: str, tree: ast.Module | None = None) -> Tool:
+    """Return the tool that verified bytes are; `tree` is `python_tree` of them, where the caller has it already.
+
+    Raises:
+        ItemError: `malformed_item`, naming what is missing or wrong.
+        TrustError: `misplaced`, when the signed category or id does not match the place of the file.
+    """
+    if suffix == ".py":
+        found, docstring = _python_literals(python_tree(verified.body) if tree is None else tree)
+        metadata: dict[str, Any] = {name: found.get(dunder) for name, dunder in _NAMES.items()}
+        schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
+        bound = found.get("__item_id__")
+    elif suffix in (".yaml", ".yml"):
+        found = yaml_mapping(_text(verified.body))
+        metadata, docstring = {name: found.get(name) for name in _NAMES}, str(found.get("description", ""))
+        schema = found.get("config_schema", {"type": "object", "properties": {}})
+        bound = found.get("item_id")
+    else:
+        return Tool(item_id, verified, suffix, "", suffix[1:], item_id.rpartition("/")[0], "", None, "", {}, {})
+    # Before anything else: a file that was moved must be reported as that, whatever else is wrong with it.
+    _place(item_id, metadata["category"], bound)
+    wrong = [name for name in ("version", "tool_type", "description") if not isinstance(metadata[name], str)]
+    if metadata["executor_id"] is not None and not isinstance(metadata["executor_id"], str):
+        wrong.append("executor_id")
+    if not wrong and not re.fullmatch(_VERSION, str(metadata["version"])):
+        wrong.append("version (X.Y.Z)")
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        wrong.append("CONFIG_SCHEMA (an object schema)")
+    if wrong:
+        raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
+    return Tool(
+        item_id,
+        verified,
+        suffix,
+        metadata["version"],
+        metadata["tool_type"],
+        metadata["category"],
+        metadata["description"],
+        metadata["executor_id"],
+        docstring,
+        schema,
+        found,
+        _permissions(item_id, found),
+    )
+
+
+def _permissions(item_id: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a tool declares, in the order of `PERMISSIONS`; who may write may also read."""
+    declared = found.get("__permissions__", [])
+    unknown = [one for one in declared if one not in PERMISSIONS] if isinstance(declared, list | tuple) else [declared]
+    if unknown:
+        known = ", ".join(PERMISSIONS)
+        raise _malformed(item_id, f"__permissions__ names {unknown[0]!r}, which is none of {known}")
+    # The sandbox mounts the project either read-only or writable: there is no writing without reading.
+    granted = {*declared, *(["read"] if "write" in declared else [])}
+    return tuple(one for one in PERMISSIONS if one in granted)
+
+
+def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
+    """Return the knowledge entry that verified bytes are. Errors as `read_tool`."""
+    text = verified.body.decode("utf-8", "replace")
+    if suffix in (".yaml", ".yml"):
+        header, body = yaml_mapping(text), ""
+    else:
+        match = re.match(_FENCE, text) or re.match(_FRONT, text)
+        if match is None:
+            raise _malformed(item_id, "no YAML header in a ```yaml block at its beginning")
+        header, body = yaml_mapping(match[1]), text[match.end() :]
+    name = header.get("id", header.get("name"))
+    _place(item_id, header.get("category", item_id.rpartition("/")[0]), None)
+    # Entries of other installations name only the last part of the id.
+    if name not in (item_id, item_id.rpartition("/")[2]):
+        raise _misplaced(item_id, f"its id is {name!r}")
+    return Knowledge(item_id, verified, header, body)
+
+
+def read_directive(verified: Verified, item_id: str) -> Directive:
+    """Return the directive that verified bytes are. Errors as `read_tool`."""
+    from rye.items import directives
+
+    text = directives.parse(_text(verified.body))
+    name = item_id.rpartition("/")[2]
+    _place(item_id, text.metadata.get("category", item_id.rpartition("/")[0]), None)
+    if text.name != name:
+        raise _misplaced(item_id, f"its name is {text.name!r}")
+    wrong = [] if text.metadata.get("description") else ["description (in the metadata)"]
+    if not re.fullmatch(_VERSION, text.version):
+        wrong.append("version (X.Y.Z)")
+    if wrong:
+        raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
+    return Directive(item_id, verified, text)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise ItemError("malformed_item", "The item is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
+
+
+def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -> str:
+    """Read an item only to check that its place is the one its signed text names; return its version, if it has one."""
+    if item_type == "tool":
+        return read_tool(verified, item_id, suffix).version
+    if item_type == "knowledge":
+        return str(read_knowledge(verified, item_id, suffix).header.get("version", ""))
+    return read_directive(verified, item_id).text.version
+
+
+def _place(item_id: str, category: object, bound: object) -> None:
+    if category != item_id.rpartition("/")[0]:
+        raise _misplaced(item_id, f"its category is {category!r}")
+    if bound is not None and bound != item_id:
+        raise _misplaced(item_id, f"it is bound to the id {bound!r}")
+
+
+def _misplaced(item_id: str, why: str) -> TrustError:
+    return TrustError(
+        "misplaced",
+        f"The file at {item_id} is not the item that was signed: {safe_text.plain(why)}.",
+        "Put the right file there, or correct the text and sign it again.",
+    )
+
+
+def _malformed(item_id: str, why: str) -> ItemError:
+    return ItemError(
+        "malformed_item", f"{item_id} is not a well-formed item: {safe_text.plain(why)}.", "Correct it and sign it again."
+    )
+
+
+def with_item_id(raw: bytes, item_type: str, item_id: str, suffix: str) -> bytes:
+    """Return a tool's file with its id in the text, so that a signature binds it to its place.
+
+    A Python tool gets `__item_id__` behind its other metadata, a YAML tool `item_id` at its end. Knowledge and directives name
+    themselves already. What has an id keeps it, and what cannot be read is for the caller to refuse.
+    """
+    if item_type != "tool" or suffix not in (".py", ".yaml", ".yml"):
+        return raw
+    try:
+        if suffix == ".py":
+            return _with_python_id(raw, item_id)
+        found = yaml_mapping(_text(raw))
+    except ItemError:
+        return raw
+    if "item_id" in found or _json_mapping(_text(raw)) is not None:
+        return raw
+    return b"%bitem_id: %b\n" % (raw if raw.endswith(b"\n") else raw + b"\n", json.dumps(item_id).encode())
+
+
+def _with_python_id(raw: bytes, item_id: str) -> bytes:
+    tree = python_tree(raw)
+    ends: list[int] = []
+    for node in tree.body:
+        for target in node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]:
+            name = target.id if isinstance(target, ast.Name) else ""
+            if name == "__item_id__":
+                return raw
+            if re.match(_BEFORE_ID, name.encode()):
+                ends.append(node.end_lineno or 0)
+    lines = raw.split(b"\n")
+    # After a semicolon the line belongs to two statements, and a line behind it may be in the wrong place.
+    if not ends or b";" in lines[max(ends) - 1]:
+        return raw
+    lines.insert(max(ends), b"__item_id__ = " + json.dumps(item_id).encode())
+    return b"\n".join(lines)
+
+
+def python_tree(body: bytes) -> ast.Module:
+    """Return the syntax tree of a Python tool.
+
+    Raises:
+        ItemError: `malformed_item`.
+    """
+    try:
+        text = _text(body)
+        with _PARSING:
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+        raise ItemError(
+            "malformed_item", f"The tool is not valid Python: {safe_text.plain(str(err))}.", "Correct it and sign it again."
+        ) from None
+
+
+def _python_literals(tree: ast.Module) -> tuple[dict[str, Any], str]:
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None:
+            try:
+                # Literals only: metadata must be known before anything of the file runs.
+                found[target.id] = ast.literal_eval(node.value)
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return found, _dedented(ast.get_docstring(tree, clean=False) or "")
+
+
+def _dedented(docstring: str) -> str:
+    """Return a docstring without its indentation, as `inspect.cleandoc` does, which costs a cold call 5 ms to import."""
+    first, *rest = docstring.expandtabs().split("\n")
+    indents = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
+    lines = [first.lstrip(), *(line[min(indents, default=0) :] for line in rest)]
+    return "\n".join(lines).strip("\n")
+
+
+def yaml_mapping(text: str) -> dict[str, Any]:
+    """Read YAML that is one mapping; repeated keys, aliases and tags are refused, so that it reads the same everywhere.
+
+    YAML in flow style that is JSON too, as the bundle's own files are, is read as that: a cold call need not load the
+    YAML library.
+    """
+    plain = _json_mapping(text)
+    if plain is not None:
+        return plain
+    import yaml
+
+    # PyYAML can be installed without its C part.
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        # Before `compose`: the depth is counted on tokens, without the recursion that it protects from.
+        _refuse_hazards(yaml.scan(text, loader))
+        _refuse_repeats(yaml.compose(text, loader))
+        content = yaml.load(text, loader)  # noqa: S506 - a safe loader, whichever of the two
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        first = str(err).splitlines()[0] if str(err) else type(err).__name__
+        raise ItemError(
+            "malformed_item", f"The YAML cannot be read: {safe_text.plain(first)}.", "Correct it and sign it again."
+        ) from None
+    if not isinstance(content, dict):
+        raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
+    return content
+
+
+def _json_mapping(text: str) -> dict[str, Any] | None:
+    """Return a mapping written as JSON; None for any other text, which YAML may still be able to read."""
+    if text.lstrip()[:1] != "{":
+        return None
+    try:
+        return dict(json.loads(text, object_pairs_hook=_unrepeated))
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ItemError("malformed_item", "The YAML repeats a key.", "Keep one of them.")
+    return found
+
+
+def _refuse_hazards(tokens: Iterable[Any]) -> None:
+    """Refuse what could read otherwise elsewhere, and what is nested so deep that the C loader would end the process."""
+    import yaml
+
+    opening = (
+        yaml.BlockMappingStartToken | yaml.BlockSequenceStartToken | yaml.FlowMappingStartToken | yaml.FlowSequenceStartToken
+    )
+    closing = yaml.BlockEndToken | yaml.FlowMappingEndToken | yaml.FlowSequenceEndToken
+    depth = 0
+    for token in tokens:
+        if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
+            raise ItemError("malformed_item", "The YAML has anchors, aliases or tags.", "Write the values out.")
+        depth += isinstance(token, opening) - isinstance(token, closing)
+        if depth > _DEEPEST:
+            raise ItemError("malformed_item", f"The YAML is nested deeper than {_DEEPEST} levels.", "Write it flatter.")
+
+
+def _refuse_repeats(node: Any) -> None:
+    if node is None or not hasattr(node, "value") or isinstance(node.value, str):
+        return
+    keys = [pair[0].value for pair in node.value if isinstance(pair, tuple)]
+    if len(keys) != len({str(key) for key in keys}):
+        raise ItemError("malformed_item", "The YAML repeats a key.", "Keep one of them.")
+    for child in node.value:
+        for part in child if isinstance(child, tuple) else (child,):
+            _refuse_repeats(part)
+
+
+def docstring_sections(docstring: str) -> list[str]:
+    """Return the sections that a docstring has, each on one line; the first is what the tool does, and may be empty."""
+    found = [""]
+    for line in docstring.split("\n"):
+        if line.startswith(SECTION_STARTS):
+            found.append(line.strip())
+        else:
+            found[-1] = f"{found[-1]} {line.strip()}".strip()
+    return found
+
+
+def fitted_docstring(docstring: str, most: int) -> str:
+    """Return a docstring within a number of characters: sections lose their last sentences until all fit.
+
+    What it returns goes first, which a model sees anyway; then that of the longest section. Every section keeps its first
+    sentence. What is too long even then ends with `…`.
+    """
+    if len(docstring) <= most:
+        return docstring
+    kept = [_SENTENCE_END.split(section) for section in docstring_sections(docstring)]
+    while len(text := "\n".join(" ".join(section) for section in kept)) > most:
+        long = [section for section in kept if len(section) > 1]
+        if not long:
+            return f"{text[: most - 1]}…"
+        returned = [section for section in long if section[0].startswith("Returns:")]
+        max(returned or long, key=lambda section: len(" ".join(section))).pop()
+    return text

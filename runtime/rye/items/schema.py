@@ -1,0 +1,458 @@
+"""CONFIG_SCHEMA over a JSON Schema library: defaults, every problem in one message, which values are paths."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from rye.call import safe_text
+from rye.call.safe_text import nearest
+from rye.errors import ItemError, UsageError
+
+WORKSPACE_PATH = "workspace-path"
+"""The `format` that marks a string as a path below the project."""
+
+_SHOWN = 120
+_LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
+_ALTERNATIVES = ("if", "then", "else")
+_COMBINING = frozenset({"$ref", "allOf", "dependentSchemas", *_LISTS_OF_ALTERNATIVES, *_ALTERNATIVES})
+
+_Part = dict[str, Any]
+
+
+class Checker:
+    """A compiled schema of one tool's parameters (an object schema; draft 2020-12)."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Compile.
+
+        Raises:
+            ItemError: `bad_schema`, when it is no valid schema or refers to anything outside itself.
+        """
+        self.schema = schema
+        self._plain = is_plain(schema)
+        # The library is loaded only where it is needed: that takes longer than a plain call.
+        self._library: Any = None if self._plain else self._compiled()
+        # What is asked of the schema at every call.
+        self._combined = list(_applying([schema], schema))
+        self._certain = list(_applying([schema], schema, certain=True))
+        self._defaults = _defaults(self._certain, schema)
+
+    def _compiled(self) -> Any:
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.Draft202012Validator(dict(self.schema), retriever=_refuse)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as err:
+            raise ItemError(
+                "bad_schema",
+                f"CONFIG_SCHEMA is not usable: {str(err).splitlines()[0]}.",
+                "A schema must be self-contained: no file or network $ref, draft 2020-12.",
+            ) from None
+
+    def check(self, parameters: object) -> dict[str, Any]:
+        """Return the parameters with defaults filled in.
+
+        Raises:
+            UsageError: `invalid_parameters`, naming every problem, what was given and what is wanted.
+        """
+        if not isinstance(parameters, dict) or not all(isinstance(key, str) for key in parameters):
+            raise UsageError(
+                "invalid_parameters",
+                f"Parameters must be an object of named values, not {type(parameters).__name__}.",
+                f"Wanted: {self.wanted()}.",
+            )
+        filled, problems = self._filled(parameters)
+        if problems:
+            given = ", ".join(f"{safe_text.content(key)}={_short(value)}" for key, value in parameters.items()) or "nothing"
+            raise UsageError(
+                "invalid_parameters",
+                f"Invalid parameters: {'; '.join(problems)}. Given: {given}.",
+                f"Wanted: {self.wanted()}.",
+                problems=problems,
+            )
+        return filled
+
+    def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        try:
+            # First, because the library would report NaN or a Python object in words of its own.
+            json.dumps(parameters, allow_nan=False)
+            filled = _filled(parameters, self._certain, self._defaults, self.schema)
+            unknown = self._unknown(parameters)
+            return filled, [*unknown, *self._problems(filled, named=bool(unknown))]
+        except (ValueError, TypeError, OverflowError, RecursionError) as err:
+            return {}, [f"not JSON: {err}"]
+
+    def _unknown(self, parameters: dict[str, Any]) -> list[str]:
+        parts = self._combined
+        # An object that takes further members has no unknown parameters.
+        if any(part.get(name) not in (None, False) for part in parts for name in _OPEN):
+            return []
+        known = [name for part in parts for name in part.get("properties", {})]
+        patterns = [pattern for part in parts for pattern in part.get("patternProperties", {})]
+        out = []
+        for key in parameters:
+            if key not in known and not any(_matches(pattern, key) for pattern in patterns):
+                close = nearest(key, known, 1)
+                message = f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else "")
+                out.append(safe_text.content(message))
+        return out
+
+    def _problems(self, filled: dict[str, Any], *, named: bool) -> list[str]:
+        """Return what the library finds; `named` where unknown names are reported already."""
+        if self._plain and fits(self.schema, filled):
+            return []
+        if self._library is None:
+            self._library = self._compiled()
+        out = []
+        for error in self._library.iter_errors(filled):
+            if named and not error.instance_path and type(error.kind).__name__ == "AdditionalProperties":
+                continue
+            where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
+            said = _cut(_message(error)) + self._known(type(error.kind).__name__, error.schema_path)
+            out.append(f"{where}: {said}" if where else said)
+        return out
+
+    def _known(self, kind: str, place: Iterable[str | int]) -> str:
+        """Return the names that an object may have where one has another; `place` is the path of the forbidding keyword."""
+        if kind != "AdditionalProperties":
+            return ""
+        part = _target("#/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in [*place][:-1]), self.schema)
+        names = list(part.get("properties", {})) if isinstance(part, dict) else []
+        return _cut(f"; it has {', '.join(names)}") if names else ""
+
+    def wanted(self) -> str:
+        """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`."""
+        required = self.schema.get("required", ())
+        out = []
+        for name, below in self.schema.get("properties", {}).items():
+            part = below if isinstance(below, dict) else {}
+            kind = part.get("type", "any")
+            facts = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
+            if "enum" in part:
+                facts.append("one of " + "|".join(map(str, part["enum"])))
+            facts += ["required"] if name in required else []
+            facts += [f"default {json.dumps(part['default'])}"] if "default" in part else []
+            out.append(f"{name} ({', '.join(facts)})")
+        return safe_text.content(", ".join(out)) or "no parameters"
+
+
+# The JSON Schema library takes longer to load than a plain call takes to answer. So what is certain is said here: that the
+# schema is a closed object of texts, whole numbers and switches, and that the parameters fit it. Everything else, every refusal
+# above all, is left to the library.
+_TOP = {"type", "properties", "required", "additionalProperties", "description"}
+_SAYS = {"type", "description", "default"}
+_OF_TYPE = {
+    "string": {"enum", "minLength", "maxLength", "format"},
+    "integer": {"minimum", "maximum", "not"},
+    "boolean": set[str](),
+}
+# Larger numbers are left to the library.
+_LARGEST = 1 << 53
+
+
+def is_plain(schema: Mapping[str, Any]) -> bool:
+    """Tell whether a schema is valid, and of the shape that `fits` understands whole."""
+    properties, required = schema.get("properties"), schema.get("required", [])
+    return (
+        set(schema) <= _TOP
+        and schema.get("type") == "object"
+        and schema.get("additionalProperties") is False
+        and isinstance(schema.get("description", ""), str)
+        and isinstance(required, list)
+        and all(type(name) is str for name in required)
+        and len(set(required)) == len(required)
+        and isinstance(properties, dict)
+        and all(type(name) is str and _is_plain_part(part) for name, part in properties.items())
+    )
+
+
+def _is_plain_part(part: object) -> bool:
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str) or part["type"] not in _OF_TYPE:
+        return False
+    bounds = [part[name] for name in ("minLength", "maxLength", "minimum", "maximum") if name in part]
+    lengths = [part[name] for name in ("minLength", "maxLength") if name in part]
+    return (
+        set(part) <= _SAYS | _OF_TYPE[part["type"]]
+        and isinstance(part.get("description", ""), str)
+        and part.get("format", "workspace-path") == "workspace-path"
+        and all(type(bound) is int and abs(bound) < _LARGEST for bound in bounds)
+        and all(bound >= 0 for bound in lengths)
+        and _is_plain_exception(part.get("not", {"const": 0}))
+        and isinstance(part.get("enum", []), list)
+        and all(type(one) is str for one in part.get("enum", []))
+    )
+
+
+def _is_plain_exception(part: object) -> bool:
+    return isinstance(part, dict) and set(part) == {"const"} and type(part["const"]) is int
+
+
+def fits(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
+    """Tell whether parameters certainly obey a plain schema; False only means: ask the library."""
+    properties = schema["properties"]
+    return all(name in parameters for name in schema.get("required", [])) and all(
+        name in properties and _part_fits(properties[name], value) for name, value in parameters.items()
+    )
+
+
+def _part_fits(part: Mapping[str, Any], value: object) -> bool:
+    if part["type"] == "boolean":
+        return type(value) is bool
+    if part["type"] == "integer":
+        least, most = max(part.get("minimum", -_LARGEST), -_LARGEST), part.get("maximum", _LARGEST)
+        # `type(…) is int`, since bool is a subclass of int and true is no integer in JSON.
+        return type(value) is int and least <= value <= most and part.get("not") != {"const": value}
+    return (
+        type(value) is str
+        and value in part.get("enum", [value])
+        and part.get("minLength", 0) <= len(value) <= part.get("maxLength", _LARGEST)
+        and (value.isascii() or _is_text(value))
+    )
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a text has no lone surrogate."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _message(error: Any) -> str:
+    forbidden = getattr(error.kind, "schema", None)
+    if isinstance(forbidden, dict) and list(forbidden) == ["const"]:
+        return f"{json.dumps(forbidden['const'])} is not allowed"
+    return str(error.message) + _quotes(error)
+
+
+def _quotes(error: Any) -> str:
+    """Return how to write a value whose type alone is wrong: a number in quotes, or a text that is one without them."""
+    wanted, value = getattr(error.kind, "types", ()), error.instance
+    if "string" in wanted and type(value) in (int, float):
+        return f"; write it in quotes: {json.dumps(str(value))}"
+    if isinstance(value, str) and {"integer", "number"} & {*wanted} and re.fullmatch(r"-?\d{1,15}", value):
+        return f"; write it without quotes: {int(value)}"
+    if isinstance(value, str) and "boolean" in wanted and value.lower() in ("true", "false"):
+        return f"; write it without quotes: {value.lower()}"
+    return ""
+
+
+_OPEN = ("additionalProperties", "unevaluatedProperties")
+
+
+def _refuse(uri: str) -> NoReturn:
+    # The library would fetch it: a schema must not read files or make requests while it is checked.
+    raise ValueError(f"a schema may not refer to {uri}")
+
+
+def _cut(text: str) -> str:
+    # A schema's own words are the tool's, which may be anybody's.
+    text = safe_text.content(text)
+    return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]} … {text[-_SHOWN:]}"
+
+
+def _short(value: object) -> str:
+    try:
+        text = safe_text.content(json.dumps(value, ensure_ascii=False, default=repr))
+    except (ValueError, TypeError, RecursionError):
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _applying(parts: Iterable[object], root: Mapping[str, Any], *, certain: bool = False) -> Iterator[_Part]:
+    """Yield the schemas that speak of the same value: the given ones, and those that they combine or refer to.
+
+    Args:
+        parts: schemas; the boolean ones say nothing of interest.
+        root: where a `$ref` to `#…` leads.
+        certain: leave out alternatives, of which only one may hold.
+    """
+    seen: set[int] = set()
+    waiting = list(parts)
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, dict) or id(part) in seen:
+            continue
+        # A schema can refer to itself, so each part is visited once.
+        seen.add(id(part))
+        yield part
+        if _COMBINING.isdisjoint(part):
+            continue
+        if "$ref" in part:
+            waiting.append(_target(str(part["$ref"]), root))
+        waiting += part.get("allOf", ())
+        if not certain:
+            waiting += (one for name in _LISTS_OF_ALTERNATIVES for one in part.get(name, ()))
+            waiting += (part[name] for name in _ALTERNATIVES if name in part)
+            waiting += part.get("dependentSchemas", {}).values()
+
+
+def _target(reference: str, root: Mapping[str, Any]) -> object:
+    """Return what a JSON pointer into the schema leads to; None where it is no such pointer."""
+    found: Any = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            # RFC 6901: a step of digits is the index of a list.
+            found = found[int(name)]
+        elif isinstance(found, dict):
+            found = found.get(name)
+        else:
+            return None
+    return found if reference[:2] in ("#", "#/") else None
+
+
+def _members(parts: Iterable[_Part], key: str) -> Iterator[object]:
+    """Yield the schemas that an object's member must obey."""
+    for part in parts:
+        patterns = [below for pattern, below in part.get("patternProperties", {}).items() if _matches(pattern, key)]
+        named = part.get("properties", {})
+        yield from patterns
+        if key in named:
+            yield named[key]
+        elif not patterns:
+            yield from (part[name] for name in _OPEN if name in part)
+
+
+def _elements(parts: Iterable[_Part], at: int) -> Iterator[object]:
+    """Yield the schemas that an array's element must obey."""
+    for part in parts:
+        first = part.get("prefixItems", ())
+        if at < len(first):
+            yield first[at]
+        else:
+            yield from (part[name] for name in ("items", "unevaluatedItems") if name in part)
+        yield from (part[name] for name in ("contains",) if name in part)
+
+
+def _matches(pattern: str, key: str) -> bool:
+    try:
+        return re.search(pattern, key) is not None
+    except re.error:
+        # A pattern of the library's dialect only: taken to match, so that no path below it goes unseen.
+        return True
+
+
+def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
+    """Return `value` with the defaults of objects' properties filled in, at every depth; the input is not changed.
+
+    Where an integer is wanted and a float of integral value given (2.0), it becomes one.
+    """
+    return _with_defaults([schema], value, schema)
+
+
+def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any]) -> Any:
+    parts = list(_applying(schemas, root, certain=True))
+    if isinstance(value, float):
+        # JSON Schema counts 2.0 as an integer; a tool that asks for one gets one.
+        wants_integer = any(part.get("type") == "integer" for part in parts)
+        return int(value) if wants_integer and value.is_integer() else value
+    if isinstance(value, list):
+        return [
+            _with_defaults(_elements(parts, at), item, root) if isinstance(item, dict | list | float) else item
+            for at, item in enumerate(value)
+        ]
+    return _filled(value, parts, _defaults(parts, root), root)
+
+
+def _filled(
+    value: Mapping[str, Any], parts: Sequence[_Part], defaults: Mapping[str, Any], root: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return an object with defaults; `parts` are the schemas that it must obey, `defaults` those of its properties."""
+    out = {
+        key: _with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list | float) else item
+        for key, item in value.items()
+    }
+    for name, default in defaults.items():
+        if name not in out:
+            # A copy: a tool that changes its parameters must not change the default of later calls.
+            out[name] = json.loads(json.dumps(default)) if isinstance(default, dict | list | tuple) else default
+    return out
+
+
+def _defaults(parts: Iterable[_Part], root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults of an object's properties, the first that speaks of each."""
+    out: dict[str, Any] = {}
+    for part in parts:
+        for name, below in part.get("properties", {}).items():
+            for default in (one["default"] for one in _applying([below], root, certain=True) if "default" in one):
+                out.setdefault(name, default)
+                break
+    return out
+
+
+def workspace_paths(schema: Mapping[str, Any], value: object) -> list[tuple[str, str]]:
+    """Return (where, value) of every string that the schema marks as a workspace path, if only in one of its alternatives."""
+    return list(_workspace_paths([schema], value, "", schema))
+
+
+def _workspace_paths(schemas: Iterable[object], value: object, name: str, root: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    parts = list(_applying(schemas, root))
+    if isinstance(value, str):
+        if any(part.get("format") == WORKSPACE_PATH for part in parts):
+            yield name, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if item is None or isinstance(item, int | float):
+                continue
+            yield from _workspace_paths(_members(parts, key), item, f"{name}.{key}".lstrip("."), root)
+    elif isinstance(value, list | tuple) and parts:
+        for at, item in enumerate(value):
+            yield from _workspace_paths(_elements(parts, at), item, f"{name}[{at}]", root)
+
+
+_KINDS: dict[type, tuple[str, ...]] = {
+    str: ("string",),
+    bool: ("boolean",),
+    int: ("integer", "number"),
+    float: ("number",),
+    list: ("array",),
+    dict: ("object",),
+    type(None): ("null",),
+}
+
+
+def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
+    """Return parameters typed as the schema says from words of a command line.
+
+    Where the schema wants text, the word is the value. Where it wants another type, it is read as JSON; a word that is not
+    JSON stays text, so that the check names it. Where it wants both, it is read as JSON if that has a wanted type, else as
+    text;
+    `"5"` in quotes is then the
+    text 5.
+    """
+    return {name: _typed(word, _kinds(_members([dict(schema)], name), schema)) for name, word in words.items()}
+
+
+def _kinds(schemas: Iterable[object], root: Mapping[str, Any]) -> set[str]:
+    out: set[str] = set()
+    for part in _applying(schemas, root):
+        kinds = part.get("type", [])
+        out.update([kinds] if isinstance(kinds, str) else kinds)
+        values = [*part.get("enum", ()), *([part["const"]] if "const" in part else ())]
+        if "type" not in part:
+            out.update(_KINDS[type(value)][0] for value in values if type(value) in _KINDS)
+    return out or {"string"}
+
+
+def _typed(word: str, kinds: set[str]) -> Any:
+    if kinds == {"string"}:
+        return word
+    value = _json(word)
+    if "string" not in kinds:
+        return word if isinstance(value, str) else value
+    if isinstance(value, str) and value != word:
+        return value if kinds.intersection(_KINDS[type(_json(value))]) - {"string"} else word
+    return value if kinds.intersection(_KINDS[type(value)]) else word
+
+
+def _json(word: str) -> Any:
+    """Return the word read as JSON, or the word."""
+    try:
+        return json.loads(word, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return word

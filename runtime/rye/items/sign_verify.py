@@ -1,0 +1,259 @@
+"""Verifying and signing files: one verdict or outcome for each, as a row; no file is run.
+
+A file is opened beneath its `.ai` (outside any, beneath its own folder), read once, and checked under the id of its place.
+Signing lets through only what a reader with that key would accept.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rye
+from rye.errors import ItemError, RyeError, TrustError
+from rye.fs import beneath, names
+from rye.items import bundles, parse, spaces
+from rye.trust import decisions, signature
+from rye.trust import verify as trust_verify
+from rye.trust.signature import PrivateKey
+from rye.trust.verify import TrustStore, Verified
+from rye.workspace import atomic_replace, path_errors, workspace
+
+if TYPE_CHECKING:
+    from rye.items.targets import Target
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any]]:
+    """Yield one row for each file.
+
+    Yields:
+        `{"target", "item_id", "type", "verdict", "signer", "owner", "expected", "actual", "hint"}`: `verdict` is one of
+        `trust.VERDICTS`, `malformed` also for what cannot be read; `signer` the key's fingerprint, as the line states it
+        unless `owner` is given; `expected` and `actual` digests where the line was well formed and its key known.
+    """
+    for target in found:
+        row: dict[str, Any] = {
+            "target": target.text,
+            "item_id": target.item_id,
+            "type": target.item_type,
+            "verdict": "valid",
+            "signer": None,
+            "owner": None,
+            "expected": None,
+            "actual": None,
+            "hint": None,
+        }
+        try:
+            _judge(target, store, row)
+        except RyeError as err:
+            row["verdict"] = err.code if err.code in trust_verify.VERDICTS else "malformed"
+            row["hint"] = " ".join((str(err), *_broken_documents(err, store)))
+            row["signer"] = row["signer"] or err.details.get("fingerprint")
+            row.update({name: err.details[name] for name in ("expected", "actual") if name in err.details})
+        yield row
+
+
+def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
+    if target.problem is not None:
+        raise target.problem
+    raw = _read(target)
+    row["type"] = item_type = target.type_for(raw)
+    verified = trust_verify.verify(raw, signature.form_of(item_type, target.suffix), store)
+    row.update(
+        signer=verified.key.public.fingerprint, owner=verified.key.owner, expected=verified.digest, actual=verified.digest
+    )
+    if target.item_id is not None:
+        _hold_to_manifest(target, item_type, raw, store)
+        _admit(verified, item_type, target.item_id, target)
+
+
+def _hold_to_manifest(target: Target, item_type: str, raw: bytes, store: TrustStore) -> None:
+    """Raise `tampered` or `misplaced` for a file of the system bundle that its manifest does not list as it is."""
+    system = spaces.Space("system", spaces.system_folder())
+    if target.item_id is None or not target.path.absolute().is_relative_to(system.folder):
+        return
+    manifest = bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store)
+    candidate = spaces.Candidate(item_type, target.item_id, target.suffix, system.name, os.fspath(target.path), raw)
+    bundles.check(manifest, candidate)
+
+
+def _admit(verified: Verified, item_type: str, item_id: str, target: Target) -> None:
+    """Return if verified bytes may serve as the item of that place."""
+    spaces.check_id(item_id)
+    if item_id not in _shadows_at(target):
+        spaces.refuse_alien_key(item_id, verified.key.role)
+    try:
+        parse.check_place(verified, item_type, item_id, target.suffix)
+    except UnicodeDecodeError:
+        raise ItemError("malformed_item", f"{item_id} is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
+
+
+def _shadows_at(target: Target) -> frozenset[str]:
+    """Return the reserved ids that the user lets the root above a file's `.ai` serve."""
+    decided = decisions.load()
+    return (
+        decided.shadowed(decisions.Root.of(os.fsdecode(os.path.dirname(_anchor(target)[0]))))
+        if decided.shadows
+        else frozenset()
+    )
+
+
+def _broken_documents(err: RyeError, store: TrustStore) -> Sequence[str]:
+    """Return why key documents were ignored, where that may be why a key is not known."""
+    return store.problems[:2] if err.code == "untrusted_key" else ()
+
+
+def sign(found: Iterable[Target], key: PrivateKey) -> Iterator[dict[str, Any]]:
+    """Sign each file in place, atomically; a file whose present content `key` has signed is left alone.
+
+    Yields:
+        `{"target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint"}`: `status` is `signed`,
+        `unchanged` or `failed`; `digest` that of the signed bytes; a failed file was not changed.
+    """
+    document = trust_verify.render_key_document(key.public, "signer")
+    # As a reader who trusts just this key: its role is the system's only if it is the system's key.
+    store = trust_verify.TrustStore.build([document], [document])
+    for target in found:
+        row: dict[str, Any] = {
+            "target": target.text,
+            "item_id": target.item_id,
+            "type": target.item_type,
+            "status": "failed",
+            "digest": None,
+            "signer": key.public.fingerprint,
+            "path": names.show(os.fsencode(target.path)),
+            "error": None,
+            "code": None,
+            "hint": None,
+        }
+        try:
+            _sign(target, key, store, row)
+        except RyeError as err:
+            row.update(error=err.message, code=err.code, hint=err.hint or None)
+        yield row
+
+
+def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any]) -> None:
+    if target.problem is not None:
+        raise target.problem
+    _refuse_installed(target.path)
+    with _place(target) as (place, raw):
+        row["type"] = item_type = target.type_for(raw)
+        form = signature.form_of(item_type, target.suffix)
+        bound = parse.with_item_id(raw, item_type, target.item_id, target.suffix) if target.item_id is not None else raw
+        try:
+            # A good signature of this key stays: signing again would change the timestamp, and so the file.
+            verified, signed = trust_verify.verify(bound, form, store), bound
+        except TrustError:
+            signed = signature.sign(bound, form, key, timestamp=_now())
+            verified = trust_verify.verify(signed, form, store)
+        if target.item_id is not None:
+            _admit(verified, item_type, target.item_id, target)
+            # Before the file is replaced: what a reader would refuse is not written.
+            _check_schema(verified, item_type, target.item_id, target.suffix)
+        if signed is not raw:
+            # With the digest of what was read: a change that another program made meanwhile is not overwritten.
+            atomic_replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), atomic_replace.temporary_name())
+        row.update(status="unchanged" if signed is raw else "signed", digest=verified.digest)
+
+
+def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str) -> None:
+    """Refuse a tool that could never be called; a reader finds that out only when it runs it."""
+    if item_type == "tool":
+        from rye.items import schema
+
+        schema.Checker(parse.read_tool(verified, item_id, suffix).schema)
+
+
+def _refuse_installed(path: Path) -> None:
+    system = spaces.system_folder()
+    # Both sides as real paths: a link to the bundle leads into it as well.
+    inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(system))
+    if inside and os.path.dirname(system) == os.path.dirname(os.path.realpath(rye.__file__)):
+        raise ItemError(
+            "installed_bundle",
+            "It belongs to the installed system bundle, which is never changed in place.",
+            "Sign it in a checkout of the bundle, or copy it to your project under another id.",
+        )
+
+
+def _now() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _read(target: Target) -> bytes:
+    folder, parts = _anchor(target)
+    try:
+        root = os.open(folder, beneath.DIRECTORY)
+        try:
+            fd, _ = beneath.open_beneath(root, parts, _READ)
+        finally:
+            os.close(root)
+        try:
+            return _content(fd, target.text)
+        finally:
+            os.close(fd)
+    except OSError as err:
+        raise _unreadable(err, target.text) from None
+
+
+@contextmanager
+def _place(target: Target) -> Iterator[tuple[workspace.Place, bytes]]:
+    """Hold the folder of a file open and read the file, which must not be a link: the link would be replaced."""
+    folder, parts = _anchor(target)
+    parent = -1
+    try:
+        root = os.open(folder, beneath.DIRECTORY)
+        try:
+            parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
+        finally:
+            os.close(root)
+        # In the folder held open: the path could lead elsewhere when the file is replaced.
+        fd = os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            raw, info = _content(fd, target.text), os.fstat(fd)
+        finally:
+            os.close(fd)
+        yield workspace.Place(parent, parts[-1:], info), raw
+    except OSError as err:
+        raise _unreadable(err, target.text) from None
+    finally:
+        if parent >= 0:
+            os.close(parent)
+
+
+def _anchor(target: Target) -> tuple[bytes, beneath.Parts]:
+    """Return the folder that a file must not lead out of, and its path below: the `.ai` of an item, else its own folder."""
+    parts = os.fsencode(target.path).split(b"/")
+    at = len(parts) - parts[::-1].index(b".ai") if target.item_id is not None else len(parts) - 1
+    return b"/".join(parts[:at]) or b"/", tuple(parts[at:])
+
+
+def _unreadable(err: OSError, shown: str) -> RyeError:
+    if err.errno == errno.EXDEV:
+        return ItemError("path_outside", f"{shown} is a link that leads out of its folder.", "Name the file that it points to.")
+    if err.errno == errno.ELOOP:
+        return ItemError("is_link", f"{shown} is a symbolic link.", "Name the file that it points to.")
+    return path_errors.system_failure(err, shown)
+
+
+def _content(fd: int, shown: str) -> bytes:
+    info = os.fstat(fd)
+    if not stat.S_ISREG(info.st_mode):
+        raise path_errors.wrong_kind(info.st_mode, shown)
+    # One byte more than allowed, for a file that grows meanwhile.
+    raw = b"" if info.st_size > spaces.MAX_ITEM_BYTES else workspace.read_all(fd, info.st_size, spaces.MAX_ITEM_BYTES)
+    if max(len(raw), info.st_size) > spaces.MAX_ITEM_BYTES:
+        message = f"{shown} is larger than {spaces.MAX_ITEM_BYTES:,} bytes."
+        raise ItemError("item_unreadable", message, "Items are small text files.")
+    return raw

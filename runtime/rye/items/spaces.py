@@ -1,0 +1,410 @@
+"""Ids <-> paths: the project's, the user's and the system's items, and the key documents beside them.
+
+An item's id is its path below `.ai/<type folder>/` without extension. The first space that has it wins: project, user,
+system. Ids under `rye/` are reserved: only the system space serves them. Files are opened beneath the space's folder and
+read once, as bytes; nothing here knows what they mean.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import rye
+from rye.call.safe_text import nearest
+from rye.config import user_dirs
+from rye.errors import ItemError, TrustError
+from rye.fs import beneath
+from rye.fs.digest import sha256
+from rye.plain_class import Record
+from rye.trust import decisions
+from rye.trust.decisions import Decisions
+from rye.trust.verify import TrustStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".toml")
+TYPES: Final = {
+    "tool": ("tools", _TOOLS),
+    "knowledge": ("knowledge", (".md", ".yaml", ".yml")),
+    "directive": ("directives", (".md",)),
+}
+"""Item type -> (folder below `.ai`, extensions in the order in which they are tried)."""
+
+RESERVED = "rye/"
+MAX_ITEM_BYTES = 1 << 20
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_PACKAGE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_DEEPEST = 32
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_MAX_KEYS = 1_000
+
+
+class Space(Record):
+    """One place that serves items: `name` is project, user, system or `bundle:<id>`; `folder` its `.ai`.
+
+    `shadows` are the reserved ids that the user lets it serve.
+    """
+
+    name: str
+    folder: str
+    shadows: frozenset[str] = frozenset()
+
+
+class Candidate(Record):
+    """An item's bytes as they were read, once; nothing about them is known to be true yet."""
+
+    item_type: str
+    item_id: str
+    suffix: str
+    space: str
+    path: str
+    raw: bytes
+    shadowed: tuple[str, ...] = ()
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        """Hash the bytes, once a call: whoever needs to name them takes this."""
+        object.__setattr__(self, "digest", sha256(self.raw).hexdigest())
+
+
+def system_folder() -> str:
+    """Return the system bundle's `.ai`: inside the installed package, or in the checkout of an editable install."""
+    return _bundle_beside(os.path.dirname(os.path.realpath(rye.__file__)))
+
+
+@lru_cache(maxsize=2)
+def _bundle_beside(package: str) -> str:
+    inside = f"{package}/.ai"
+    # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
+    return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
+
+
+def installed_bundles() -> tuple[Space, ...]:
+    """Return the `.ai` folders of other installed packages that name themselves in the entry point group `rye.bundles`.
+
+    An entry `name = "package"` says that the package folder holds `.ai`. The entry is read as text; nothing is imported.
+    """
+    from importlib.metadata import entry_points
+
+    out: list[Space] = []
+    for entry in sorted(entry_points(group="rye.bundles"), key=lambda found: found.name):
+        package = entry.value.partition(":")[0].strip()
+        # The text becomes part of a path: `..` or an absolute path must not get in.
+        if entry.dist is None or not re.fullmatch(_PACKAGE, package) or not _ID.fullmatch(entry.name):
+            continue
+        folder = os.path.join(str(entry.dist.locate_file(package.replace(".", "/"))), ".ai")
+        # An editable install can name the system bundle again; it must not appear as a second bundle.
+        if os.path.isdir(folder) and _identity(folder) != _identity(system_folder()):
+            out.append(Space(f"bundle:{entry.name}", folder))
+    return tuple(out)
+
+
+def spaces(project_path: str | Path, decided: Decisions | None = None) -> tuple[Space, ...]:
+    """Return the spaces of a project, in the order in which they are asked; a folder counts once, as the most trusted.
+
+    `decided` are the user's decisions, where the caller has loaded them.
+    """
+    system = system_folder()
+    found = [
+        _project(project_path, decisions.load() if decided is None else decided),
+        Space("user", user_dirs.user_ai()),
+        Space("system", system),
+    ]
+    stand = [_identity(space.folder) for space in found]
+    return tuple(space for at, space in enumerate(found) if stand[at] is None or stand[at] not in stand[at + 1 :])
+
+
+def _project(project_path: str | Path, decided: Decisions) -> Space:
+    folder = os.path.join(project_path, ".ai")
+    if not decided.shadows:
+        return Space("project", folder)
+    return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    """Name a folder by what it is; None where there is none, which is the same as no other."""
+    try:
+        info = os.stat(folder)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def check_id(item_id: str) -> None:
+    """Raise ItemError `bad_item_id` unless the text can be an id."""
+    if len(item_id) > 255 or not _ID.fullmatch(item_id):
+        raise ItemError(
+            "bad_item_id",
+            f"Not an item id: {item_id[:80]!r}.",
+            "An id is a path of letters, digits, _ . - such as rye/file-system/read, without extension.",
+        )
+
+
+def type_folder(item_type: str) -> tuple[str, tuple[str, ...]]:
+    """Return the folder and extensions of an item type; ItemError `unknown_type` otherwise."""
+    if item_type not in TYPES:
+        raise ItemError("unknown_type", f"Unknown item type: {item_type}.", f"Use one of {', '.join(TYPES)}.")
+    return TYPES[item_type]
+
+
+def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
+    """Return the item of the first space that has it.
+
+    Raises:
+        ItemError: `item_not_found`, with the nearest ids; `bad_item_id`, `unknown_type`, `item_unreadable`.
+    """
+    folder, suffixes = type_folder(item_type)
+    check_id(item_id)
+    shadowed: list[str] = []
+    for space in chain(among, _lazily(installed_bundles)):
+        found = _read_first(space, f"{folder}/{item_id}", suffixes)
+        if found is None:
+            continue
+        suffix, raw = found
+        path = f"{space.folder}/{folder}/{item_id}{suffix}"
+        if not serves(space, item_id):
+            shadowed.append(path)
+            continue
+        return Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
+    raise _not_found(item_type, item_id, among, shadowed)
+
+
+def serves(space: Space, item_id: str) -> bool:
+    """Tell whether a space may serve an id: a reserved one only the system, or a space that the user lets shadow it."""
+    return not item_id.startswith(RESERVED) or space.name == "system" or item_id in space.shadows
+
+
+def _lazily(more: Callable[[], Sequence[Space]]) -> Iterator[Space]:
+    """Ask for further spaces only when the first ones had nothing: it means reading what is installed."""
+    yield from more()
+
+
+def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: list[str]) -> ItemError:
+    if shadowed:
+        return ItemError(
+            "reserved_id",
+            f"{item_id} is reserved for the system bundle, which lacks it; {shadowed[0]} does not serve it.",
+            "Move it to an id that does not begin with rye/.",
+        )
+    close = alike(item_id, (known for known, _, _ in listed(item_type, among)))
+    hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
+    return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
+
+
+def alike(item_id: str, known: Iterable[str]) -> list[str]:
+    """Return the known ids that may be meant: those whose last part it is, as clients call tools; else similar ones."""
+    ids = list(known)
+    return [one for one in ids if one.rpartition("/")[2] == item_id] or nearest(item_id, ids)
+
+
+def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
+    """Return (id, path) of the items in one space, sorted, hidden ones left out."""
+    folder, suffixes = type_folder(item_type)
+    return sorted(_walk(f"{space.folder}/{folder}", suffixes))
+
+
+def read_file(space: Space, path: str) -> bytes | None:
+    """Return a file of a space by its path below the space's `.ai`; None where there is none."""
+    try:
+        root = os.open(space.folder, beneath.DIRECTORY)
+    except OSError:
+        return None
+    try:
+        return _read(root, os.fsencode(path).split(b"/"))
+    finally:
+        os.close(root)
+
+
+def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
+    parts = os.fsencode(stem).split(b"/")
+    try:
+        root = os.open(space.folder, beneath.DIRECTORY)
+    except OSError as err:
+        _refuse_failing(err)
+        return None
+    try:
+        try:
+            # Opened once for all suffixes: a folder that is exchanged in between cannot give a mixture.
+            parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
+        except OSError as err:
+            _refuse_failing(err)
+            return None
+        try:
+            for suffix in suffixes:
+                raw = _read(parent, (parts[-1] + suffix.encode(),))
+                if raw is not None:
+                    return suffix, raw
+        finally:
+            os.close(parent)
+    finally:
+        os.close(root)
+    return None
+
+
+def _refuse_failing(err: OSError) -> None:
+    """Return for what is not there; a failing system must not pass for an absence, or another space would serve the id."""
+    if err.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO):
+        raise ItemError(
+            "item_unreadable", f"Items cannot be read now: {err.strerror}.", "Try again when the system has recovered."
+        )
+
+
+def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> bytes | None:
+    """Read a regular file beneath a folder; None where there is none. One too large is an error, not an absence."""
+    try:
+        fd, _ = beneath.open_beneath(dir_fd, parts, _READ)
+    except OSError as err:
+        _refuse_failing(err)
+        return None
+    try:
+        info = os.fstat(fd)
+        # Opened with O_NONBLOCK, since a named pipe would block here before its type is known.
+        if not stat.S_ISREG(info.st_mode):
+            return None
+        data = b""
+        # One byte more than the limit is asked for, so that a file that grows meanwhile is noticed.
+        while len(data) <= limit and (chunk := os.read(fd, limit + 1 - len(data))):
+            data += chunk
+        if len(data) > limit:
+            raise ItemError(
+                "item_unreadable", f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes.", "Items are small text files."
+            )
+        return data
+    finally:
+        os.close(fd)
+
+
+def listed(item_type: str, among: Sequence[Space], installed: Sequence[Space] | None = None) -> Iterator[tuple[str, str, Path]]:
+    """Yield (id, space, path) of every item that is served, sorted by id; shadowed and hidden ones are left out.
+
+    A name with a leading underscore is hidden. `installed` are the `installed_bundles()`, where the caller has them already.
+    """
+    found: dict[str, tuple[str, Path]] = {}
+    for space in (*among, *(installed_bundles() if installed is None else installed)):
+        for item_id, path in items_in(space, item_type):
+            if not serves(space, item_id):
+                continue
+            found.setdefault(item_id, (space.name, path))
+    for item_id in sorted(found):
+        yield item_id, *found[item_id]
+
+
+def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    """Yield (id, path) below a type folder; of files that share a stem only the one tried first."""
+    # Not at the top: it takes 4 ms to load, and a call of one tool does without.
+    from pathlib import Path
+
+    best: dict[str, tuple[int, Path]] = {}
+    for here, folders, files in os.walk(top):
+        # A bottomless tree in a project must not end the walk's recursion.
+        deep = here.count("/") - top.count("/") >= _DEEPEST
+        folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in files:
+            stem, suffix = os.path.splitext(name)
+            if suffix not in suffixes or name.startswith((".", "_")):
+                continue
+            path = Path(here, name)
+            item_id = f"{here}/{stem}"[len(top) + 1 :]
+            if _ID.fullmatch(item_id):
+                # The suffix that `find` tries first wins, so that a listing shows what a call would run.
+                best[item_id] = min(best.get(item_id, (99, path)), (suffixes.index(suffix), path))
+    for item_id, (_, path) in best.items():
+        yield item_id, path
+
+
+def locate(path: str | Path) -> tuple[str, str] | None:
+    """Return (item type, id) of a file by its place below an `.ai` folder; None outside of any."""
+    parts = [part for part in os.path.join(os.getcwd(), path).split("/") if part not in ("", ".")]
+    for at in range(len(parts) - 1, 0, -1):
+        if parts[at - 1] != ".ai":
+            continue
+        for item_type, (folder, suffixes) in TYPES.items():
+            stem, suffix = os.path.splitext("/".join(parts[at + 1 :]))
+            if parts[at] == folder and suffix in suffixes:
+                return item_type, stem
+        return None
+    return None
+
+
+_stores: dict[str, TrustStore] = {}
+
+
+def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = (), *, decided: Decisions | None = None) -> TrustStore:
+    """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once.
+
+    What installed bundles among the spaces bring is only proposed. `decided` as in `spaces`.
+    """
+    problems: list[str] = []
+    documents = {space.name: _key_documents(space, problems) for space in among}
+    documents["system"] = list(chain(*(found for name, found in documents.items() if name not in ("project", "user"))))
+    decided = decisions.load() if decided is None else decided
+    root = next((os.path.dirname(space.folder) for space in among if space.name == "project"), None)
+    approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
+    # The cache is keyed by all that decides: a changed document, approval or revocation is another key.
+    seal = sha256("\n".join([*sorted(approved), "", *sorted(decided.revoked_keys), "", *problems]).encode())
+    for name in ("user", "system", "project"):
+        for document in (name.encode(), *documents.get(name, ())):
+            seal.update(sha256(document).digest())
+    # Named apart: a project may bring the very document that an earlier call named.
+    for document in (b"explicit", *explicit):
+        seal.update(sha256(document).digest())
+    known = _stores.get(seal.hexdigest())
+    if known is None:
+        if len(_stores) > 64:
+            _stores.clear()
+        known = _stores[seal.hexdigest()] = TrustStore.build(
+            documents.get("user", ()),
+            documents.get("system", ()),
+            documents.get("project", ()),
+            explicit,
+            decided.revoked_keys,
+            approved,
+            problems,
+        )
+    return known
+
+
+def _key_documents(space: Space, problems: list[str]) -> list[bytes]:
+    """Return a space's key documents; `problems` gains a sentence where there are more than are read."""
+    try:
+        fd = os.open(f"{space.folder}/trusted_keys", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        names = sorted(name for name in os.listdir(fd) if name.endswith(".toml"))
+        # A project can bring any number of files, and each is read at every call.
+        if len(names) > _MAX_KEYS:
+            more, last = len(names) - _MAX_KEYS, names[_MAX_KEYS - 1]
+            problems.append(
+                f"{space.folder}/trusted_keys holds {len(names):,} key documents; the {more:,} behind {last} are ignored."
+            )
+        found = (_document(fd, name) for name in names[:_MAX_KEYS])
+        return [document for document in found if document is not None]
+    finally:
+        os.close(fd)
+
+
+def _document(fd: int, name: str) -> bytes | None:
+    try:
+        return _read(fd, (os.fsencode(name),), 64 * 1024)
+    except ItemError:
+        return None
+
+
+def refuse_alien_key(item_id: str, role: str, space: str = "system") -> None:
+    """Raise TrustError `untrusted_key` when the system serves a reserved id signed by another key than its own."""
+    if item_id.startswith(RESERVED) and role != "system" and space == "system":
+        raise TrustError(
+            "untrusted_key",
+            f"{item_id} is reserved for the system bundle's key, and another trusted key signed it.",
+            "Move it to an id that does not begin with rye/, then sign it again.",
+        )

@@ -1,0 +1,94 @@
+"""Versions of items, and the floors below which none is installed unasked: an old version may bring an old fault back.
+
+A version counts as it is in the signed text. The time in a signature line is not signed, so it counts for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rye.errors import RyeError, TrustError
+from rye.items import lockfiles, parse, spaces
+from rye.items.spaces import Space
+from rye.trust import verify
+from rye.trust.signature import form_of
+
+if TYPE_CHECKING:
+    from rye.trust.pins import Marks
+
+
+def is_version(text: str) -> bool:
+    """Tell whether a text is a version that a registry may hold."""
+    return _VERSION.fullmatch(text) is not None
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return what versions are ordered by."""
+    return tuple(int(part) for part in version.split("."))
+
+
+_VERSION = re.compile(r"(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})")
+
+
+class Coming(NamedTuple):
+    """An item that is to be installed: its type, id, extension, and the version that its signed text gives."""
+
+    item_type: str
+    item_id: str
+    suffix: str
+    version: str
+
+    @property
+    def name(self) -> str:
+        """Return the name under which `marks` remembers the item."""
+        return f"{self.item_type} {self.item_id}"
+
+
+def refuse_lower(coming: Coming, known: Marks, space: Space | None, among: Sequence[Space], remedy: str) -> None:
+    """Raise `downgrade` when a higher version was seen, is installed, or is locked in the destination space.
+
+    Args:
+        coming: the item. One whose version cannot be compared is lower than any that can.
+        known: the highest versions that the user's space remembers.
+        space: the destination; None for none.
+        among: the spaces whose keys count.
+        remedy: the command by which a person takes it all the same.
+    """
+    seen = known.seen.get(coming.name)
+    floors = {"seen before": [seen.version] if seen else []}
+    if space is not None:
+        floors["locked"] = lockfiles.versions(space, coming.item_id) if coming.item_type == "tool" else []
+        floors["installed"] = _installed(coming, space, among)
+    # A text that is no version gives (), which is lower than every version.
+    key = _key(coming.version)
+    for how, versions in floors.items():
+        for floor in versions:
+            if key < _key(floor):
+                raise TrustError(
+                    "downgrade",
+                    f"{coming.item_id}:{coming.version or '(no version)'} is lower than {floor}, which was {how}.",
+                    f"An old version may bring an old fault back. If it is wanted: `{remedy}`.",
+                    version=coming.version,
+                    floor=floor,
+                )
+
+
+def _key(version: str) -> tuple[int, ...]:
+    return version_key(version) if is_version(version) else ()
+
+
+def _installed(coming: Coming, space: Space, among: Sequence[Space]) -> list[str]:
+    """Return the version of the file at the destination, if its author is trusted to say."""
+    if coming.item_type == "bundle":
+        return []
+    folder, _ = spaces.type_folder(coming.item_type)
+    # A file that does not verify says nothing of versions: its text could be anything.
+    with contextlib.suppress(RyeError):
+        raw = spaces.read_file(space, f"{folder}/{coming.item_id}{coming.suffix}")
+        if raw is not None:
+            verified = verify.verify(raw, form_of(coming.item_type, coming.suffix), spaces.trust_store(among))
+            return [parse.check_place(verified, coming.item_type, coming.item_id, coming.suffix)]
+    return []

@@ -1,0 +1,462 @@
+"""A file as tools see it: open under its lock, as lines whose IDs are those of its present content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple, TypeVar
+
+from rye.call.results import shortened
+from rye.errors import WorkspaceError
+from rye.fs.beneath import Parts
+from rye.fs.digest import hexdigest
+from rye.line_ids import index as line_ids_index
+from rye.line_ids import store
+from rye.line_ids.index import Index
+from rye.line_ids.render import Row, reveal
+from rye.plain_class import Record, changed
+from rye.workspace import cache, escapes
+from rye.workspace.encoding import UTF8, Encoding, binary_kind, detect
+from rye.workspace.text import Checkpoints, Text, chunks, glanced, mark, parse, reopen, streamed
+from rye.workspace.workspace import OpenFile, Workspace
+
+T = TypeVar("T")
+
+# Bytes.
+_GLANCE_WHOLE = 4 << 20
+
+
+class Changes(NamedTuple):
+    """What changed in a file since a version: ranges [start, stop) of new or changed lines; (ID, how, line) of those gone."""
+
+    lines: list[tuple[int, int]]
+    ended: list[tuple[str, str, int]]
+
+
+IDS_NOT_STORED = ("no_space", "cache_unwritable", "read_only", "permission_denied")
+"""Codes of errors after which line IDs cannot be stored, though the file can perhaps be read (`unnamed`)."""
+
+
+class Document(Record, frozen=False):
+    """A text file and its line index, in step with each other.
+
+    Attributes:
+        path: physical project-relative path, as results name it.
+        text: its lines.
+        index: of exactly this content.
+        before: the index of an older content, where the file was changed by others since; None when nobody did.
+        known: whether an index existed before this call.
+        data: the whole content, where it was read whole.
+        stored: the stored index that this one is, where nothing but IDs and shown lines can differ from it.
+        no_ids: why the lines have no IDs, where these cannot be stored.
+        applied_stat: the file's state after our own change, which the descriptor does not show.
+    """
+
+    ws: Workspace
+    file: OpenFile
+    path: str
+    text: Text
+    index: Index
+    before: Index | None
+    known: bool
+    data: bytes | None
+    stored: store.Stored | None = None
+    no_ids: str = ""
+    applied_stat: os.stat_result | None = None
+
+    @property
+    def count(self) -> int:
+        """Return the number of lines."""
+        return self.text.count
+
+    @property
+    def version(self) -> str:
+        """Return the name of the file's present state."""
+        return self.index.version
+
+    @property
+    def encoding(self) -> str:
+        """Return the name of the file's encoding; `?` behind it where it is a guess."""
+        return self.text.encoding.label
+
+    def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False) -> list[str]:
+        """Return lines [start, stop), counted from 0, as tools print them: `[LID:a1b2c3] text`, long ones shortened.
+
+        Args:
+            start: the first line.
+            stop: the line behind the last one.
+            ids: print each line's ID; it has one from now on. See `shown`.
+            whitespace: make tabs, carriage returns and odd blanks visible.
+        """
+        texts = shortened(self.texts(start, stop))
+        if whitespace:
+            code, raw = self.text.encoding, self.text.lines(start, stop)
+            texts = [reveal(text, code.terminator(line) == code.crlf) for text, line in zip(texts, raw, strict=True)]
+        if not ids:
+            return texts
+        return [f"[LID:{name}] {text}" for name, text in zip(self.ids(start, stop), texts, strict=True)]
+
+    def encode(self, text: str) -> bytes:
+        r"""Return new text in the file's encoding; `\xHH`, as views show it, becomes the byte again. See `escapes.encode`."""
+        return escapes.encode(text, self.text.encoding, self.data or b"", self.path)
+
+    def encoding_notice(self, ranges: Iterable[tuple[int, int]]) -> str:
+        """Return the notice about the encoding for a reader of some lines; empty where it is certain or the lines are ASCII."""
+        if self.text.encoding.certain:
+            return ""
+        return escapes.notice((line for low, high in ranges for line in self.text.lines(low, high)), self.text)
+
+    def changes_since(self, version: str) -> Changes | None:
+        """Return what changed since a version of the file, or None where that version is not among the stored ones."""
+        since = self.index.revision_of(version)
+        if since is None:
+            return None
+        ended = [(name, end) for name, end in self.index.dead.items() if end is not None and end.revision > since]
+        return Changes(self.index.ages.since(since), [(name, end.how, end.line) for name, end in ended])
+
+    def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
+        """Return lines [start, stop), counted from 0; with `ids` each has one from now on."""
+        texts = self.texts(start, stop)
+        names = self.ids(start, start + len(texts)) if ids else [None] * len(texts)
+        return list(map(Row, range(start + 1, start + 1 + len(texts)), names, texts))
+
+    def texts(self, start: int, stop: int) -> list[str]:
+        """Return lines [start, stop) as they are shown."""
+        return self.text.encoding.show_all(self.text.lines(start, stop))
+
+    def ids(self, start: int, stop: int) -> list[str]:
+        """Return the IDs of lines [start, stop), all of them in the text; each has one from now on."""
+        if not all(map(self.index.marks.__contains__, range(start, stop))):
+            key = self.text.encoding.key
+            line_ids_index.give_ids(self.index, start, [key(line) for line in self.text.lines(start, stop)])
+        marks = self.index.marks
+        return [marks[at].id for at in range(start, stop)]
+
+    def name(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Give every line of some ranges an ID, all at once."""
+        raw = {at: line for start, stop in ranges for at, line in enumerate(self.text.lines(start, stop), start)}
+        key, marks = self.text.encoding.key, self.index.marks
+        line_ids_index.give_ids_at(self.index, {at: key(line) for at, line in raw.items() if at not in marks})
+
+    def shown(self, *ranges: tuple[int, int]) -> None:
+        """Record that lines [start, stop) of some ranges were printed with their IDs, and store that."""
+        if self.note_shown(*ranges):
+            self.store()
+
+    def note_shown(self, *ranges: tuple[int, int]) -> bool:
+        """Note in the index that lines [start, stop) of some ranges were printed with their IDs; tell whether that was news."""
+        return bool(sum(line_ids_index.note_shown(self.index, start, stop) for start, stop in ranges))
+
+    def confirm(self) -> None:
+        """Store that the content under the file's new times is the known one, so that the next view need not hash it.
+
+        Where that cannot be stored, the next view hashes it.
+        """
+        # The index of a large file was loaded without digests, and a whole record must have them.
+        if not self.index.digests and self.text.count:
+            stored = store.load(self.ws, self.file.path, dense=True)
+            if stored is None:
+                return
+            self.index = stored.index
+        # Without `stored`, `store` saves the whole record, which is what takes the new stamp.
+        stored, self.stored = self.stored, None
+        try:
+            self.store()
+        except WorkspaceError:
+            self.stored = stored
+
+    def store(self) -> None:
+        """Store the index as it now is."""
+        if self.stored is not None:
+            store.note_shown(self.ws, self.file.path, self.stored)
+        else:
+            info = self.applied_stat or os.fstat(self.file.fd)
+            store.save(self.ws, self.file.path, self.index, self.text.encoding, info, self.text.points)
+            self.stored = store.Stored(self.index, self.text.encoding, None, self.text.points, self.text.count)
+
+
+@contextmanager
+def view(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
+    """Open a file for reading under its lock, its index up to date; of a large known file only what is asked for is read.
+
+    Raises:
+        WorkspaceError: as `Workspace.open_file`; `binary_file`, `file_too_large`, `locked`, `cache_unwritable`.
+        UsageError: `unknown_encoding`.
+    """
+    with _locked(ws, path, needed=False) as file:
+        yield _open(ws, file, encoding, whole=False)
+
+
+def view_lines(project_path: str, path: str, show: Callable[[Document], T], encoding: str | None = None) -> T:
+    """Return what `show` makes of a file's lines, each with its ID, as `view` opens it.
+
+    Where IDs cannot be stored (a full disk), `show` is called again with a document that has none; `no_ids` says why.
+
+    Raises:
+        WorkspaceError, UsageError: as `view`.
+    """
+    with Workspace(project_path) as ws:
+        try:
+            with view(ws, path, encoding) as document:
+                return show(document)
+        except WorkspaceError as err:
+            if err.code not in IDS_NOT_STORED:
+                raise
+            with without_ids(ws, path, encoding) as document:
+                document.no_ids = err.message
+                return show(document)
+
+
+@contextmanager
+def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tuple[OpenFile, Text]]:
+    """Open a file for one look without line IDs: no lock is taken, nothing is indexed. Errors as `view`.
+
+    Of a large file the offsets of some lines are stored, so that the next look need not count them.
+    """
+    with ws.file(path) as file:
+        # Below this the whole file is read in less time than what is stored of it.
+        if file.stat.st_size <= _GLANCE_WHOLE or encoding is not None:
+            yield file, _glanced(file, encoding, None)
+        else:
+            yield file, _large(ws, file)
+
+
+@contextmanager
+def without_ids(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
+    """Open a file for one look as `glance` does, as a document whose lines have no IDs. Errors as `view`."""
+    with glance(ws, path, encoding) as (file, text):
+        yield Document(ws, file, file.shown, text, line_ids_index.fresh(0, "", b"", 32), None, known=False, data=None)
+
+
+def _large(ws: Workspace, file: OpenFile) -> Text:
+    """Return the text of a large file: as it was found by a look or an index in just this state, else counted now."""
+    stamp = store.stamp_of(file.stat)
+    found, stored = store.load_checkpoints(ws, file.path, stamp), None
+    if found is None:
+        stored = _loaded(ws, file)
+        if stored is not None and stored.points is not None and stored.stamp == stamp:
+            found = stored.encoding, stored.count, stored.points
+    if found is not None:
+        encoding, count, points = found
+        return reopen(file.fd, encoding, file.stat.st_size, count, points)
+    text = _streamed(file) or _glanced(file, None, stored)
+    store.save_checkpoints(ws, file.path, stamp, text)
+    return text
+
+
+def _loaded(ws: Workspace, file: OpenFile) -> store.Stored | None:
+    """Return the stored index, if there is one and the cache can be read."""
+    try:
+        return store.load(ws, file.path, dense=False)
+    except WorkspaceError:
+        return None
+
+
+def _streamed(file: OpenFile) -> Text | None:
+    """Return the text of a large file of plain UTF-8 without holding it in memory; None where it is anything else."""
+    if binary_kind(os.pread(file.fd, 64, 0)):
+        return None
+    text = streamed(file.fd, UTF8)
+    # Compared after the scan: a writer may have changed the file while it was read.
+    return text if text is not None and store.stamp_of(os.fstat(file.fd)) == store.stamp_of(file.stat) else None
+
+
+def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) -> Text:
+    data = _stable(file)
+    return glanced(data, _encoding(data, declared, stored))
+
+
+@contextmanager
+def open_for_edit(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
+    """Open a file for editing under its lock: read whole and hashed, its index brought up to date. Errors as `view`."""
+    with _locked(ws, path) as file:
+        yield _open(ws, file, encoding, whole=True)
+
+
+@contextmanager
+def open_locked_for_edit(ws: Workspace, path: str, parts: Parts, encoding: str | None = None) -> Iterator[Document]:
+    """Open a file whose lock the caller holds, as `open_for_edit`.
+
+    Raises:
+        WorkspaceError: as `view`; `conflict` when `path` does not lead to the physical `parts` any more.
+    """
+    with ws.file(path) as file:
+        if file.parts != parts:
+            raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
+        yield _open(ws, file, encoding, whole=True)
+
+
+@contextmanager
+def _locked(ws: Workspace, path: str, *, needed: bool = True) -> Iterator[OpenFile]:
+    """Open the file that `path` names once its lock is held; the lock is that of the physical path.
+
+    Where no file system has locks, one that is not `needed` is left out: indexes are replaced whole.
+    """
+    # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
+    for _ in range(5):
+        with ws.file(path) as first:
+            parts = first.parts
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(cache.locked(ws, b"/".join(parts)))
+            except WorkspaceError as err:
+                if needed or err.code != "no_locks":
+                    raise
+            file = stack.enter_context(ws.file(path))
+            if file.parts == parts:
+                yield file
+                return
+    raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
+
+
+def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -> Document:
+    stored = store.load(ws, file.path, dense=whole)
+    # Another encoding splits lines differently, so the stored index does not apply; a byte order mark outranks `declared`.
+    if stored is not None and declared is not None and stored.encoding.bom == b"" and not _same(declared, stored.encoding):
+        stored = None
+    confirmed = stored is not None and declared is not None and not stored.encoding.certain
+    if stored is not None and confirmed:
+        stored = changed(stored, encoding=changed(stored.encoding, certain=True))
+    # A view trusts the file's times; an edit hashes the content all the same.
+    trusted = stored is not None and stored.stamp == store.stamp_of(file.stat)
+    if stored is not None and trusted and stored.points is not None and not whole:
+        text = reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
+        document = Document(ws, file, file.shown, text, stored.index, None, known=True, data=None, stored=stored)
+        if confirmed:
+            document.confirm()
+        return document
+    data = _stable(file)
+    content_hash = stored.index.content_hash if stored is not None and trusted and not whole else hexdigest(data)
+    if stored is not None and stored.index.content_hash == content_hash:
+        text = (
+            Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])
+            if stored.points is not None
+            else (parse if whole else glanced)(data, stored.encoding)
+        )
+        if text.count != stored.count:
+            # Not ours: a clone can bring an index that names the right content.
+            return _anew(ws, file, data, content_hash, declared, None)
+        document = Document(ws, file, file.shown, text, stored.index, None, known=True, data=data, stored=stored)
+        # An edit stores the index anyway.
+        if confirmed or (not whole and not trusted and store.settled(store.stamp_of(file.stat))):
+            document.confirm()
+        return document
+    # Aligning needs the digests of all lines, which a view does not load.
+    if stored is not None and not whole:
+        stored = store.load(ws, file.path, dense=True)
+    # What opens a file for editing and is refused leaves no index, so that the next edit gets the same answer; a change that
+    # is made stores its own. A damaged one is replaced at once.
+    keep = stored is not None or not whole or store.load(ws, file.path, dense=False) is not None
+    return _anew(ws, file, data, content_hash, declared, stored, keep=keep)
+
+
+def _same(declared: str, known: Encoding) -> bool:
+    return detect(b"", declared).name == known.name
+
+
+def _stable(file: OpenFile) -> bytes:
+    """Read the content such that no change fell between its first and last byte, as far as the times tell."""
+    for _ in range(4):
+        before = store.stamp_of(os.fstat(file.fd))
+        data = file.read()
+        if store.stamp_of(os.fstat(file.fd)) == before:
+            return data
+    raise WorkspaceError(
+        "conflict", f"{file.shown} is being written by another program right now.", "Try again when it is done."
+    )
+
+
+def _anew(
+    ws: Workspace,
+    file: OpenFile,
+    data: bytes,
+    content_hash: str,
+    declared: str | None,
+    stored: store.Stored | None,
+    *,
+    keep: bool = True,
+) -> Document:
+    """Index a content that was not known: as the successor of the known one, or as the first."""
+    code = _encoding(data, declared, stored)
+    # In the width of the stored index, so that old and new digests can be compared.
+    text, width, digests = scan(data, code, stored.index.width if stored else None)
+    if stored is None:
+        index, before = line_ids_index.fresh(_next_epoch(ws, file.path), content_hash, digests, width), None
+    else:
+        from rye.line_ids import reconcile
+
+        before = stored.index
+        index = reconcile.reconcile(before, digests, lambda at: code.key(text.lines(at, at + 1)[0]), content_hash)
+    document = Document(ws, file, file.shown, text, index, before, known=stored is not None, data=data, stored=None)
+    bound_dead(ws, file.path, index)
+    fit(index, text)
+    if keep:
+        document.store()
+    return document
+
+
+def _encoding(data: bytes, declared: str | None, stored: store.Stored | None) -> Encoding:
+    code = detect(data, declared)
+    known = stored.encoding if stored is not None else None
+    # A guess must not change from one read to the next: a known or confirmed encoding goes first.
+    if not code.certain and known is not None and not known.bom and (known.certain or known.name != "utf-8"):
+        return known
+    return code
+
+
+def scan(data: bytes, code: Encoding, width: int | None = None) -> tuple[Text, int, bytes]:
+    """Return a content's text, the digest width, and its lines' digests, in one pass."""
+    if width is None:
+        width = line_ids_index.width_for(data.count(b"\n") + 1)
+    from array import array
+
+    from rye.workspace.text import Checkpoints
+
+    points: Checkpoints = Checkpoints(array("Q"), array("Q"))
+    digests: list[bytes] = []
+    count = 0
+    for offset, raw in chunks(data, code):
+        mark(points, raw, count, offset)
+        digests.append(line_ids_index.digest_lines(keys(raw, code), width))
+        count += len(raw)
+    if not count:
+        mark(points, [b""], 0, len(code.bom))
+    return Text(code, len(data), count, points, lambda low, high: data[low:high]), width, b"".join(digests)
+
+
+def keys(raw: list[bytes], code: Encoding) -> list[bytes]:
+    """Return lines' identifying texts; written out for UTF-8, where files are large."""
+    if code.name == "utf-8":
+        # The usual line without a method call; one with CR or without a newline takes the general way.
+        return [x[:-1] if x[-2:-1] != b"\r" and x[-1:] == b"\n" else code.body(x) for x in raw]
+    return [code.key(line) for line in raw]
+
+
+def _next_epoch(ws: Workspace, path: bytes) -> int:
+    # A known file, which most reads are of, needs none: a cold read does not load it.
+    from rye.line_ids import epochs
+
+    return epochs.next_epoch(ws, path, store.FOLDER)
+
+
+def bound_dead(ws: Workspace, path: bytes, index: Index) -> None:
+    """Keep the number of stored dead IDs bounded, however many edits a file has seen."""
+    if len(index.dead) > line_ids_index.DEAD_MAX:
+        epoch = _next_epoch(ws, path)
+        # A random epoch may be the one in use.
+        if epoch not in (index.epoch, index.id_epoch):
+            line_ids_index.begin_epoch(index, epoch)
+
+
+def fit(index: Index, text: Text) -> None:
+    """Keep an index in the form that its file's size asks for: every line with an ID, or only those shown."""
+    small = text.count <= line_ids_index.ALL_IDS_MAX
+    if small and index.width == 8:
+        index.digests, index.width = line_ids_index.digest_lines(keys(text.lines(), text.encoding), 32), 32
+    elif not small and index.width == 32:
+        # The narrow digest is the first 8 bytes of the wide one, so nothing is hashed again.
+        index.digests = b"".join([index.digests[at : at + 8] for at in range(0, len(index.digests), 32)])
+        index.width = 8
+    if small:
+        line_ids_index.give_ids(index, 0, keys(text.lines(), text.encoding))

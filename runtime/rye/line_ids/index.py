@@ -1,0 +1,283 @@
+"""Line IDs: which ID belongs to which line of a file, through every change.
+
+An `Index` is pure data about one state of a file: a digest of every line, and for lines that have an ID (all lines of a
+small file, the lines that were shown of a large one) what is known of them. `rye.line_ids.reconcile` takes it to the next state
+of the file.
+
+IDs. The first index of a file gives line n of text t the first 6 hex digits of SHA-256 over `"{n}:{t}"`, and on a clash 8, 10,
+… of them. Later lines hash `"{epoch}.{counter}:{t}"`, with further counters on a clash. An index that had to be rebuilt takes
+a new epoch, and IDs of epoch 2 and later end in it: 6 digits and 1 (epochs to 15), 3 (to 4,095) or 5 digits of epoch. So IDs of
+two epochs differ in length or in their end, and an ID of an epoch gone by can only be unknown, never another line's. An index
+with many dead IDs also takes a new epoch, for its new lines; the lines that live keep their IDs.
+
+`Runs` stores which revision last changed each line: a long sequence of numbers that is nearly constant.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from rye.fs.digest import sha256
+from rye.plain_class import Record, field
+
+Run = tuple[int, int]
+
+
+class Runs:
+    """An immutable sequence of ints as (length, value) runs; no run is empty, neighbours differ."""
+
+    __slots__ = ("_runs", "_starts")
+
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        """Take runs in order; empty ones are dropped, equal neighbours joined."""
+        joined: list[Run] = []
+        for length, value in runs:
+            if length <= 0:
+                continue
+            if joined and joined[-1][1] == value:
+                joined[-1] = (joined[-1][0] + length, value)
+            else:
+                joined.append((length, value))
+        self._runs = joined
+        # Where each run begins, and the end; made when a part is first asked for.
+        self._starts: list[int] = []
+
+    def __len__(self) -> int:
+        return sum(length for length, _ in self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def part(self, start: int, stop: int) -> list[Run]:
+        """Return the runs of positions [start, stop)."""
+        if not self._starts:
+            self._starts = list(accumulate((length for length, _ in self._runs), initial=0))
+        out: list[Run] = []
+        # By bisection: a file edited in many places has many runs, and each shown line asks.
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        for number in range(first, len(self._runs)):
+            at, (length, value) = self._starts[number], self._runs[number]
+            if at >= stop:
+                break
+            low, high = max(at, start), min(at + length, stop)
+            if low < high:
+                out.append((high - low, value))
+        return out
+
+    def values(self, start: int, stop: int) -> list[int]:
+        """Return the values at positions [start, stop), one each."""
+        return [value for length, value in self.part(start, stop) for _ in range(length)]
+
+    def since(self, value: int) -> list[tuple[int, int]]:
+        """Return the position ranges (start, stop) whose value is greater than `value`."""
+        out: list[tuple[int, int]] = []
+        at = 0
+        for length, here in self._runs:
+            if here > value:
+                if out and out[-1][1] == at:
+                    out[-1] = (out[-1][0], at + length)
+                else:
+                    out.append((at, at + length))
+            at += length
+        return out
+
+
+ALL_IDS_MAX = 2_000
+"""Files of up to so many lines have an ID for every line; in larger ones a line gets its ID when it is first shown."""
+
+EPOCHS = 16**7
+"""Epochs count from 1 to below this."""
+
+ENDS_STORED = 300
+"""So many dead IDs are stored with what became of their lines; the rest only as taken, until the next epoch."""
+
+DEAD_MAX = 900
+"""With more dead IDs than this the index takes a new epoch, whose IDs cannot be any of them: then they need not be stored."""
+
+VERSIONS_STORED = 20
+_SPACE = b" \t\r\x0b\x0c"
+
+
+class LineId(Record, frozen=False):
+    """What is known of a line that has an ID; never changed, since indexes share them.
+
+    Attributes:
+        id: its ID.
+        loose: 8 bytes of SHA-256 over its text without white space.
+        near: revision in which the line before it became its neighbour (0: never changed).
+        shown: revision in which it was last printed; -1 for never.
+    """
+
+    id: str
+    loose: bytes
+    near: int = 0
+    shown: int = -1
+
+    def __init__(self, id: str, loose: bytes, near: int = 0, shown: int = -1) -> None:
+        # One is made for every line: this is several times as fast as what all records share.
+        self.id = id
+        self.loose = loose
+        self.near = near
+        self.shown = shown
+
+
+class LineEnd(NamedTuple):
+    """What became of a line whose ID is dead: `after` and `before` are the IDs around it."""
+
+    how: str
+    line: int
+    after: str | None
+    before: str | None
+    revision: int
+
+
+class Index(Record, frozen=False):
+    """The lines of one state of a file.
+
+    Attributes:
+        epoch: counts the indexes of this file that began anew.
+        content_hash: SHA-256 of the file's bytes, 64 hex.
+        digests: `width` bytes of SHA-256 for each line's text, concatenated.
+        width: 32 where every line has an ID, else 8.
+        marks: position (from 0) -> LineId, ascending.
+        ages: the revision that last changed each line's text or brought it here.
+        revision: counts the states seen; 0 is the first.
+        counter: the last number used for an ID of `"{epoch}.{counter}:{text}"`.
+        versions: the last states' (revision, first 8 hex digits of the content hash).
+        dead: dead ID -> LineEnd, or None where it is only reserved.
+    """
+
+    epoch: int
+    content_hash: str
+    digests: bytes
+    width: int
+    marks: dict[int, LineId]
+    ages: Runs
+    revision: int = 0
+    counter: int = 0
+    versions: list[tuple[int, str]] = field(factory=list)
+    dead: dict[str, LineEnd | None] = field(factory=dict)
+    id_epoch: int = 0
+
+    @property
+    def count(self) -> int:
+        """Return the number of lines."""
+        return len(self.digests) // self.width
+
+    @property
+    def version(self) -> str:
+        """Return the name of this state: `epoch.revision-content`."""
+        return self._version(self.revision, self.content_hash[:8])
+
+    def _version(self, revision: int, content: str) -> str:
+        return f"{self.epoch}.{revision}-{content}"
+
+    def revision_of(self, version: str) -> int | None:
+        """Return the revision that a version named, if it is among those stored."""
+        return next((rev for rev, content in self.versions if self._version(rev, content) == version), None)
+
+    def digest(self, line: int) -> bytes:
+        """Return a line's digest."""
+        return self.digests[line * self.width : (line + 1) * self.width]
+
+    def positions(self) -> dict[str, int]:
+        """Return ID -> position of all lines that have one."""
+        return {mark.id: at for at, mark in self.marks.items()}
+
+
+def loose_digest(text: bytes) -> bytes:
+    """Return what stays the same of a line when only its white space changes."""
+    return sha256(text.translate(None, _SPACE)).digest()[:8]
+
+
+def digest_lines(texts: Sequence[bytes], width: int) -> bytes:
+    """Return the concatenated digests of lines' texts."""
+    if width == 32:
+        return b"".join([sha256(text).digest() for text in texts])
+    return b"".join([sha256(text).digest()[:width] for text in texts])
+
+
+def width_for(count: int) -> int:
+    """Return how many digest bytes a line gets in a file of so many lines."""
+    return 32 if count <= ALL_IDS_MAX else 8
+
+
+def fresh(epoch: int, content_hash: str, digests: bytes, width: int) -> Index:
+    """Return a first index without IDs; `give_ids` adds them."""
+    ages = Runs([(len(digests) // width, 0)])
+    return Index(epoch, content_hash, digests, width, {}, ages, versions=[(0, content_hash[:8])])
+
+
+def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> bool:
+    """Give an ID to each line of [start, start + len(texts)) that has none; tell whether any was given."""
+    return give_ids_at(index, {at: text for at, text in enumerate(texts, start) if at not in index.marks})
+
+
+def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> bool:
+    """Give an ID to each of these lines (position: text, ascending), none of which has one; tell whether there was any."""
+    if texts:
+        taken = {mark.id for mark in index.marks.values()}
+        # A dead ID must not name another line: an edit prepared before would hit the wrong one.
+        taken.update(index.dead)
+        for at, text in texts.items():
+            made = _first_id(index, at, text, taken) if index.revision == 0 else _later_id(index, text, taken)
+            taken.add(made)
+            index.marks[at] = LineId(made, loose_digest(text))
+        # In ascending order, on which alignment and the stored rows rely.
+        index.marks = dict(sorted(index.marks.items()))
+    return bool(texts)
+
+
+def begin_epoch(index: Index, epoch: int) -> None:
+    """Give IDs of a new epoch from now on. Lines keep theirs; dead IDs that are only reserved are forgotten."""
+    index.id_epoch = epoch
+    index.dead = {name: end for name, end in index.dead.items() if end is not None}
+
+
+def _epoch_tail(epoch: int) -> str:
+    if epoch == 1:
+        return ""
+    return f"{epoch:x}".zfill(next(width for width in (1, 3, 5, 7) if epoch < 16**width))
+
+
+def _first_id(index: Index, at: int, text: bytes, taken: set[str]) -> str:
+    digest = sha256(b"%d:%b" % (at + 1, text)).hexdigest()
+    tail = _epoch_tail(index.id_epoch or index.epoch)
+    if not tail:
+        for length in range(6, 64, 2):
+            if digest[:length] not in taken:
+                return digest[:length]
+    elif digest[:6] + tail not in taken:
+        return digest[:6] + tail
+    return _later_id(index, text, taken)
+
+
+def _later_id(index: Index, text: bytes, taken: set[str]) -> str:
+    tail = _epoch_tail(index.id_epoch or index.epoch)
+    while True:
+        index.counter += 1
+        made = sha256(b"%d.%d:%b" % (index.id_epoch or index.epoch, index.counter, text)).hexdigest()[:6] + tail
+        if made not in taken:
+            return made
+
+
+def note_shown(index: Index, start: int, stop: int) -> bool:
+    """Record that lines [start, stop) were printed as they are now; tell whether that was news.
+
+    It is news of a line, too, that the next one became its neighbour: an edit of both asks whether they were seen side by side.
+    """
+    marks, news, at = index.marks, list[int](), start
+    for length, age in index.ages.part(start, stop):
+        for here in range(at, at + length):
+            mark, behind = marks[here], marks.get(here + 1)
+            if mark.shown < max(age, mark.near, behind.near if behind is not None else 0):
+                news.append(here)
+        at += length
+    for here in news:
+        mark = marks[here]
+        # A new object: other indexes share the old one.
+        marks[here] = LineId(mark.id, mark.loose, mark.near, index.revision)
+    return bool(news)

@@ -1,0 +1,268 @@
+"""Reconcile line IDs from one state of a file to the next.
+
+`splice` follows our own edits, which say what they changed. `reconcile` follows anyone else's: lines that the alignment finds
+again keep their ID, then lines that moved and are unmistakable, then lines that differ in white space only. Everything else
+is new, and the IDs of what is gone stay reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from rye.line_ids.diff import align, indentation
+from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest
+from rye.plain_class import changed
+
+
+class Change(NamedTuple):
+    """Lines [start, stop) of the old state became `texts`; `ids` revives an ID for each new line where it is not None."""
+
+    start: int
+    stop: int
+    texts: Sequence[bytes]
+    ids: Sequence[str | None] = ()
+
+
+def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
+    """Return the index after our own edit.
+
+    Args:
+        index: the state before.
+        changes: ascending, not overlapping, exact: every old line outside is untouched.
+        content_hash: SHA-256 of the new content.
+    """
+    count = index.count
+    blocks, edges = [], [*((c.start, c.stop, len(c.texts)) for c in changes), (count, count, 0)]
+    old = new = 0
+    for start, stop, added in edges:
+        blocks.append((old, new, start - old))
+        new += start - old + added
+        old = stop
+    texts: dict[int, bytes] = {}
+    revived: dict[int, str] = {}
+    pieces: list[bytes] = []
+    for (old_at, new_at, length), change in zip(blocks, [*changes, None], strict=True):
+        pieces.append(index.digests[old_at * index.width : (old_at + length) * index.width])
+        if change is not None:
+            pieces.append(digest_lines(change.texts, index.width))
+            first = new_at + length
+            texts.update(enumerate(change.texts, first))
+            revived.update((first + at, name) for at, name in enumerate(change.ids) if name is not None)
+    step = _Step(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
+    return step.finish(revived)
+
+
+def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], content_hash: str) -> Index:
+    """Return the index for a content that somebody else made of the old one.
+
+    Args:
+        index: the state before.
+        digests: of the new lines, `index.width` bytes each.
+        texts: the text of a new line, by position.
+        content_hash: SHA-256 of the new content.
+    """
+    width = index.width
+    old = [index.digests[at : at + width] for at in range(0, len(index.digests), width)]
+    new = [digests[at : at + width] for at in range(0, len(digests), width)]
+    blocks = align(old, new, lambda at: indentation(texts(at)))
+    return _Step(index, digests, blocks, texts, content_hash).finish({})
+
+
+class _Step:
+    """One step from a state to the next: who is who, and what is recorded of it."""
+
+    def __init__(
+        self, old: Index, digests: bytes, blocks: list[tuple[int, int, int]], texts: Callable[[int], bytes], content_hash: str
+    ) -> None:
+        self.old, self.digests, self.blocks, self.texts = old, digests, blocks, texts
+        self.revision = old.revision + 1
+        self.content_hash = content_hash
+        self.old_count, self.count = old.count, len(digests) // old.width
+        # Old position -> new position, for lines outside the blocks that were recognised all the same.
+        self.found: dict[int, int] = {}
+        self.loose_of_new: dict[int, bytes] = {}
+
+    def finish(self, revived: dict[int, str]) -> Index:
+        """Recognise what is left, and build the next index."""
+        gaps = list(self._gaps())
+        # An ID that is given back to its line is not to be found on another one.
+        promised, known = set(revived.values()), self.old.marks
+        left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at in known and known[at].id not in promised]
+        left_new = [at for _, _, c, d in gaps for at in range(c, d) if at not in revived]
+        if left_old and left_new:
+            # The surest evidence first: each step takes only what the step before has left.
+            self._recognise_moved(left_old, left_new)
+            self._recognise_loose(gaps, set(left_old), set(left_new))
+            self._recognise_loose_moved(left_old, left_new)
+        marks = self._surviving_ids()
+        index = changed(
+            self.old,
+            content_hash=self.content_hash,
+            digests=self.digests,
+            marks=marks,
+            revision=self.revision,
+            ages=self._ages(),
+            dead=dict(self.old.dead),
+            versions=[*self.old.versions, (self.revision, self.content_hash[:8])][-VERSIONS_STORED:],
+        )
+        alive = {mark.id for mark in marks.values()}
+        for at, name in revived.items():
+            # Another line may have been recognised under this ID already; no ID names two lines.
+            if name in alive:
+                continue
+            marks[at] = LineId(name, loose_digest(self.texts(at)), near=self.revision)
+            index.dead.pop(name, None)
+        index.marks = dict(sorted(marks.items()))
+        self._bury(index, gaps)
+        return index
+
+    def _gaps(self) -> list[tuple[int, int, int, int]]:
+        """Return the (old start, old stop, new start, new stop) between the blocks, ends included."""
+        out = []
+        old = new = 0
+        for old_at, new_at, length in [*self.blocks, (self.old_count, self.count, 0)]:
+            if old_at > old or new_at > new:
+                out.append((old, old_at, new, new_at))
+            old, new = old_at + length, new_at + length
+        return out
+
+    def _new_digest(self, at: int) -> bytes:
+        return self.digests[at * self.old.width : (at + 1) * self.old.width]
+
+    def _loose(self, at: int) -> bytes:
+        known = self.loose_of_new.get(at)
+        if known is None:
+            known = self.loose_of_new[at] = loose_digest(self.texts(at))
+        return known
+
+    def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
+        """Follow lines that are elsewhere now and whose text is unique before and after, and their neighbours with them."""
+        digests, width = self.old.digests, self.old.width
+        by_old = {digests[at * width : (at + 1) * width]: at for at in left_old}
+        by_new = {self._new_digest(at): at for at in left_new}
+        shared = by_old.keys() & by_new.keys()
+        if not shared:
+            return
+        # Unique in the whole file, not only in the gaps: with a twin in an unchanged block the match would be a guess.
+        unique = _once(self.old.digests, self.old.width, shared) & _once(self.digests, self.old.width, shared)
+        free_old, free_new = set(left_old), set(left_new)
+        # Sorted, so that the result does not depend on the order of a set.
+        for digest in sorted(unique):
+            self._pair(by_old[digest], by_new[digest], free_old, free_new)
+        for old_at, new_at in list(self.found.items()):
+            # A moved block has repeated lines too, such as braces: they follow their unique neighbours.
+            for step in (1, -1):
+                a, b = old_at + step, new_at + step
+                while a in free_old and b in free_new and self.old.digest(a) == self._new_digest(b):
+                    self._pair(a, b, free_old, free_new)
+                    a, b = a + step, b + step
+
+    def _pair(self, old_at: int, new_at: int, free_old: set[int], free_new: set[int]) -> None:
+        self.found[old_at] = new_at
+        free_old.discard(old_at)
+        free_new.discard(new_at)
+
+    def _recognise_loose(self, gaps: list[tuple[int, int, int, int]], from_old: set[int], to_new: set[int]) -> None:
+        """Within a gap, in order: lines that differ in white space only."""
+        taken = set(self.found.values())
+        for a, b, c, d in gaps:
+            old = [at for at in range(a, b) if at in from_old and at not in self.found]
+            new = [at for at in range(c, d) if at in to_new and at not in taken] if old else []
+            if not new:
+                continue
+            loose_old, loose_new = [self.old.marks[at].loose for at in old], [self._loose(at) for at in new]
+            pairs = [] if set(loose_old).isdisjoint(loose_new) else align(loose_old, loose_new)
+            for old_at, new_at, length in pairs:
+                self.found.update(zip(old[old_at : old_at + length], new[new_at : new_at + length], strict=True))
+
+    def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:
+        """Anywhere: a line moved and changed in white space, unmistakable among what is left and among all known lines."""
+        taken = set(self.found.values())
+        old, new = _singles((self.old.marks[a].loose, a) for a in left_old if a not in self.found), {}
+        if old:
+            new = _singles((self._loose(a), a) for a in left_new if a not in taken)
+        both = old.keys() & new.keys()
+        if not both:
+            return
+        known = _singles((mark.loose, at) for at, mark in self.old.marks.items())
+        for loose in both:
+            # All blank lines have the same digest, so it proves nothing.
+            if loose in known and loose != _BLANK:
+                self.found[old[loose]] = new[loose]
+
+    def _surviving_ids(self) -> dict[int, LineId]:
+        marks: dict[int, LineId] = {}
+        positions = sorted(self.old.marks)
+        at = 0
+        for old_at, new_at, length in self.blocks:
+            while at < len(positions) and positions[at] < old_at:
+                at += 1
+            while at < len(positions) and positions[at] < old_at + length:
+                mark = self.old.marks[positions[at]]
+                here = positions[at] - old_at + new_at
+                # A block's first line has another line above it now, unless both begin the file.
+                if positions[at] == old_at and not (old_at == 0 and new_at == 0):
+                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown)
+                marks[here] = mark
+                at += 1
+        for old_at, new_at in self.found.items():
+            mark = self.old.marks[old_at]
+            loose = self.loose_of_new.get(new_at, mark.loose)
+            marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown)
+        return marks
+
+    def _ages(self) -> Runs:
+        runs: list[tuple[int, int]] = []
+        new = 0
+        for old_at, new_at, length in [*self.blocks, (self.old_count, self.count, 0)]:
+            runs.append((new_at - new, self.revision))
+            if length:
+                runs.extend(self.old.ages.part(old_at, old_at + length))
+            new = new_at + length
+        return Runs(runs)
+
+    def _bury(self, index: Index, gaps: list[tuple[int, int, int, int]]) -> None:
+        """Reserve the IDs of lines that are gone, and tell what became of them."""
+        alive = {mark.id for mark in index.marks.values()}
+        for a, b, c, d in gaps:
+            gone = [at for at in range(a, b) if at in self.old.marks and self.old.marks[at].id not in alive]
+            if not gone:
+                continue
+            how = "replaced" if d > c else "deleted"
+            before, after = self._name(index, d), self._name(index, c - 1)
+            for at in gone:
+                index.dead[self.old.marks[at].id] = LineEnd(how, at + 1, after, before, self.revision)
+        # Dicts keep their order, so the oldest ends lose their details first.
+        surplus = [name for name, fate in index.dead.items() if fate is not None][:-ENDS_STORED]
+        for name in surplus:
+            index.dead[name] = None
+
+    def _name(self, index: Index, at: int) -> str | None:
+        mark = index.marks.get(at)
+        return mark.id if mark else None
+
+
+_BLANK = loose_digest(b"")
+
+
+def _once(digests: bytes, width: int, wanted: set[bytes]) -> set[bytes]:
+    """Return those of `wanted` that occur exactly once among the digests."""
+    seen: set[bytes] = set()
+    again: set[bytes] = set()
+    for at in range(0, len(digests), width):
+        digest = digests[at : at + width]
+        if digest in wanted:
+            (again if digest in seen else seen).add(digest)
+    return seen - again
+
+
+def _singles(pairs: Iterable[tuple[bytes, int]]) -> dict[bytes, int]:
+    """Return the keys that occur once, with their positions."""
+    out: dict[bytes, int] = {}
+    again: set[bytes] = set()
+    for key, at in pairs:
+        if key in out:
+            again.add(key)
+        out[key] = at
+    return {key: at for key, at in out.items() if key not in again}

@@ -1,0 +1,70 @@
+"""Lines as they are shown, with their IDs or as a search found them: white space made visible, long ones shortened."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rye.plain_class import Record
+
+
+class Row(NamedTuple):
+    """A line as it is shown: number from 1, ID (None where none was asked for), whole text without terminator."""
+
+    number: int
+    id: str | None
+    text: str
+
+
+class Hit(NamedTuple):
+    """A match. `line` and `last` count from 1; `start` is the byte in `text` (the line, or lines) where it begins."""
+
+    line: int
+    last: int
+    start: int
+    text: bytes
+
+
+class Seen(Record):
+    """What a result shows of a file: rows by number, the hits that they cover, and why they have no IDs if so."""
+
+    rows: dict[int, Row]
+    hits: list[Hit]
+    changed: bool = False
+    without_ids: str = ""
+
+
+def bare_end(text: bytes) -> bytes:
+    """Return a line without its terminator."""
+    return text.rstrip(b"\r\n")
+
+
+def bare(hits: Sequence[Hit], why: str = "") -> Seen:
+    """Return hits as they were found, without IDs; `why` there are none, where they were asked for."""
+    rows: dict[int, Row] = {}
+    for hit in hits:
+        for number, line in enumerate(bare_end(hit.text).split(b"\n"), hit.line):
+            rows[number] = Row(number, None, line.removesuffix(b"\r").decode("utf-8", "backslashreplace"))
+    return Seen(rows, list(hits), without_ids=why)
+
+
+_TRAILING = r"[ \t]+$"
+
+
+def reveal(text: str, crlf: bool = False) -> str:
+    """Return a line with tabs as `→`, trailing blanks as `·`, CR as `␍`, and odd spaces and format characters as `<U+00A0>`."""
+    # Only blanks at the end are dotted: inside a line they are seen anyway.
+    body = re.sub(_TRAILING, lambda match: match[0].replace(" ", "·"), text)
+    return "".join(map(_char, body)) + ("␍" if crlf else "")
+
+
+def _char(char: str) -> str:
+    if char == "\t":
+        return "→\t"
+    if char == "\r":
+        return "␍"
+    if char != " " and (unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cf") or char in "\x0b\x0c\x85"):
+        return f"<U+{ord(char):04X}>"
+    return char

@@ -1,0 +1,447 @@
+"""Where a file's line index is stored between calls, and where lines begin in large files.
+
+`<cache>/tools/read/line_index/<name>.json` holds the fields of the RYE line cache (`file_path`, `content_hash`,
+`last_modified`, `lines: [{id, line_num, content_hash}]`) and what persistent IDs need besides. For a file of more than
+`ALL_IDS_MAX` lines, `lines` lists only those that were shown (with 8 bytes of their digests); `<name>.<digest>.lines` beside it
+holds the checkpoints and all digests in binary, and the record names both by their SHA-256. `<name>.points` holds the
+checkpoints of a large file that was looked at without line IDs, for one state of the file (see `stamp_of`).
+
+Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short, foreign or of another version
+counts as missing. That an index existed is remembered in the user's state folder, so that the one which replaces it takes a
+new epoch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import time
+from array import array
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import WorkspaceError
+from rye.fs import names
+from rye.fs.digest import MUCH, sha256, sha256_of_much
+from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
+from rye.plain_class import Record, changed
+from rye.workspace import cache, seals
+from rye.workspace.encoding import Encoding, restored
+from rye.workspace.text import Checkpoints, Text
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+
+FOLDER = ("tools", "read", "line_index")
+UNUSED_DAYS = 30
+_FORMAT = 3
+_MAGIC = b"RYELINES"
+# magic, format, digest width, lines, checkpoints
+_HEAD = struct.Struct("<8sHHQQ")
+_DAY = 86_400
+_LEAP = 8 * _DAY
+# A state of the file is trusted by its times only when they are older than the clock's grain.
+_SETTLED_NS = 50_000_000
+
+Stamp = tuple[int, int, int, int, int]
+
+
+class Stored(Record):
+    """A stored index; its digests may still be on the disk only.
+
+    Attributes:
+        index: without digests when `dense` was not asked for and they lie in the binary.
+        encoding: of the file when indexed.
+        stamp: (device, inode, size, mtime_ns, ctime_ns) under which the content is known, or None.
+        points: the checkpoints, for a large file.
+        count: lines of the file.
+    """
+
+    index: Index
+    encoding: Encoding
+    stamp: Stamp | None
+    points: Checkpoints | None
+    count: int
+
+
+def stamp_of(info: os.stat_result) -> Stamp:
+    """Return what of a file's state changes whenever its content does, clock grain aside."""
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def settled(stamp: Stamp) -> bool:
+    """Tell whether a later change must show in the times."""
+    return max(stamp[3], stamp[4]) + _SETTLED_NS < time.time_ns()
+
+
+def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
+    """Return the stored index of a file (physical project-relative path), or None where there is no valid one."""
+    with cache.folder(ws, *FOLDER) as fd:
+        name = cache.name_of(path)
+        raw = cache.read(fd, f"{name}.json")
+        if raw is None:
+            return None
+        key = seals.secret(ws)
+        known = _checked.get((key, path))
+        try:
+            if known is not None and known[0] == raw:
+                _touch(fd, f"{name}.json")
+                return _detached(known[1])
+            record = seals.unsealed(key, _label(name), raw)
+            if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
+                return None
+            _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
+            stored = _stored(fd, record, path, dense=dense)
+            if stored is not None and stored.points is None:
+                _remember(key, path, raw, stored)
+            return stored
+        except (ValueError, LookupError, TypeError, AttributeError, struct.error, OverflowError, RecursionError):
+            return None
+
+
+# Indexes that this process has decoded and checked, by secret and path, with the very bytes they were read from.
+_checked: dict[tuple[bytes, bytes], tuple[bytes, Stored]] = {}
+_REMEMBERED = 64
+
+
+def _remember(key: bytes, path: bytes, raw: bytes, stored: Stored) -> None:
+    """Remember what a file's record says, so that the next call in this process need not decode it."""
+    # Emptied at once: a long process that edits many files pays one decode each for it, and no bookkeeping.
+    if len(_checked) >= _REMEMBERED:
+        _checked.clear()
+    _checked[key, path] = raw, _detached(stored)
+
+
+def _detached(stored: Stored) -> Stored:
+    """Return a copy that may be changed without changing the original."""
+    old = stored.index
+    return changed(stored, index=changed(old, marks=dict(old.marks), versions=list(old.versions), dead=dict(old.dead)))
+
+
+def _touch(fd: int, *files: str) -> None:
+    """Mark an entry as used, at most once a day, so that pruning spares it."""
+    if time.time() - os.stat(files[0], dir_fd=fd).st_mtime > _DAY:
+        for file in files:
+            with contextlib.suppress(OSError):
+                os.utime(file, dir_fd=fd, follow_symlinks=False)
+
+
+def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Stored | None:
+    total, width = whole(record["total_lines"]), 32
+    digests, points = b"", None
+    rows = record["lines"]
+    if "dense" in record:
+        width = 8
+        binary = _load_dense(fd, cache.name_of(path), record, dense=dense)
+        if binary is None:
+            return None
+        points, digests = binary
+    else:
+        digests = b"".join([bytes.fromhex(row["content_hash"].removeprefix("sha256:")) for row in rows])
+        if len(digests) != 32 * total or [row["line_num"] for row in rows] != list(range(1, total + 1)):
+            return None
+    loose = bytes.fromhex(record["loose"])
+    near, shown = _expand(record["near"]), _expand(record["shown"])
+    marks = {
+        whole(row["line_num"]) - 1: LineId(_word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at])
+        for at, row in enumerate(rows)
+    }
+    dead = {_word(name): _fate(*fate) if fate else None for name, fate in record["dead"].items()}
+    alive = {mark.id for mark in marks.values()}
+    ages = Runs((whole(a), whole(b)) for a, b in record["ages"])
+    complete = len(alive) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
+    if not complete or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
+        return None
+    id_epoch = whole(record.get("id_epoch", 0))
+    if not 0 < whole(record["epoch"]) < EPOCHS or id_epoch >= EPOCHS:
+        return None
+    index = Index(
+        record["epoch"],
+        record["content_hash"].removeprefix("sha256:"),
+        digests,
+        width,
+        marks,
+        ages,
+        whole(record["revision"]),
+        whole(record["counter"]),
+        [(whole(a), _word(b)) for a, b in record["versions"]],
+        dead,
+        id_epoch,
+    )
+    encoding = encoding_of(*record["encoding"])
+    stamp = record["stamp"]
+    return Stored(index, encoding, (stamp[0], stamp[1], stamp[2], stamp[3], stamp[4]) if stamp else None, points, total)
+
+
+def whole(value: object) -> int:
+    """Return a number of a record; ValueError for anything else."""
+    if type(value) is not int or value < 0:
+        raise ValueError(value)
+    return value
+
+
+def _word(value: object) -> str:
+    plain = isinstance(value, str) and value.isascii() and len(value) <= 64
+    if not plain or not value.replace("-", "").replace("_", "").isalnum():  # type: ignore[attr-defined]
+        raise ValueError(value)
+    return value  # type: ignore[return-value]
+
+
+def _fate(how: object, line: object, after: object, before: object, revision: object) -> LineEnd:
+    after, before = (None if name is None else _word(name) for name in (after, before))
+    return LineEnd(_word(how), whole(line), after, before, whole(revision))
+
+
+def _expand(runs: list[tuple[int, int]]) -> list[int]:
+    """Return the values of runs, each a revision or -1."""
+    # A few bytes can claim any length, so the sum is checked before the runs are expanded.
+    if sum(whole(length) for length, _ in runs) > 10_000_000:
+        raise ValueError(runs)
+    return [whole(value + 1) - 1 for length, value in runs for _ in range(length)]
+
+
+def _collapse(values: Iterable[int]) -> list[tuple[int, int]]:
+    return [(len([*run]), value) for value, run in groupby(values)]
+
+
+def _load_dense(fd: int, name: str, record: dict[str, Any], *, dense: bool) -> tuple[Checkpoints, bytes] | None:
+    """Return the checkpoints, and with `dense` the digests, if they are those that a sealed record names."""
+    lines, wanted = whole(record["total_lines"]), _word(record["dense"])
+    try:
+        binary = os.open(f"{name}.{wanted}.lines", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+    except OSError:
+        return None
+    try:
+        head = os.pread(binary, _HEAD.size, 0)
+        if len(head) != _HEAD.size:
+            return None
+        magic, version, width, count, points = _HEAD.unpack(head)
+        # The size is checked before the header's counts are used for reads.
+        size = os.fstat(binary).st_size
+        if (magic, version, width, count) != (_MAGIC, _FORMAT, 8, lines) or size != _HEAD.size + 16 * points + 8 * lines:
+            return None
+        table = os.pread(binary, 16 * points, _HEAD.size)
+        digests = os.pread(binary, 8 * lines, _HEAD.size + 16 * points) if dense else b""
+    finally:
+        os.close(binary)
+    # Every view needs the table, only aligning needs the digests: each has a digest of its own.
+    if _digest(table) != record["table"] or (dense and _digest(table, digests) != wanted):
+        return None
+    numbers = array("Q", table)
+    return Checkpoints(numbers[:points], numbers[points:]), digests
+
+
+def _digest(*parts: bytes) -> str:
+    found = (sha256 if sum(map(len, parts)) < MUCH else sha256_of_much)()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()[:32]
+
+
+def save(ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.stat_result, points: Checkpoints) -> None:
+    """Store the index of a file whose content was read while its state was `info`.
+
+    An index without digests (loaded with `dense=False`) keeps the binary as it is.
+    """
+    stamp, count = stamp_of(info), index.count
+    record: dict[str, Any] = {
+        "format": _FORMAT,
+        "file_path": names.show(path),
+        "content_hash": f"sha256:{index.content_hash}",
+        "last_modified": int(info.st_mtime),
+        "total_lines": count,
+        "stamp": stamp if settled(stamp) else None,
+        "encoding": encoding_fields(encoding),
+        "epoch": index.epoch,
+        "revision": index.revision,
+        "counter": index.counter,
+        "versions": index.versions,
+        "ages": list(index.ages),
+        "dead": index.dead,
+        **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
+        "loose": b"".join([mark.loose for mark in index.marks.values()]).hex(),
+        "near": _collapse(mark.near for mark in index.marks.values()),
+        "shown": _collapse(mark.shown for mark in index.marks.values()),
+    }
+    name = cache.name_of(path)
+    with cache.folder(ws, *FOLDER) as fd:
+        # The binary first: after a crash in between, the old record still names the old binary.
+        if index.width == 8:
+            record["dense"], record["table"] = _save_dense(fd, name, index, points)
+        key = seals.secret(ws)
+        raw = _dump(record, index, key, name)
+        cache.write(fd, f"{name}.json", raw)
+        if index.width == 32:
+            _remember(key, path, raw, Stored(index, encoding, record["stamp"], None, count))
+        _drop_other_dense(fd, name, record.get("dense"))
+        prune(fd)
+
+
+def encoding_fields(encoding: Encoding) -> list[Any]:
+    """Return an encoding as `encoding_of` reads it."""
+    return [encoding.name, encoding.bom.hex(), encoding.newline.hex(), encoding.certain]
+
+
+def _label(name: str, kind: str = "line_index") -> str:
+    """Return what a seal covers besides the record: its kind and its file, by the name in the cache."""
+    return f"{kind} {name}"
+
+
+def _dump(record: dict[str, Any], index: Index, key: bytes, name: str) -> bytes:
+    """Write the record with one row a line; the rows' values need no escaping."""
+    head = json.dumps(record, separators=(",", ":"))[:-1]
+    digests, size = index.digests.hex(), 2 * index.width
+    rows = [
+        f'{{"id":"{mark.id}","line_num":{at + 1},"content_hash":"sha256:{digests[at * size : (at + 1) * size]}"}}'
+        for at, mark in index.marks.items()
+    ]
+    body = f'{head},"lines":[{",".join(rows)}]}}'.encode("ascii")[1:]
+    return seals.sealed(key, _label(name), body)
+
+
+def encoding_of(name: str, bom: str, newline: str, certain: object) -> Encoding:
+    """Return the encoding that was stored so. Errors as `encoding.restored`."""
+    return restored(_word(name), bytes.fromhex(bom), bytes.fromhex(newline), certain=bool(certain))
+
+
+def _save_dense(fd: int, name: str, index: Index, points: Checkpoints) -> tuple[str, str]:
+    """Write the binary; return the digests of all of it and of the checkpoints alone."""
+    table = points.lines.tobytes() + points.offsets.tobytes()
+    made = _digest(table, index.digests)
+    head = _HEAD.pack(_MAGIC, _FORMAT, 8, index.count, len(points.lines))
+    cache.write(fd, f"{name}.{made}.lines", (head, table, index.digests))
+    return made, _digest(table)
+
+
+def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
+    """Store new IDs and newly shown lines of an otherwise unchanged index, without rewriting its binary."""
+    index, name = stored.index, cache.name_of(path)
+    with cache.folder(ws, *FOLDER) as fd:
+        raw = cache.read(fd, f"{name}.json")
+        if raw is None:
+            return
+        key = seals.secret(ws)
+        try:
+            record = seals.unsealed(key, _label(name), raw)
+        except (ValueError, TypeError, RecursionError):
+            # Another process changed it meanwhile; the next look heals it.
+            return
+        del record["lines"]
+        # The rows of shown lines print digests, which a view did not load.
+        if not index.digests and stored.count:
+            binary = _load_dense(fd, name, record, dense=True)
+            if binary is None:
+                return
+            index.digests = binary[1]
+        record.update(
+            counter=index.counter,
+            loose=b"".join([mark.loose for mark in index.marks.values()]).hex(),
+            near=_collapse(mark.near for mark in index.marks.values()),
+            shown=_collapse(mark.shown for mark in index.marks.values()),
+        )
+        stamp = record["stamp"] and tuple(record["stamp"])
+        raw = _dump(record, index, key, name)
+        cache.write(fd, f"{name}.json", raw)
+        if index.width == 32:
+            _remember(key, path, raw, changed(stored, stamp=stamp))
+
+
+def _drop_other_dense(fd: int, name: str, digest: str | None) -> None:
+    """Remove the binary that an older state used."""
+    if digest is None:
+        return
+    for entry in os.listdir(fd):
+        if entry.startswith(f"{name}.") and entry.endswith(".lines") and entry != f"{name}.{digest}.lines":
+            # No call makes a folder here: what a clone brought stays.
+            with suppress(OSError):
+                os.unlink(entry, dir_fd=fd)
+
+
+def prune(fd: int) -> None:
+    """Remove entries unused for 30 days; looks at most once a day, and believes a clock that jumped ahead a day later."""
+    passed = -1.0
+    with suppress(FileNotFoundError):
+        passed = time.time() - os.stat(".pruned", dir_fd=fd, follow_symlinks=False).st_mtime
+    if 0 <= passed < _DAY:
+        return
+    # Stamped first, so that processes which come at the same time do not all list the folder.
+    cache.write(fd, ".pruned", b"")
+    if not _DAY <= passed <= _LEAP:
+        return
+    limit = time.time() - UNUSED_DAYS * _DAY
+    for entry in os.listdir(fd):
+        try:
+            if os.stat(entry, dir_fd=fd, follow_symlinks=False).st_mtime < limit:
+                os.unlink(entry, dir_fd=fd)
+        except OSError:
+            # Another process took it, or it is a folder that is not ours.
+            continue
+
+
+__all__ = [
+    "ALL_IDS_MAX",
+    "FOLDER",
+    "Stamp",
+    "Stored",
+    "encoding_fields",
+    "encoding_of",
+    "load",
+    "note_shown",
+    "prune",
+    "save",
+    "settled",
+    "stamp_of",
+    "whole",
+]
+
+
+_CHECKPOINT_FORMAT = 2
+_CHECKPOINT_BYTES = 1 << 22
+
+
+def save_checkpoints(ws: Workspace, path: bytes, stamp: Stamp, text: Text) -> None:
+    """Store the checkpoints of a file read in the state `stamp`; that they cannot be stored is no failure."""
+    # A write in the same tick of the clock would leave the stamp as it is.
+    if not settled(stamp):
+        return
+    points = text.points
+    record = {
+        "format": _CHECKPOINT_FORMAT,
+        "file_path": names.show(path),
+        "stamp": stamp,
+        "encoding": encoding_fields(text.encoding),
+        "count": text.count,
+        "lines": points.lines.tolist(),
+        "offsets": points.offsets.tolist(),
+    }
+    body = json.dumps(record, separators=(",", ":")).encode("ascii")[1:]
+    with suppress(OSError, WorkspaceError), cache.folder(ws, *FOLDER) as fd:
+        raw = seals.sealed(seals.secret(ws), _label(cache.name_of(path), "points"), body)
+        cache.write(fd, f"{cache.name_of(path)}.points", raw)
+        prune(fd)
+
+
+def load_checkpoints(ws: Workspace, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
+    """Return the encoding, the count of lines and the checkpoints of a file in just this state; None if none are stored."""
+    with suppress(WorkspaceError, OSError), cache.folder(ws, *FOLDER) as fd:
+        raw = cache.read(fd, f"{cache.name_of(path)}.points", _CHECKPOINT_BYTES)
+        return _read(seals.secret(ws), raw, path, stamp) if raw is not None else None
+    return None
+
+
+def _read(key: bytes, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
+    try:
+        record = seals.unsealed(key, _label(cache.name_of(path), "points"), raw)
+        if (record["format"], record["file_path"], tuple(record["stamp"])) != (_CHECKPOINT_FORMAT, names.show(path), stamp):
+            return None
+        points = Checkpoints(array("Q", record["lines"]), array("Q", record["offsets"]))
+        if not points.lines or points.lines[0] or len(points.lines) != len(points.offsets):
+            return None
+        return encoding_of(*record["encoding"]), whole(record["count"]), points
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None

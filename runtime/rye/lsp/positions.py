@@ -1,0 +1,121 @@
+r"""Positions of the Language Server Protocol in a text, and back.
+
+Its lines end at `\n`, `\r\n` or `\r`, its columns are UTF-16 units. This project's lines end at `\n` alone, so a position is
+turned into an offset first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_right
+from itertools import pairwise
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+_END = re.compile(r"\r\n?|\n")
+
+
+class Edit(NamedTuple):
+    """A replacement of text [start, stop), in characters."""
+
+    start: int
+    stop: int
+    text: str
+
+
+class Positions:
+    """The lines of one text, by both ways of counting."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(match.end() for match in _END.finditer(text))]
+        # Both ways of counting agree unless there is a lone carriage return.
+        self._lines = [0, *(at + 1 for at, char in enumerate(text) if char == "\n")] if "\r" in text else self._starts
+
+    def offset(self, position: dict[str, Any]) -> int:
+        """Return the offset of a position; one past the end of its line is that end, as the protocol says."""
+        line = min(max(0, int(position["line"])), len(self._starts) - 1)
+        start = self._starts[line]
+        stop = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)
+        # A column counts within the line's text: past its end it must not reach the next line.
+        body = self.text[start:stop].rstrip("\r\n") if stop > start else ""
+        return start + _characters(body, max(0, int(position["character"])))
+
+    def at(self, offset: int) -> dict[str, int]:
+        """Return the protocol's position of an offset."""
+        line = bisect_right(self._starts, offset) - 1
+        return {"line": line, "character": _units(self.text[self._starts[line] : offset])}
+
+    def line(self, offset: int) -> tuple[int, int]:
+        """Return this project's line and column of an offset, both from 1, columns in characters."""
+        at = bisect_right(self._lines, offset) - 1
+        return at + 1, offset - self._lines[at] + 1
+
+    def start(self, line: int) -> int:
+        """Return the offset at which this project's line begins (from 1)."""
+        return self._lines[line - 1]
+
+    def edits(self, given: list[dict[str, Any]]) -> list[Edit]:
+        """Return the protocol's text edits in order.
+
+        Raises:
+            ValueError: two of them overlap, or one ends before it begins.
+        """
+        found = [
+            Edit(self.offset(one["range"]["start"]), self.offset(one["range"]["end"]), str(one["newText"])) for one in given
+        ]
+        if any(edit.stop < edit.start for edit in found):
+            raise ValueError("an edit ends before it begins")
+        # Insertions at one place keep the order in which they were given.
+        found.sort(key=lambda edit: (edit.start, edit.stop))
+        # Equal bounds are no overlap: one edit may begin where the other ends.
+        if any(one.stop > other.start for one, other in pairwise(found)):
+            raise ValueError("edits overlap")
+        return found
+
+
+def applied(text: str, edits: list[Edit]) -> str:
+    """Return the text after edits that are in order."""
+    parts: list[str] = []
+    at = 0
+    for edit in edits:
+        parts += [text[at : edit.start], edit.text]
+        at = edit.stop
+    return "".join([*parts, text[at:]])
+
+
+def _characters(body: str, units: int) -> int:
+    """Return how many characters the first `units` UTF-16 units are."""
+    # Nearly every line: characters and units are the same, and no loop is needed.
+    if body.isascii():
+        return min(units, len(body))
+    for at, char in enumerate(body):
+        if units <= 0:
+            return at
+        # Characters beyond the first plane are surrogate pairs in UTF-16.
+        units -= 2 if ord(char) > 0xFFFF else 1
+    return len(body)
+
+
+def _units(body: str) -> int:
+    return len(body) if body.isascii() else sum(2 if ord(char) > 0xFFFF else 1 for char in body)
+
+
+def uri_of(path: str) -> str:
+    """Return a file's URI."""
+    return "file://" + quote(os.fsencode(path), safe="/")
+
+
+def path_of(uri: str) -> str | None:
+    """Return the path of a file's URI; None for any other."""
+    parts = urlsplit(uri)
+    return (
+        unquote(parts.path, errors="surrogateescape") if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+    )
+
+
+def normal(uri: str) -> str:
+    """Return a URI as `uri_of` writes it, whatever the server escaped."""
+    path = path_of(uri)
+    return uri if path is None else uri_of(path)

@@ -1,0 +1,356 @@
+"""Questions to a language server, answered with project paths and line IDs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from rye.call.context import output_budget
+from rye.call.results import Page, cut_notice, ok
+from rye.call.safe_text import plain
+from rye.config import user_dirs
+from rye.errors import RyeError, UsageError, WorkspaceError
+from rye.filesearch import tree as filesearch_tree
+from rye.filesearch.ripgrep import Pattern
+from rye.line_ids import document as documents
+from rye.line_ids import index as line_ids_index
+from rye.line_ids.document import Document
+from rye.line_ids.render import Row
+from rye.lsp import servers
+from rye.lsp.connection import LanguageServerError
+from rye.lsp.positions import Positions
+from rye.lsp.session import ANSWER_SECONDS, Session, Started, path_of, session, uri_of
+from rye.lsp.watcher import MAX_FILES
+from rye.plain_class import Record
+from rye.sandbox import hidden_paths, sandbox
+from rye.sandbox.policy import Policy
+from rye.workspace.encoding import detect
+from rye.workspace.workspace import Workspace
+
+_SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
+_NOTICES = 1_000
+_MAX_MENTIONS = 500
+_MESSAGE = 2_000
+# Sources of dependencies beside the folder of programs, which servers of these languages read.
+_LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
+
+
+class Project(Record, frozen=False):
+    """An open project, its language server session, and the texts and documents that this call has read."""
+
+    ws: Workspace
+    session: Session
+    texts: dict[str, Positions]
+    indexed: dict[str, Document]
+
+    def positions(self, path: str) -> Positions | None:
+        """Return a project file's text for positions; None where it is no text of this project."""
+        if path not in self.texts:
+            text = read_text(self.ws, path)
+            if text is None:
+                return None
+            self.texts[path] = Positions(text)
+        return self.texts[path]
+
+    def inside(self, uri: str) -> str | None:
+        """Return the project-relative path of a URI; None for what lies outside."""
+        path = path_of(uri)
+        root = self.ws.root.rstrip("/") + "/"
+        return path.removeprefix(root) if path is not None and path.startswith(root) else None
+
+    def absolute(self, path: str) -> str:
+        """Return a project file's absolute path."""
+        return os.path.join(self.ws.root, path)
+
+
+def read_text(ws: Workspace, path: str) -> str | None:
+    """Return a file's text exactly, byte order mark apart; None where its bytes are not wholly text."""
+    try:
+        with ws.file(path) as file:
+            data = file.read()
+    except WorkspaceError:
+        return None
+    code = detect(data)
+    try:
+        text = data[len(code.bom) :].decode(code.name)
+    except UnicodeError:
+        return None
+    return text if code.bom + text.encode(code.name) == data else None
+
+
+@contextmanager
+def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
+    """Open the session that knows a file, with every change reported to its server; yield the file's physical path.
+
+    Raises:
+        LanguageServerError: see `servers.server_for` and `session.session`; `not_text`.
+        WorkspaceError: as `Workspace.open_file`.
+    """
+    with Workspace(project_path) as ws:
+        with ws.file(file_path) as file:
+            path = file.shown
+        server = servers.server_for(ws.root, path)
+        root = _root_of(ws, path, server.markers)
+        found = session(root, server, lambda: confined(server.argv, ws.root))
+        with found.locked():
+            project = Project(ws, found, {}, {})
+            found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
+            positions = project.positions(path)
+            if positions is None:
+                raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")
+            found.show(project.absolute(path), positions.text)
+            yield project, path
+            found.cold = False
+
+
+def _text_at(project: Project, absolute: str) -> str | None:
+    relative = project.inside(uri_of(absolute))
+    positions = project.positions(relative) if relative is not None else None
+    return positions.text if positions is not None else None
+
+
+def confined(argv: tuple[str, ...], root: str) -> Started:
+    """Start servers in a sandbox that lets them read the project and change nothing.
+
+    Some servers run the project's code (plugins, build scripts, its own compiler). Without any sandbox none is started, unless
+    the user turned the sandbox off.
+
+    Raises:
+        LanguageServerError: `sandbox_missing`. RyeError: `sandbox_unavailable`.
+    """
+    settings = sandbox.effective(root)
+    needed = (
+        *hidden_paths.programs(os.path.dirname(argv[0])),
+        *_package(os.path.realpath(argv[0])),
+        sys.prefix,
+        sys.base_prefix,
+    )
+    policy = Policy(root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env)
+    confined = sandbox.confine(list(argv), policy, settings.mode, limited=False)
+    if confined.report["kind"] == "none" and settings.mode != "off":
+        why = "; ".join(sorted(set(sandbox.layers().values())))
+        raise LanguageServerError(
+            "sandbox_missing",
+            f"A language server may run what the project's files say, and nothing here confines it: {why}.",
+            "Install bubblewrap. For projects they trust, your user can set sandbox: {mode: off} in "
+            f"{user_dirs.settings_file()}.",
+        )
+    return Started(confined.argv, confined.env, confined.fds, confined.close, confined.finish, confined.report)
+
+
+def _package(program: str) -> tuple[str, ...]:
+    """Return the folders that a program needs to run: its `node_modules`, or its installation and its libraries.
+
+    In a folder such as `~/.local` only the programs count: the rest is the user's own.
+    """
+    above, found, _ = program.rpartition(f"{os.sep}node_modules{os.sep}")
+    if found:
+        return (f"{above}{os.sep}node_modules",)
+    folder = os.path.dirname(program)
+    prefix = os.path.dirname(folder)
+    libraries = _LIBRARIES.get(os.path.basename(prefix), ())
+    return (*hidden_paths.programs(folder), *(os.path.join(prefix, name) for name in libraries))
+
+
+def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:
+    """Return the nearest folder above a file, within the project, that contains a marker; else the project's root."""
+    folder = os.path.dirname(path)
+    while True:
+        here = os.path.join(ws.root, folder) if folder else ws.root
+        if any(os.path.lexists(os.path.join(here, marker)) for marker in markers) or not folder:
+            return here
+        folder = os.path.dirname(folder)
+
+
+def show_mentions(project: Project, path: str, symbol: str) -> None:
+    """Open every file of the language that contains a name, because servers know only files that were opened.
+
+    Raises:
+        LanguageServerError: `too_many_files`.
+    """
+    globs = tuple(f"*{suffix}" for suffix in project.session.server.languages)
+    mentions: list[str] = []
+    with filesearch_tree.opened(project.ws, ".") as tree:
+        view = filesearch_tree.view_of(tree, hidden=False, no_ignore=False)._replace(names=globs)
+        for found in tree.counts(Pattern(symbol, False, True, False), view):
+            mentions += [name.removeprefix("./") for name, _ in found]
+    if len(mentions) > _MAX_MENTIONS:
+        message = f"{len(mentions)} files contain {symbol!r}, more than {_MAX_MENTIONS}."
+        raise LanguageServerError("too_many_files", message, "Use grep, and change them with edit_lines.")
+    for name in sorted(mentions):
+        positions = project.positions(name)
+        if name != path and positions is not None:
+            project.session.show(project.absolute(name), positions.text)
+
+
+class Spot(Record):
+    """A place in the project or outside it.
+
+    Attributes:
+        path: project-relative, or absolute where it lies outside.
+        line: from 1.
+        column: from 1, in characters.
+        line_id: None outside the project, and if IDs cannot be stored.
+        text: the line, without its end.
+    """
+
+    path: str
+    line: int
+    column: int
+    line_id: str | None
+    text: str
+
+    def fields(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"file": self.path, "line": self.line, "column": self.column, "line_id": self.line_id, "text": self.text}
+
+    def shown(self) -> str:
+        """Return it as one line of output."""
+        if os.path.isabs(self.path):
+            return f"{self.path}:{self.line}:{self.column}: (outside the project)"
+        return f"{self.path}:{self.line}:{self.column}: {named(self.line_id)} {self.text}"
+
+
+def named(line_id: str | None) -> str:
+    """Return a line's ID as output shows it; a line has none if IDs cannot be stored."""
+    return f"[LID:{line_id}]" if line_id is not None else "[no LID]"
+
+
+def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
+    """Return places for (URI, protocol position) pairs, in their order; lines of this project get their IDs."""
+    wanted: dict[str, list[tuple[int, int, int]]] = {}
+    out: list[Spot | None] = [None] * len(given)
+    for at, (uri, position) in enumerate(given):
+        path = project.inside(uri)
+        positions = project.positions(path) if path is not None else None
+        if path is None or positions is None:
+            name = plain(path_of(uri) or uri, 500)
+            out[at] = Spot(name, int(position["line"]) + 1, int(position["character"]) + 1, None, "")
+        else:
+            wanted.setdefault(path, []).append((at, *positions.line(positions.offset(position))))
+    for path, places in wanted.items():
+        rows = _rows(project, path, {line for _, line, _ in places})
+        for at, line, column in places:
+            row = rows.get(line)
+            out[at] = Spot(path, line, column, row.id if row else None, row.text[:_MESSAGE] if row else "")
+    return [spot for spot in out if spot is not None]
+
+
+def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
+    """Return some lines of a file (number from 1) with their IDs, and record that these are shown."""
+    known = project.indexed.get(path)
+    # Known from this very call: no second look at the index.
+    if known is not None and _shown_before(known, numbers):
+        return {number: known.rows(number - 1, number)[0] for number in numbers}
+    try:
+        with documents.view(project.ws, path) as document:
+            rows = _some(document, numbers, ids=True)
+            document.shown(*{(row.number - 1, row.number) for row in rows.values()})
+            return rows
+    except WorkspaceError as err:
+        if err.code not in documents.IDS_NOT_STORED:
+            raise
+    with documents.without_ids(project.ws, path) as document:
+        return _some(document, numbers, ids=False)
+
+
+def _some(document: Document, numbers: set[int], *, ids: bool) -> dict[int, Row]:
+    count = document.text.count
+    # A server may name the line after the last one.
+    ends = {number: min(number, count) for number in numbers} if count else {}
+    return {number: document.rows(end - 1, end, ids=ids)[0] for number, end in ends.items()}
+
+
+def _shown_before(document: Document, numbers: set[int]) -> bool:
+    """Tell whether these lines were shown before with these IDs, so that nothing new must be stored."""
+    marks = document.index.marks
+    if document.data is None or not all(number - 1 in marks for number in numbers):
+        return False
+    return not any(line_ids_index.note_shown(document.index, number - 1, number) for number in numbers)
+
+
+def position_of(project: Project, path: str, line_id: str, symbol: str, occurrence: int) -> dict[str, int]:
+    """Return the protocol's position of a name in the line that an ID names.
+
+    Raises:
+        UsageError: `unknown_line_id`, `symbol_not_found`.
+    """
+    with documents.view(project.ws, path) as document:
+        document.name([(0, min(document.text.count, 2_000))])
+        at = document.index.positions().get(re.sub(r"^\[?LID:|\]$", "", line_id.strip()))
+    if at is None:
+        raise UsageError(
+            "unknown_line_id", f"No line of {path} has the ID {line_id!r}.", f'Call read(file_path="{path}") to see the IDs.'
+        )
+    positions = project.positions(path)
+    assert positions is not None  # noqa: S101 - the file was shown to the server
+    start = positions.start(at + 1)
+    line = positions.text[start:].partition("\n")[0]
+    name = re.escape(symbol)
+    found = [match.start() for match in re.finditer(rf"(?<!\w){name}(?!\w)" if symbol.isidentifier() else name, line)]
+    if len(found) < occurrence:
+        raise UsageError(
+            "symbol_not_found",
+            f"The line [LID:{line_id}] {line.strip()[:200]!r} contains {symbol!r} {len(found)} times.",
+            "Give a symbol exactly as it is written in the line; occurrence counts from 1.",
+        )
+    return positions.at(start + found[occurrence - 1])
+
+
+def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
+    """Return a file's diagnostics: `[{line, column, severity, message, code, source, line_id, text}]`, in order of place."""
+
+    def index() -> None:
+        # The server needs its time anyway. Whatever fails here fails again where IDs are needed.
+        with suppress(RyeError), documents.view(project.ws, path) as document:
+            project.indexed[path] = document
+
+    given = project.session.diagnostics(project.absolute(path), seconds, index)
+    uri = uri_of(project.absolute(path))
+    placed = spots(project, [(uri, one["range"]["start"]) for one in given])
+    rows = [
+        {
+            "line": spot.line,
+            "column": spot.column,
+            "severity": _SEVERITIES.get(one.get("severity", 1), "error"),
+            "message": plain(str(one.get("message", "")), _MESSAGE, lines=True),
+            "code": plain(str(one.get("code") or ""), 100),
+            "source": plain(str(one.get("source") or ""), 100),
+            "line_id": spot.line_id,
+            "text": spot.text,
+        }
+        for one, spot in zip(given, placed, strict=True)
+    ]
+    return sorted(rows, key=lambda row: (row["line"], row["column"], row["severity"], row["message"]))
+
+
+def described(path: str, row: dict[str, Any]) -> str:
+    """Return a diagnostic as one line: `path:line:col: severity: message [code] [LID:…]`."""
+    message = " ".join(row["message"].split())
+    code = f" ({row['code']})" if row["code"] else ""
+    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} {named(row['line_id'])}"
+
+
+def answer(project: Project, lines: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:
+    """Return a result of as many lines as fit, with the server's name and state."""
+    page = Page(output_budget() - _NOTICES)
+    shown = 0
+    for line in lines:
+        if not page.add([line]):
+            break
+        shown += 1
+    output = list(page.lines)
+    if shown < len(lines):
+        output.append(cut_notice(shown, len(lines), unit, call))
+    state = "started for this call" if project.session.cold else "warm"
+    if project.session.cold:
+        output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
+    if not project.session.sources_of(project.ws.root).complete:
+        output.append(
+            f"(only the first {MAX_FILES:,} source files are watched: changes elsewhere may be unknown to the server)"
+        )
+    return ok("\n".join(output), truncated=shown < len(lines), server=project.session.server.name, server_state=state, **fields)

@@ -1,0 +1,176 @@
+"""Which language server a file needs, and how it is started: `.ai/config/lsp.yaml`, the user's over the system's.
+
+A project's file may only say which of the known servers its languages use: a command that came with a repository is never run,
+and programs inside the project are never taken for servers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+from rye.config import layers as config_layers
+from rye.errors import UsageError
+from rye.lsp.connection import LanguageServerError
+from rye.plain_class import Record
+from rye.process.child import is_outside
+
+_FILE = "lsp.yaml"
+_VERSION_SECONDS = 15.0
+_NUMBER = re.compile(rb"(\d{1,6})\.")
+
+
+class Server(Record):
+    """A language server as configured.
+
+    Attributes:
+        name: such as `basedpyright`.
+        argv: program (absolute) and arguments.
+        languages: file suffix, with its dot, to the protocol's language id.
+        settings: what is sent as `initializationOptions`.
+        idle_seconds: after this time without a call it is ended.
+        max_memory_bytes: above this it is replaced.
+        markers: file names by which its root folder is found.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    languages: dict[str, str]
+    settings: dict[str, Any]
+    idle_seconds: float
+    max_memory_bytes: int
+    markers: tuple[str, ...]
+
+
+def server_for(root: str, path: str) -> Server:
+    """Return the server for a file, by its suffix.
+
+    Raises:
+        LanguageServerError: `no_language`, `server_missing` with the command that installs one.
+        UsageError: `bad_config`.
+    """
+    layers = config_layers.load(root, _FILE)
+    servers = layers.own.get("servers", {})
+    suffix = os.path.splitext(path)[1].lower()
+    language = _language(layers.own, suffix)
+    if language is None:
+        known = ", ".join(sorted(_suffixes(layers.own)))
+        raise LanguageServerError(
+            "no_language", f"No language server is configured for {suffix or path!r}.", f"Known suffixes: {known}."
+        )
+    names = _order(layers, language)
+    missing = []
+    for name in names:
+        settings = servers.get(name)
+        if not isinstance(settings, dict):
+            raise UsageError(
+                "bad_config", f"{_FILE} names the server {name!r}, which it does not define.", "Define it under servers."
+            )
+        argv = _argv(settings, root)
+        if argv is not None:
+            return _server(name, argv, settings, layers.own, language)
+        missing.append(str(settings.get("install", name)))
+    raise LanguageServerError(
+        "server_missing",
+        f"No language server for {language} is installed.",
+        f"Install one: {' or '.join(f'`{one}`' for one in missing)}.",
+    )
+
+
+def _suffixes(own: dict[str, Any]) -> dict[str, str]:
+    """Return suffix to language."""
+    languages = own.get("languages", {})
+    return {suffix: name for name, one in languages.items() for suffix in one.get("suffixes", {})}
+
+
+def _language(own: dict[str, Any], suffix: str) -> str | None:
+    return _suffixes(own).get(suffix)
+
+
+def _order(layers: config_layers.Layers, language: str) -> list[str]:
+    """Return the servers to try: the one that the project chose first, if it is known."""
+    names = [str(name) for name in layers.own["languages"][language].get("servers", [])]
+    chosen = layers.project.get("languages", {})
+    wanted = (
+        chosen.get(language, {}).get("server") if isinstance(chosen, dict) and isinstance(chosen.get(language), dict) else None
+    )
+    if wanted is None:
+        return names
+    if not isinstance(wanted, str) or wanted not in layers.own.get("servers", {}):
+        raise UsageError(
+            "bad_config",
+            f"The project's .ai/config/{_FILE} asks for the server {str(wanted)[:100]!r}, which is not known here.",
+            f"Known: {', '.join(sorted(layers.own.get('servers', {})))}. Only the user may define more.",
+        )
+    return [wanted]
+
+
+def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
+    command = settings.get("command")
+    if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
+        raise UsageError("bad_config", f"A server in {_FILE} has no command.", 'Write command: ["program", "argument"].')
+    program = _program(os.path.expanduser(command[0]), root)
+    least = settings.get("least_version")
+    if program is None or (isinstance(least, int) and _major(program) < least):
+        return None
+    return (program, *command[1:])
+
+
+_majors: dict[tuple[str, int], int] = {}
+
+
+def _major(program: str) -> int:
+    """Return the first number that `--version` prints, or 0; asked once for each process and file."""
+    try:
+        known = (program, os.stat(program).st_mtime_ns)
+    except OSError:
+        return 0
+    if known not in _majors:
+        try:
+            done = subprocess.run(  # noqa: S603 - an absolute program outside the project, no shell
+                [program, "--version"],
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_VERSION_SECONDS,
+                check=False,
+            )
+            found = _NUMBER.search(done.stdout[:1_000])
+        except (OSError, subprocess.TimeoutExpired):
+            found = None
+        _majors[known] = int(found[1]) if found else 0
+    return _majors[known]
+
+
+def _program(name: str, root: str) -> str | None:
+    """Return an absolute program: beside this interpreter, or on PATH; never one inside the project."""
+    project = os.stat(root)
+    beside = os.path.join(os.path.dirname(sys.executable), name)
+    places = [beside] if os.sep not in name else []
+    on_path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
+    for found in (*places, *(shutil.which(name, path=entry) for entry in ([None] if os.sep in name else on_path))):
+        # This interpreter's own environment may lie in the project: it runs already.
+        if found and os.path.isabs(found) and os.access(found, os.X_OK) and (found == beside or is_outside(found, project)):
+            return found
+    return None
+
+
+def _server(name: str, argv: tuple[str, ...], settings: dict[str, Any], own: dict[str, Any], language: str) -> Server:
+    limits = own.get("limits", {})
+    suffixes: dict[str, str] = {}
+    for one in own["languages"].values():
+        if name in one.get("servers", []):
+            suffixes.update(one["suffixes"])
+    return Server(
+        name,
+        argv,
+        suffixes or dict(own["languages"][language]["suffixes"]),
+        dict(settings.get("settings", {})),
+        float(limits.get("idle_seconds", 600)),
+        int(limits.get("max_memory_mb", 2048)) * 1024 * 1024,
+        tuple(settings.get("markers", ())),
+    )

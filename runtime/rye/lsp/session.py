@@ -1,0 +1,416 @@
+"""A running language server that knows the files on disk: one a project root, reused between calls, replaced when it fails.
+
+Diagnostics are pulled if the server offers that. Otherwise they are waited for and matched by document version.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rye.call.context import deadline
+from rye.lsp.connection import LanguageServerError, Wire
+from rye.lsp.positions import normal, path_of, uri_of
+from rye.lsp.watcher import SourceFiles, Stamp
+from rye.plain_class import Record, field
+
+if TYPE_CHECKING:
+    from rye.lsp.servers import Server
+
+START_SECONDS = 60.0
+ANSWER_SECONDS = 60.0
+# After an empty first publication: a server may say "nothing yet" before it looked.
+_SETTLE_SECONDS = 1.5
+# A server that was asked to look again at the same text, and finds the same, may say nothing.
+_AGAIN_SECONDS = 10.0
+_CLOSE_IDLE_SECONDS = 5.0
+_CREATED, _CHANGED, _DELETED = 1, 2, 3
+
+
+class Published(NamedTuple):
+    """Diagnostics as a server last published them for a document: of which version, and how often until then."""
+
+    version: int | None
+    items: list[dict[str, Any]]
+    times: int
+
+
+class _Opened(Record, frozen=False):
+    version: int
+    text: str
+    published_before: int
+
+
+class Started(NamedTuple):
+    """How a session's server process is started: argv, whole environment, inherited descriptors, what confines it.
+
+    `close` is called once it was started, `finish` once it has ended.
+    """
+
+    argv: list[str]
+    env: dict[str, str]
+    fds: tuple[int, ...]
+    close: Callable[[], None]
+    finish: Callable[[], object]
+    report: dict[str, Any]
+
+
+class Session(Record, frozen=False):
+    """One server for one root.
+
+    Attributes:
+        root: real path of the folder the server works on.
+        server: what runs.
+        report: what the sandbox holds.
+        lock: locked during a question, so that documents and answers belong together.
+        cold: no question was answered yet.
+        sources: the source files of each project, by its root.
+        stamps: the file states that were reported to the server, by project.
+        stale: open documents whose published diagnostics may be out of date.
+    """
+
+    root: str
+    server: Server
+    wire: Wire
+    report: dict[str, Any]
+    capabilities: dict[str, Any] = field(factory=dict)
+    lock: threading.RLock = field(factory=threading.RLock)
+    cold: bool = True
+    used: float = field(factory=time.monotonic)
+    opened: dict[str, _Opened] = field(factory=dict)
+    published: dict[str, Published] = field(factory=dict)
+    sources: dict[str, SourceFiles] = field(factory=dict)
+    stamps: dict[str, dict[str, Stamp]] = field(factory=dict)
+    stale: set[str] = field(factory=set)
+
+    def initialize(self) -> None:
+        """Make the server ready. Errors as `Wire.request`."""
+        reply = self.wire.request("initialize", _introduction(self.root, self.server), START_SECONDS)
+        self.capabilities = reply.get("capabilities", {}) if isinstance(reply, dict) else {}
+        self.wire.notify("initialized", {})
+        # Some servers wait for their settings before they answer anything.
+        self.wire.notify("workspace/didChangeConfiguration", {"settings": {}})
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the session for one question; wait for another caller's question no longer than this call may take.
+
+        Raises:
+            LanguageServerError: `server_timeout`.
+            DeadlineError: the call's own time is up.
+        """
+        limit = deadline()
+        if not self.lock.acquire(timeout=max(0.0, min(limit.remaining(), START_SECONDS + ANSWER_SECONDS))):
+            limit.check()
+            message = f"{self.server.name} is busy with another question."
+            raise LanguageServerError("server_timeout", message, "Try again: it may still be loading the project.")
+        try:
+            yield
+        finally:
+            self.lock.release()
+
+    def heard(self, method: str, params: Any) -> None:
+        """Take a notification of the server's."""
+        if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
+            uri = normal(str(params.get("uri", "")))
+            if path_of(uri) not in self.opened:
+                # Not asked for. Storing diagnostics of every file would grow without bound.
+                return
+            # Counted, because servers that send no version can be matched only by what came after our change.
+            times = self.published[uri].times + 1 if uri in self.published else 1
+            self.published[uri] = Published(params.get("version"), sound(params.get("diagnostics")), times)
+
+    def offers(self, capability: str) -> bool:
+        """Tell whether the server announced a capability."""
+        return bool(self.capabilities.get(capability))
+
+    def sources_of(self, project: str) -> SourceFiles:
+        """Return a project's source files, whose changes are reported to the server."""
+        if project not in self.sources:
+            self.sources[project] = SourceFiles(self.server.languages, self.server.markers)
+        return self.sources[project]
+
+    def refresh(self, project: str, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
+        """Report to the server what changed on disk since the last question.
+
+        Args:
+            project: its root, which may lie above the server's.
+            stamps: absolute path of every source file to its state now.
+            read: gives a file's text, or None where it has none.
+        """
+        before = self.stamps.get(project)
+        self.stamps[project] = stamps
+        # Open documents first: the server takes their text from us and ignores the disk.
+        same = self._reopened(stamps, before or {}, read)
+        if before is None:
+            return
+        events = [(path, _CREATED) for path in stamps.keys() - before.keys()]
+        events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
+        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() - same if stamps[path] != before[path]]
+        if events:
+            # Another file's change may change the diagnostics of any open document.
+            self.stale |= self.opened.keys() - ({events[0][0]} if len(events) == 1 else set())
+            changes = [{"uri": uri_of(path), "type": kind} for path, kind in sorted(events)]
+            # Sorted, so that the server sees the same order in every run.
+            self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+
+    def _reopened(self, stamps: dict[str, Stamp], before: dict[str, Stamp], read: Callable[[str], str | None]) -> set[str]:
+        """Send open documents as they are on disk, and close those that are gone; return the unchanged ones."""
+        same: set[str] = set()
+        for path, opened in list(self.opened.items()):
+            stamp = stamps.get(path)
+            if stamp is not None and stamp == before.get(path):
+                continue
+            text = read(path) if stamp is not None or os.path.exists(path) else None
+            if text is None:
+                self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
+                del self.opened[path]
+            elif text != opened.text:
+                self.show(path, text)
+            else:
+                same.add(path)
+        return same
+
+    def show(self, path: str, text: str, *, again: bool = False) -> None:
+        """Open a document, or send its new text; `again` makes the server check the same text anew, includes too."""
+        uri = uri_of(path)
+        known = self.opened.get(path)
+        before = self.published[uri].times if uri in self.published else 0
+        if known is None:
+            language = self.server.languages.get(os.path.splitext(path)[1].lower(), "plaintext")
+            document = {"uri": uri, "languageId": language, "version": 1, "text": text}
+            self.opened[path] = _Opened(1, text, before)
+            self.wire.notify("textDocument/didOpen", {"textDocument": document})
+        elif again or known.text != text:
+            self.opened[path] = _Opened(known.version + 1, text, before)
+            document = {"uri": uri, "version": known.version + 1}
+            # clangd's own field. Without it clangd does not rebuild for the same text, nor for files changed within a second.
+            change = {"textDocument": document, "contentChanges": [{"text": text}], "forceRebuild": again}
+            self.wire.notify("textDocument/didChange", change)
+
+    def diagnostics(self, path: str, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
+        """Return the diagnostics of an open document as it was last sent; `meanwhile` runs while the server works.
+
+        Errors as `Wire.request`.
+        """
+        uri = uri_of(path)
+        if self.offers("diagnosticProvider"):
+            reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds, meanwhile)
+            return sound(reply.get("items")) if isinstance(reply, dict) else []
+        again = path in self.stale and self._current(path)
+        if path in self.stale:
+            self.stale.discard(path)
+            self.show(path, self.opened[path].text, again=True)
+        # The server should work while this thread does: both `meanwhile` and the writer need the GIL.
+        self.wire.sent()
+        meanwhile()
+
+        def current() -> bool:
+            return self._current(path)
+
+        # The text is the same, so a server may publish nothing: take its silence for "unchanged".
+        if again:
+            self.wire.pause(min(seconds, _AGAIN_SECONDS), current)
+            if not current() and self.wire.alive:
+                known = self.published[uri]
+                self.published[uri] = Published(known.version and self.opened[path].version, known.items, known.times + 1)
+        self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
+        # A server that still loads may publish an empty list first.
+        if self.cold and not self.published[uri].items:
+            seen = self.published[uri].times
+            self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].times > seen)
+        return list(self.published[uri].items)
+
+    def _current(self, path: str) -> bool:
+        """Tell whether the published diagnostics are of the text that was sent last."""
+        found, document = self.published.get(uri_of(path)), self.opened[path]
+        if found is None:
+            return False
+        # Servers that send no version: only diagnostics that came after our change can be about it.
+        return found.version == document.version if found.version is not None else found.times > document.published_before
+
+    def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:
+        """Ask the server something. Errors as `Wire.request`."""
+        return self.wire.request(method, params, seconds)
+
+
+def sound(given: object) -> list[dict[str, Any]]:
+    """Return the diagnostics that have a range; drop malformed ones."""
+    return [one for one in given if isinstance(one, dict) and _placed(one.get("range"))] if isinstance(given, list) else []
+
+
+def _placed(span: object) -> bool:
+    start = span.get("start") if isinstance(span, dict) else None
+    return isinstance(start, dict) and all(isinstance(start.get(name), int) for name in ("line", "character"))
+
+
+def _introduction(root: str, server: Server) -> dict[str, Any]:
+    document = {
+        "synchronization": {"didSave": False, "dynamicRegistration": False},
+        "publishDiagnostics": {"versionSupport": True, "relatedInformation": False},
+        "diagnostic": {"dynamicRegistration": False, "relatedDocumentSupport": False},
+        "definition": {"linkSupport": False},
+        "references": {},
+        "hover": {"contentFormat": ["plaintext", "markdown"]},
+        "documentSymbol": {"hierarchicalDocumentSymbolSupport": True},
+        "rename": {"prepareSupport": False},
+        "formatting": {},
+    }
+    workspace = {
+        "configuration": True,
+        "workspaceFolders": True,
+        "didChangeWatchedFiles": {"dynamicRegistration": True},
+        "workspaceEdit": {"documentChanges": True},
+        "symbol": {},
+    }
+    folder = {"uri": uri_of(root), "name": os.path.basename(root)}
+    return {
+        # No process id: in its own process namespace the server would not find it, and exit.
+        "processId": None,
+        "rootUri": uri_of(root),
+        "workspaceFolders": [folder],
+        "clientInfo": {"name": "rye"},
+        "initializationOptions": server.settings,
+        "capabilities": {"textDocument": document, "workspace": workspace, "general": {"positionEncodings": ["utf-16"]}},
+    }
+
+
+_sessions: dict[tuple[str, str], Session] = {}
+_guard = threading.Lock()
+
+
+def session(root: str, server: Server, start: Callable[[], Started]) -> Session:
+    """Return the running session for a root and server, or start one; replace one that is dead or uses too much memory.
+
+    Raises:
+        LanguageServerError: as `Wire`.
+    """
+    key = (root, server.name)
+    with _guard:
+        known = _sessions.get(key)
+        if (
+            known is not None
+            and known.wire.alive
+            and not known.wire.hangs
+            and known.server == server
+            and _memory(known.wire.pid) <= server.max_memory_bytes
+        ):
+            known.used = time.monotonic()
+            return known
+        _sessions.pop(key, None)
+    if known is not None:
+        known.wire.close()
+    # Outside the lock: a start takes seconds, and servers of other roots must stay usable.
+    fresh = _start(root, server, start())
+    # Another thread may have started one for the same root meanwhile: the first wins.
+    with _guard:
+        raced = _sessions.get(key)
+        if raced is None or not raced.wire.alive:
+            _sessions[key] = fresh
+            _watch()
+            return fresh
+    fresh.wire.close()
+    return raced
+
+
+def _start(root: str, server: Server, started: Started) -> Session:
+    waiting: list[tuple[str, Any]] = []
+    made: list[Session] = []
+
+    def heard(method: str, params: Any) -> None:
+        # Notifications may arrive before the session exists.
+        if made:
+            made[0].heard(method, params)
+        else:
+            waiting.append((method, params))
+
+    try:
+        wire = Wire(server.name, started.argv, started.env, root, heard, started.fds)
+        wire.when_closed = started.finish
+    except BaseException:
+        started.finish()
+        raise
+    finally:
+        started.close()
+    fresh = Session(root, server, wire, started.report)
+    made.append(fresh)
+    try:
+        fresh.initialize()
+    except BaseException:
+        wire.close()
+        raise
+    return fresh
+
+
+def _memory(pid: int) -> int:
+    """Return how much memory a process and its children use (bytes); 0 if the system does not tell."""
+    total = 0
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{one}/statm", "rb") as file:
+                total += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            # The server proper may be a child of a wrapper script or of the sandbox.
+            with open(f"/proc/{one}/task/{one}/children", "rb") as file:
+                waiting += [int(child) for child in file.read().split()]
+    return total
+
+
+_watching: list[threading.Thread] = []
+
+
+def _watch() -> None:
+    if not _watching:
+        thread = threading.Thread(target=_close_idle, name="lsp-idle", daemon=True)
+        _watching.append(thread)
+        thread.start()
+        atexit.register(close_all)
+
+
+def _close_idle() -> None:
+    while True:
+        time.sleep(_CLOSE_IDLE_SECONDS)
+        now = time.monotonic()
+        with _guard:
+            idle = [key for key, one in _sessions.items() if now - one.used > one.server.idle_seconds or not one.wire.alive]
+            # Removed under the lock, closed outside it: closing waits for the process.
+            ended = [_sessions.pop(key) for key in idle]
+        _close(ended)
+
+
+def close_all() -> None:
+    """End every server of this process."""
+    with _guard:
+        ended = list(_sessions.values())
+        _sessions.clear()
+    _close(ended)
+
+
+def _close(ended: Iterable[Session]) -> None:
+    for one in ended:
+        one.wire.close()
+
+
+_others: list[Session] = []
+
+
+def _forget() -> None:
+    """Forget all sessions in a forked process: the servers belong to its parent."""
+    # Held, not dropped: a collected session would close descriptors and poll a process that is not its child.
+    _others.extend(_sessions.values())
+    _sessions.clear()
+    _watching.clear()
+    # Another thread of the parent may have held the lock at the fork; nobody here would release it.
+    _guard._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+__all__ = ["LanguageServerError", "Published", "Session", "Started", "close_all", "normal", "path_of", "session", "uri_of"]

@@ -1,0 +1,124 @@
+"""A language server's edits to several files, made in one commit: all of them or none, and undone as one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rye.edits import splices
+from rye.edits.apply import FileChange, Prepared, apply_all, prepare
+from rye.edits.patch_store import new_id
+from rye.line_ids import document as documents
+from rye.lsp.connection import LanguageServerError
+from rye.lsp.positions import Positions, applied
+from rye.workspace import cache
+from rye.workspace.text import parse
+from rye.workspace.workspace import Place
+
+if TYPE_CHECKING:
+    from rye.lsp.queries import Project
+
+
+class Changed(NamedTuple):
+    """What was changed: project-relative paths, the batch that undo takes, the diff, warnings."""
+
+    files: list[str]
+    batch: str | None
+    diff: list[str]
+    warnings: list[str]
+
+
+def file_edits(edit: Any) -> dict[str, list[dict[str, Any]]]:
+    """Return the text edits of a WorkspaceEdit by URI.
+
+    Raises:
+        LanguageServerError: `not_offered`, when it would create, rename or delete files; `bad_edits`.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    if not isinstance(edit, dict):
+        return found
+    try:
+        # When both forms are given they mean the same; the protocol prefers this one.
+        for one in edit.get("documentChanges") or []:
+            _add(found, one)
+        if not found:
+            for uri, given in (edit.get("changes") or {}).items():
+                found.setdefault(uri, []).extend(given)
+    except (KeyError, TypeError, AttributeError) as err:
+        message = f"The server's answer is no list of edits ({type(err).__name__}: {err})."
+        raise LanguageServerError("bad_edits", message, "Nothing was written. Make the change with edit_lines.") from None
+    return found
+
+
+def _add(found: dict[str, list[dict[str, Any]]], one: dict[str, Any]) -> None:
+    if "kind" in one:
+        message = f"The server wants to {one['kind']} files as well, which is not done here."
+        raise LanguageServerError("not_offered", message, "Make the change with edit_lines and write.")
+    found.setdefault(one["textDocument"]["uri"], []).extend(one["edits"])
+
+
+def change_files(
+    project: Project, wanted: dict[str, list[dict[str, Any]]], tool: str, *, dry_run: bool, holding: str = ""
+) -> Changed:
+    """Make a server's edits, of every file or of none. `holding` is a name that each of the files must contain.
+
+    Raises:
+        LanguageServerError: `outside_project`, `changed_meanwhile`, `bad_edits`. Nothing was written.
+        EditError, WorkspaceError: as the commit of several files.
+    """
+    paths = {uri: project.inside(uri) for uri, edits in wanted.items() if edits}
+    outside = [uri for uri, path in paths.items() if path is None]
+    if outside:
+        message = f"The change reaches outside the project: {', '.join(outside[:3])}."
+        raise LanguageServerError("outside_project", message, "Nothing was written. Rename it where it is defined.")
+    with ExitStack() as stack:
+        places = {path: stack.enter_context(project.ws.place(path)) for path in paths.values() if path is not None}
+        # All files are locked together, so that no other writer comes between them.
+        stack.enter_context(cache.locked(project.ws, *(place.path for place in places.values())))
+        ready: list[tuple[Place, Prepared]] = []
+        for uri, path in paths.items():
+            if path is not None:
+                _check_holds(project, path, holding)
+                made = _prepared(project, path, places[path], wanted[uri], tool, stack)
+                ready += [] if made is None else [(places[path], made)]
+        # By path, so that the diff and the batch do not depend on the server's order.
+        ready.sort(key=lambda one: one[1].document.path)
+        files = [made.document.path for _, made in ready]
+        diff = [line for _, made in ready for line in made.diff]
+        if dry_run or not ready:
+            return Changed(files, None, diff, [])
+        # One batch for all files: a single undo takes the whole change back.
+        batch = new_id()
+        committed = apply_all(project.ws, [FileChange(place, made) for place, made in ready], tool, batch)
+        return Changed(files, batch, diff, list(committed.warnings))
+
+
+def _check_holds(project: Project, path: str, name: str) -> None:
+    # A server reads what the project brings, and may be misled: a rename has no business in a file without the name.
+    known = project.positions(path)
+    if known is not None and name not in known.text:
+        message = f"The server wants to change {path}, which does not contain {name!r}."
+        raise LanguageServerError("bad_edits", message, "Nothing was written. Make the change with edit_lines.")
+
+
+def _prepared(
+    project: Project, path: str, place: Place, wanted: list[dict[str, Any]], tool: str, stack: ExitStack
+) -> Prepared | None:
+    document = stack.enter_context(documents.open_locked_for_edit(project.ws, path, place.parts))
+    code, data = document.text.encoding, document.data or b""
+    known = project.positions(path)
+    # The server's positions are about the text that it was sent.
+    if known is None or code.bom + known.text.encode(code.name) != data:
+        message = f"{path} changed while the server was asked."
+        raise LanguageServerError("changed_meanwhile", message, "Nothing was written. Ask again.")
+    try:
+        after = applied(known.text, Positions(known.text).edits(wanted))
+        new = code.bom + after.encode(code.name)
+    except (ValueError, KeyError, TypeError) as err:
+        message = f"The server's edits of {path} cannot be made: {err}."
+        raise LanguageServerError("bad_edits", message, "Nothing was written. Make the change with edit_lines.") from None
+    # A server may return edits that change nothing; such a file is not written.
+    if new == data:
+        return None
+    lines = parse(new, code).lines()
+    return prepare(document, splices.refine(document.text, [splices.Splice(0, document.text.count, lines)]), tool)

@@ -1,0 +1,211 @@
+"""Calls of tools for an MCP server: in parallel threads, with progress and cancellation, and a limit for each tool."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from rye.call import context
+from rye.executor import run_code
+from rye.mcp_server import results
+from rye.plain_class import Record
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from anyio import CapacityLimiter
+
+MOST_AT_ONCE: Final = 32
+"""Calls of one tool that run at a time; each tool has its own limit."""
+
+MOST_WAITING: Final = 1_000
+"""Calls of one tool that may wait for a place."""
+
+_PROGRESS_EVERY = 0.1
+_PROGRESS_TAIL = 2_000
+
+
+class Request(Record):
+    """One call of a tool.
+
+    Attributes:
+        item_id: the tool's id.
+        arguments: as given; the executor validates them.
+        limited_as: calls with the same value share one limit: the id of the tool that will run.
+        repeatable: whether it may be asked again for a smaller answer: it changes nothing.
+        report: sends a progress notification (bytes so far, the newest text); None when nobody asked for any.
+        actor: the client and its session, see `context.CallOptions`.
+    """
+
+    item_id: str
+    arguments: dict[str, Any]
+    limited_as: str
+    repeatable: bool
+    report: Callable[[float, str], Awaitable[None]] | None = None
+    actor: str = ""
+
+
+class Calls:
+    """Runs calls for one project. Its methods belong to one event loop."""
+
+    def __init__(
+        self, run: Callable[[str, dict[str, Any], context.CallOptions], dict[str, Any]], store: Callable[[str], str]
+    ) -> None:
+        """Take what answers a call (`rye.execute`, bound to a project), and what stores a text and returns its URI."""
+        self._run = run
+        self._store = store
+        self._limiters: dict[str, CapacityLimiter] = {}
+        self._running: set[threading.Event] = set()
+
+    async def result(self, request: Request) -> dict[str, Any]:
+        """Return the tool result of a call (JSON of the protocol).
+
+        When the caller's task is cancelled, so is the call: what it started is ended.
+        """
+        limiter = self._limiter(request.limited_as)
+        # Refused at once: a queue without an end would hold memory for calls whose clients have gone.
+        if limiter.statistics().tasks_waiting >= MOST_WAITING:
+            return results.result_of(_busy(request.item_id))
+        if request.report is None:
+            return await self._in_thread(request, limiter, None)
+        import anyio
+
+        progress = _Progress(request.report)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(progress.pump)
+            result = await self._in_thread(request, limiter, progress.take)
+            await progress.flush()
+            tasks.cancel_scope.cancel()
+        return result
+
+    async def _in_thread(
+        self, request: Request, limiter: CapacityLimiter, on_output: Callable[[str], None] | None
+    ) -> dict[str, Any]:
+        import asyncio
+
+        cancellation = context.Cancellation()
+        over = threading.Event()
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[dict[str, Any]] = loop.create_future()
+
+        def work() -> None:
+            self._running.add(over)
+            try:
+                answer = self._answer(request, cancellation, on_output)
+            except BaseException as err:  # noqa: BLE001 - whoever waits is to know
+                tell = partial(_settle, answered.set_exception, answered, err)
+            else:
+                tell = partial(_settle, answered.set_result, answered, answer)
+            finally:
+                self._running.discard(over)
+                over.set()
+            # A call that was given up may end after the server's loop is gone.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(tell)
+
+        # Before the thread starts, so that waiting calls take no threads.
+        await _enter(limiter)
+        try:
+            run_code.start(work)
+            return await answered
+        except asyncio.CancelledError:
+            # Sets a flag that the tool's library checks; a Python thread cannot be stopped from outside.
+            cancellation.cancel()
+            raise
+        finally:
+            limiter.release()
+
+    def _answer(
+        self, request: Request, cancellation: context.Cancellation, on_output: Callable[[str], None] | None
+    ) -> dict[str, Any]:
+        budget: int | None = results.REPEATABLE_BUDGET if request.repeatable else results.SINGLE_BUDGET
+        while budget is not None:
+            options = context.CallOptions(budget, on_output, cancellation, request.actor)
+            result = results.result_of(self._run(request.item_id, request.arguments, options))
+            size = results.size_of(result)
+            # Asked again only where that changes nothing: a second run of a command could.
+            budget = results.next_budget(budget, size) if request.repeatable and not cancellation.cancelled else None
+        return results.stored_instead(result, self._store) if size > results.MOST else result
+
+    def _limiter(self, name: str) -> CapacityLimiter:
+        import anyio
+
+        # One for each tool: long commands must not make reads wait.
+        limiter = self._limiters.get(name)
+        if limiter is None:
+            limiter = self._limiters[name] = anyio.CapacityLimiter(MOST_AT_ONCE)
+        return limiter
+
+    def settle(self, seconds: float) -> None:
+        """Wait, for so long at most, until the calls that were cancelled have ended what they started."""
+        end = time.monotonic() + seconds
+        for over in list(self._running):
+            over.wait(max(0.0, end - time.monotonic()))
+
+
+async def _enter(limiter: CapacityLimiter) -> None:
+    """Wait for a free place; take it at once where there is one."""
+    import anyio
+
+    try:
+        limiter.acquire_nowait()
+    except anyio.WouldBlock:
+        await limiter.acquire()
+
+
+def _settle(how: Callable[[Any], None], answered: asyncio.Future[Any], what: Any) -> None:
+    # The caller may have been cancelled meanwhile; setting a result then raises InvalidStateError.
+    if not answered.done():
+        how(what)
+
+
+class _Progress:
+    """What a running command prints, on its way to the caller: in few notifications, whatever the command does."""
+
+    def __init__(self, report: Callable[[float, str], Awaitable[None]]) -> None:
+        import asyncio
+
+        self._report = report
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._lock = threading.Lock()
+        self._bytes = 0
+        self._tail = ""
+
+    def take(self, text: str) -> None:
+        """Take a piece of output, from any thread."""
+        with self._lock:
+            self._bytes += len(text.encode("utf-8", "replace"))
+            # Only the tail: a command that prints without end must not fill the memory between two reports.
+            self._tail = (self._tail + text)[-_PROGRESS_TAIL:]
+        # A call that was given up may still print after the server's loop is gone.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def pump(self) -> None:
+        """Send what came, a few times a second, until cancelled."""
+        import anyio
+
+        while True:
+            await self._news.wait()
+            await self.flush()
+            await anyio.sleep(_PROGRESS_EVERY)
+
+    async def flush(self) -> None:
+        """Send what came since the last time, if anything did."""
+        # Cleared before reading: output that comes meanwhile sets it again, so none is forgotten.
+        self._news.clear()
+        with self._lock:
+            text, self._tail, done = self._tail, "", self._bytes
+        if text:
+            await self._report(float(done), text)
+
+
+def _busy(item_id: str) -> dict[str, Any]:
+    error = f"{MOST_WAITING:,} calls of this tool are waiting already. Wait for some answers, then call again."
+    data = {"success": False, "error": error, "code": "server_busy"}
+    return {"status": "error", "item_id": item_id, "data": data, "code": "server_busy", "error": error}

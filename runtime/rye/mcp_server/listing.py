@@ -1,0 +1,167 @@
+"""The tools of a server as its clients see them: verified, named, described, pinned by digest and signer.
+
+What one MCP server offers: which items, under which names, and how far its search and its other ways to items reach.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from rye.agents.discovery import listing, names_of
+from rye.agents.offers import Offer
+from rye.agents.provider_schemas import render_all, wanted_of
+from rye.call.safe_text import nearest
+from rye.items import spaces
+from rye.plain_class import Record
+
+_FILES = "rye/file-system/"
+DIRECT: Final = (
+    *(_FILES + name for name in ("read", "write", "edit_lines", "undo", "glob", "grep", "ls")),
+    "rye/bash/bash",
+    "rye/bash/job",
+    "rye/primary-tools/rye_search",
+)
+"""Offered by default, in this order: what an agent needs at once, and the search for the rest."""
+
+SEARCH: Final = "rye/primary-tools/rye_search"
+EXECUTE: Final = "rye/primary-tools/rye_execute"
+META: Final = (EXECUTE, "rye/primary-tools/rye_load")
+"""Offered besides with `--meta`: other items by their ids."""
+
+SIGN: Final = "rye/primary-tools/rye_sign"
+"""Offered with `--allow-sign` only, whatever category is asked for."""
+
+_PRIMARY = (*META, SIGN)
+_NAMED = 5
+
+
+class Selection(Record):
+    """The choice made when a server is started.
+
+    Attributes:
+        categories: tools in these or below are offered too.
+        meta: offer the primary tools.
+        allow_sign: offer rye_sign; the user's configuration still decides whether it signs.
+    """
+
+    categories: tuple[str, ...] = ()
+    meta: bool = False
+    allow_sign: bool = False
+
+    def chooses(self, item_id: str) -> bool:
+        """Tell whether a tool is one of the selection."""
+        if item_id in _PRIMARY:
+            return (item_id == SIGN and self.allow_sign) or (item_id in META and self.meta)
+        return item_id in DIRECT or any(item_id.startswith(category.strip("/") + "/") for category in self.categories)
+
+    def reaches(self, item_type: str, item_id: str) -> bool:
+        """Tell whether the primary tools reach an item: the chosen tools; and texts, which can do nothing by themselves."""
+        return item_type != "tool" or self.chooses(item_id)
+
+    def note_of(self, results: Iterable[dict[str, Any]]) -> str | None:
+        """Mark the found tools that are not offered; return the line that names them and how they can be, None without any."""
+        missing = [row for row in results if row["type"] == "tool" and not self.chooses(row["id"])]
+        for row in missing:
+            row["offered"] = False
+        if not missing:
+            return None
+        named = ", ".join(row["id"] for row in missing[:_NAMED])
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        return f"[not offered by this server: {named}{more}. {switch_for(row['id'] for row in missing)}]"
+
+    def categories_asked(self) -> list[str]:
+        """Return the categories in which the chosen tools are to be looked for."""
+        return sorted({item_id.rpartition("/")[0] for item_id in (*DIRECT, *_PRIMARY)} | set(self.categories))
+
+    def in_order(self, offers: Iterable[Offer]) -> list[Offer]:
+        """Return the chosen tools: the usual ones first, then by id."""
+        places = {item_id: place for place, item_id in enumerate((*DIRECT, *_PRIMARY))}
+        chosen = [offer for offer in offers if self.chooses(offer.item_id)]
+        return sorted(chosen, key=lambda offer: (places.get(offer.item_id, len(places)), offer.item_id))
+
+
+def switch_for(item_ids: Iterable[str]) -> str:
+    """Return the sentence that says how a user makes a server offer tools."""
+    primary, categories = False, []
+    for item_id in item_ids:
+        if item_id in _PRIMARY:
+            primary = True
+        elif (category := item_id.rpartition("/")[0]) not in categories:
+            categories.append(category)
+    options = [*(f"--category {category}" for category in categories[:_NAMED]), *(["--meta"] if primary else [])]
+    return f"Your user can start it with `rye mcp {' '.join(options)}`."
+
+
+class Offered(NamedTuple):
+    """One tool of the listing: its id, what `tools/list` says of it, and whether it is of the system bundle."""
+
+    item_id: str
+    tool: dict[str, Any]
+    ours: bool
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call may be made again: the tool changes nothing, by the word of the system bundle and of nobody else."""
+        return self.ours and self.tool["annotations"]["readOnlyHint"] is True
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments as the tool's schema wants them, where a model wrote an array or object as its JSON text."""
+        wanted: dict[str, Any] = wanted_of(self.tool["inputSchema"], given)
+        return wanted
+
+
+class Listing:
+    """What a server offers now. Any thread may use it.
+
+    The listing is made anew whenever it is asked for; between times names lead to ids from memory, since the executor verifies
+    every call by itself.
+    """
+
+    def __init__(self, project: str, selection: Selection) -> None:
+        self._project = project
+        self._selection = selection
+        self._lock = threading.Lock()
+        self._known: dict[str, Offered] = {}
+
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the tools in the protocol's shape, always in the same order."""
+        found = listing(self._selection.categories_asked(), project_path=self._project).offers
+        rendered = render_all(self._selection.in_order(found), "mcp")[0]
+        # By the space that serves it: another signer's tool cannot claim to be repeatable.
+        ours = {one.item_id for one in found if one.space == "system"}
+        offered = [Offered(item_id := tool["_meta"]["rye/item_id"], tool, item_id in ours) for tool in rendered]
+        with self._lock:
+            # Replaced as a whole, so that a reader without the lock sees the old listing or the new one.
+            self._known = {one.tool["name"]: one for one in offered}
+        return [one.tool for one in offered]
+
+    def known(self, name: str) -> Offered | None:
+        """Return the tool of that name, as it was last listed."""
+        return self._known.get(name)
+
+    def find(self, name: str) -> Offered | None:
+        """Return the tool of that name; looked for anew when it was not there before, which takes a moment."""
+        # Not on each call: a listing verifies every tool of the categories.
+        if name not in self._known:
+            self.tools()
+        return self._known.get(name)
+
+    def by_id(self, item_id: str) -> Offered | None:
+        """Return the tool of that id, if it is offered."""
+        return next((one for one in self._known.values() if one.item_id == item_id), None)
+
+    def near(self, name: str) -> list[str]:
+        """Return the names that a wrong one may have meant."""
+        return nearest(name, self._known, 3)
+
+    def elsewhere(self, name: str) -> str | None:
+        """Return the id of the installed tool of that name, which this server does not offer."""
+        ids = [item_id for item_id, _, _ in spaces.listed("tool", spaces.spaces(self._project))]
+        return names_of(ids).get(name) or (name if name in ids else None)
+
+    def schema_of(self, name: str) -> dict[str, Any] | None:
+        """Return a tool's input schema."""
+        found = self.find(name)
+        return None if found is None else found.tool["inputSchema"]

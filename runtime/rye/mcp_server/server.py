@@ -1,0 +1,210 @@
+"""The MCP server: an agent's client lists and calls the project's tools over standard input and output, or over HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from rye import api
+from rye._version import __version__
+from rye.call.context import CallOptions
+from rye.errors import RyeError, WorkspaceError
+from rye.executor.executor import Call
+from rye.mcp_server import http, resources, stdio
+from rye.mcp_server.calls import Calls, Request
+from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
+from rye.mcp_server.stdio import Wire
+from rye.plain_class import changed
+from rye.workspace.workspace import Workspace, identity_of
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel.server import Server
+
+
+REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
+"""The revisions of the protocol that are tested; the library speaks older ones too."""
+
+_SETTLE_SECONDS = 4.0
+
+# What the newest revision wants of every answer that a client could cache: these are true now and for this user only.
+_FRESH: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+_INSTRUCTIONS = (
+    "Tools for the files of one project. read and grep show each line with a persistent ID, [LID:a1b2c3]: pass these IDs to "
+    "edit_lines in place of line numbers or old text; they stay valid through other edits. undo takes a change back. A result "
+    "that was cut ends with a [tool_result: …] line naming the call that continues. A failed call says what to do next."
+)
+
+
+class Service:
+    """What the server's answers are made of, for one project and one selection."""
+
+    def __init__(self, project: str, selection: Selection) -> None:
+        self.project = project
+        self.selection = selection
+        # Device and inode at the start: another folder moved to this path later is not served.
+        self._identity = identity_of(project)
+        self.listing = Listing(project, selection)
+        self.calls = Calls(self._execute, partial(resources.store, project))
+        # Used as the session where the transport has none: standard input and output serve one client.
+        self._process = os.urandom(4).hex()
+
+    def _execute(self, item_id: str, arguments: dict[str, Any], options: CallOptions) -> dict[str, Any]:
+        call = Call("tool", item_id, arguments, self.project, options=changed(options, root=self._identity))
+        response = api.answer(call, self.selection.reaches if self.selection.meta else None)
+        if item_id == SEARCH and response["status"] == "success":
+            note = self.selection.note_of(response["data"]["results"])
+            response["data"]["output"] += f"\n{note}" if note else ""
+        return response
+
+    async def _look(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Ask for what the project's folder holds, in a thread; another folder at its path is refused."""
+
+        def confined() -> Any:
+            with Workspace(self.project) as workspace:
+                workspace.hold_to(self._identity)
+                return function(*args)
+
+        try:
+            return await _threaded(confined)
+        except WorkspaceError as err:
+            raise _invalid(str(err)) from None
+
+    def server(self) -> Server[Any]:
+        """Return the protocol library's server over this service."""
+        from mcp.server.lowlevel.server import Server
+
+        server: Server[Any] = Server(
+            "rye",
+            version=__version__,
+            title="RYE workspace tools",
+            instructions=_INSTRUCTIONS,
+            get_tool_input_schema=self.listing.schema_of,
+        )
+        # Handlers return what goes over the wire: the typed overloads want the library's models.
+        _register(server, self)
+        # Tracing spans around each message, which nobody collects here.
+        server.middleware.clear()
+        return server
+
+    async def list_tools(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `tools/list`."""
+        return {**_FRESH, "tools": await self._look(self.listing.tools)}
+
+    async def call_tool(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:
+        """Answer `tools/call`: what fails inside a tool is a result with `isError`; an unknown name is a protocol error."""
+        # The last listing first; a tool installed since then costs one new listing.
+        offered = self.listing.known(params.name) or await self._look(self.listing.find, params.name)
+        if offered is None:
+            near = self.listing.near(params.name)
+            hint = f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."
+            item_id = await self._look(self.listing.elsewhere, params.name)
+            if item_id is not None:
+                hint = f"{item_id} is installed, but this server does not offer it. {switch_for([item_id])}"
+            raise _invalid(f"Unknown tool: {params.name!r}. {hint}")
+        arguments = offered.arguments(params.arguments or {})
+        runs = self._runs(offered, arguments)
+        request = Request(
+            offered.item_id,
+            arguments,
+            limited_as=runs.item_id,
+            repeatable=runs.repeatable,
+            report=_reporter(context),
+            actor=_actor(context, self._process),
+        )
+        return await self.calls.result(request)
+
+    def _runs(self, offered: Offered, arguments: dict[str, Any]) -> Offered:
+        """Return the tool that a call comes to: of rye_execute, the one that it executes."""
+        if offered.item_id != EXECUTE:
+            return offered
+        return self.listing.by_id(str(arguments.get("item_id"))) or offered
+
+    async def list_resources(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `resources/list`."""
+        return {**_FRESH, "resources": await self._look(resources.listed, self.project)}
+
+    async def list_templates(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `resources/templates/list`."""
+        return {**_FRESH, "resourceTemplates": resources.TEMPLATES}
+
+    async def read_resource(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `resources/read`."""
+        try:
+            return {**_FRESH, "contents": [await self._look(resources.read, self.project, str(params.uri))]}
+        except RyeError as err:
+            raise _invalid(str(err)) from None
+
+
+def _register(server: Server[Any], service: Service) -> None:
+    import mcp_types as types
+
+    paged = types.PaginatedRequestParams
+    server.add_request_handler("tools/list", paged, service.list_tools)
+    server.add_request_handler("tools/call", types.CallToolRequestParams, service.call_tool)
+    server.add_request_handler("resources/list", paged, service.list_resources)
+    server.add_request_handler("resources/templates/list", paged, service.list_templates)
+    server.add_request_handler("resources/read", types.ReadResourceRequestParams, service.read_resource)
+
+
+def _invalid(message: str) -> Exception:
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import INVALID_PARAMS
+
+    return MCPError(code=INVALID_PARAMS, message=message)
+
+
+def _actor(context: ServerRequestContext[Any], process: str) -> str:
+    """Return the client's name and its session, under which the journal records what it changes."""
+    client = context.session.client_params
+    # The client names itself: only plain characters of it go into the journal.
+    name = re.sub(r"[^\w.@+-]+", " ", client.client_info.name)[:40].strip() if client else ""
+    # The ID itself lets its holder speak for the session, so only a digest of it is recorded.
+    session = context.request.headers.get("mcp-session-id") if context.request is not None else None
+    return f"{name or 'mcp'} {sha256(session.encode()).hexdigest()[:8] if session else process}"
+
+
+def _reporter(context: ServerRequestContext[Any]) -> Any:
+    """Return what sends progress notifications, if the caller asked for them."""
+    # The protocol forbids progress notifications that carry no token of the request.
+    if not context.meta or "progress_token" not in context.meta:
+        return None
+
+    async def report(done: float, text: str) -> None:
+        await context.session.report_progress(done, None, text)
+
+    return report
+
+
+async def _threaded(function: Any, *args: Any) -> Any:
+    import anyio.to_thread
+
+    return await anyio.to_thread.run_sync(function, *args)
+
+
+def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
+    """Serve one client over its descriptors until it closes them."""
+    import anyio
+
+    service = Service(project, selection)
+
+    async def serve() -> None:
+        server = service.server()
+        async with stdio.streams(wire) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    anyio.run(serve)
+    service.calls.settle(_SETTLE_SECONDS)
+
+
+def serve_http(project: str, selection: Selection, address: http.Address) -> None:
+    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`."""
+    token, is_new = http.token_to_use()
+    service = Service(project, selection)
+    http.serve(service.server(), address, token, show_token=is_new)
+    service.calls.settle(_SETTLE_SECONDS)

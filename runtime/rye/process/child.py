@@ -1,0 +1,261 @@
+"""A searching child process: started in a held directory, read as it goes, ended with all that it started.
+
+Its environment is nearly empty, its standard input is nothing, and it leads a process group of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import IO
+
+from rye.errors import WorkspaceError
+from rye.plain_class import Record
+
+_PASSED = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "SYSTEMROOT")
+_BLOCK = 1 << 18
+# Pieces that come so close (seconds) are gathered for so long.
+_CLOSE, _GATHER = 0.000_5, 0.002
+_MAX_STDERR = 1 << 16
+_MAX_LINKS = 40
+_LINUX_FDS = "/proc/self/fd"
+
+
+class Command(Record):
+    """What to run.
+
+    Attributes:
+        argv: program (absolute path) and arguments.
+        fds: descriptors that the child inherits under their numbers.
+    """
+
+    argv: list[str | bytes]
+    fds: tuple[int, ...] = ()
+
+
+# An isolated interpreter (-I) ignores PYTHONPATH and its working folder, so the folder of this package is passed to it.
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from {} import main; sys.exit(main(sys.argv[2]))"
+_PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def own_module(module: str, task: str, fds: tuple[int, ...] = (), *, libraries: bool) -> Command:
+    """Return the command that calls `main(task)` of a module of this package; `libraries`: it imports installed ones."""
+    options = ["-I"] if libraries else ["-I", "-S"]
+    return Command([sys.executable, *options, "-c", _BOOT.format(module), _PACKAGE_ROOT, task], fds)
+
+
+def program_on_path(name: str, *projects: os.stat_result) -> str | None:
+    """Return the real path of a program on PATH, or None.
+
+    A program that one of the projects could have brought does not count. The real path is returned: what is started is what was
+    judged, whatever a link on the way to it becomes.
+    """
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        spelled = os.path.join(folder, name)
+        if not os.path.isabs(folder) or not os.path.isfile(spelled) or not os.access(spelled, os.X_OK):
+            continue
+        if all(is_outside(spelled, project) for project in projects):
+            return os.path.realpath(spelled)
+    return None
+
+
+def is_outside(file: str, project: os.stat_result) -> bool:
+    """Tell whether no folder on the way to a file is the project's: links are followed one by one, as the kernel does."""
+    # Walk by hand and compare identities at each step: a comparison of path texts would miss a link or a bind mount into
+    # the project.
+    here, pending, links = "/", os.path.abspath(file).split("/")[::-1], 0
+    while True:
+        info = os.stat(here)
+        if (info.st_dev, info.st_ino) == (project.st_dev, project.st_ino):
+            return False
+        if not pending:
+            return True
+        part = pending.pop()
+        if part == "..":
+            here = os.path.dirname(here)
+        elif part not in ("", "."):
+            step = os.path.join(here, part)
+            target = os.readlink(step) if os.path.islink(step) else None
+            links += target is not None
+            # Links that point in a circle: the kernel gives up after as many (ELOOP), and such a program cannot start.
+            if links > _MAX_LINKS:
+                return False
+            if target is None:
+                here = step
+            else:
+                here = "/" if target.startswith("/") else here
+                pending += target.split("/")[::-1]
+
+
+def name_of_fd(fd: int) -> str:
+    """Return the path under which a child opens an inherited descriptor."""
+    return f"{_LINUX_FDS}/{fd}" if os.path.isdir(_LINUX_FDS) else f"/dev/fd/{fd}"
+
+
+def scratch_file() -> IO[bytes]:
+    """Return a file without a name, gone when it is closed."""
+    if hasattr(os, "memfd_create"):
+        # A confined process may not have it.
+        with suppress(OSError):
+            return os.fdopen(os.memfd_create("rye"), "w+b")
+    # Takes a while to load, for its names at random.
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
+def directory_path(fd: int) -> str | bytes:
+    """Return a path that is the very directory held, for the child to start in."""
+    if os.path.isdir(_LINUX_FDS):
+        return f"{_LINUX_FDS}/{fd}"
+    import fcntl
+
+    # macOS, where no path leads through a directory's descriptor: its present path.
+    found: bytes = fcntl.fcntl(fd, getattr(fcntl, "F_GETPATH", 50), bytes(1024))
+    return found.rstrip(b"\0")
+
+
+def _popen(command: Command, cwd_fd: int, stderr_file: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - an absolute path, no shell
+        command.argv,
+        cwd=directory_path(cwd_fd),
+        pass_fds=command.fds,
+        # A session of its own: killpg reaches all that it starts, and a Ctrl-C at the terminal does not reach it.
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        # A file, not a second pipe: a pipe that nobody reads would fill, and the child would block on it.
+        stderr=stderr_file,
+        env={name: os.environ[name] for name in _PASSED if name in os.environ},
+    )
+
+
+class Child:
+    """A running child; a context manager that ends it.
+
+    Attributes:
+        timed_out: its time ran out before its output ended.
+    """
+
+    def __init__(self, command: Command, cwd_fd: int, seconds: float, max_memory: int | None = None) -> None:
+        """Start `command` in the directory that `cwd_fd` holds.
+
+        Args:
+            command: what to run.
+            cwd_fd: directory descriptor (O_PATH is enough).
+            seconds: how long it may take.
+            max_memory: bytes of address space, where the system can limit them.
+
+        Raises:
+            WorkspaceError: `programs_not_allowed`, in a sandbox that lets no program be started.
+        """
+        self._end = time.monotonic() + seconds
+        self.timed_out = False
+        self._stderr = scratch_file()
+        try:
+            self._process = _popen(command, cwd_fd, self._stderr)
+        except PermissionError:
+            self._stderr.close()
+            raise WorkspaceError(
+                "programs_not_allowed",
+                f"A search starts {os.fsdecode(command.argv[0])}, and no program may be started here.",
+                'A signed tool that searches declares `__permissions__ = ["read", "run"]`.',
+            ) from None
+        # Set after the start, since a function between fork and exec is not safe in a process with threads.
+        if max_memory is not None:
+            _limit_memory(self._process.pid, max_memory)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+        self._stderr.close()
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the output as it comes, until it ends or the time is up; the child is gone then."""
+        pipe = self._process.stdout
+        assert pipe is not None  # noqa: S101 - asked for above
+        fd = pipe.fileno()
+        poll = select.poll()
+        poll.register(fd, select.POLLIN | select.POLLHUP)
+        came = 0.0
+        while True:
+            now = time.monotonic()
+            if self._end <= now or not poll.poll((self._end - now) * 1000):
+                self.timed_out = True
+                break
+            block = os.read(fd, _BLOCK)
+            if not block:
+                break
+            yield block
+            before, came = came, time.monotonic()
+            if came - before < _CLOSE:
+                # Many small pieces came: wait until the pipe has filled, since reading one piece costs as much as a full read.
+                time.sleep(_GATHER)
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self.timed_out:
+            try:
+                # The output may end just before the process does: it gets a short time to give its own exit code.
+                self._process.wait(max(0.05, self._end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self.timed_out = True
+        self.end()
+
+    def end(self) -> int:
+        """Kill what still runs; return the exit code, negative for a signal."""
+        if self._process.returncode is None:
+            # Not reaped yet, so the group's number is still its own.
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return self._process.returncode
+
+    def stderr(self) -> bytes:
+        """Return the beginning of what it wrote to standard error (at most 64 KB)."""
+        return os.pread(self._stderr.fileno(), _MAX_STDERR, 0)
+
+
+def _limit_memory(pid: int, most: int) -> None:
+    import resource
+
+    if hasattr(resource, "prlimit"):
+        try:
+            resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        except (OSError, ValueError):
+            # The child has ended already, or a lower limit is set.
+            return
+
+
+def split_records(blocks: Iterator[bytes], end: bytes, most: int = 1 << 24) -> Iterator[list[bytes]]:
+    """Yield the records of each block, joined over the seams; an unfinished last record is dropped.
+
+    Of a record longer than `most` bytes (about) only the first block is given.
+    """
+    parts: list[bytes] = []
+    held = 0
+    for block in blocks:
+        records = block.split(end)
+        last = records.pop()
+        if records:
+            # Parts are joined once at a record's end: adding to one string block by block takes quadratic time.
+            records[0] = (b"".join(parts) if held <= most else parts[0]) + records[0]
+            parts, held = [], 0
+            yield records
+        # Count also what is not stored, so that a record beyond the limit cannot look short again.
+        held += len(last)
+        if held <= most:
+            parts.append(last)

@@ -1,0 +1,401 @@
+"""The process that runs one background job: its parent, its reader, and what later calls talk to.
+
+Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `input`,
+`shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `facts`), it detaches itself and answers `ok`, or an errno. In
+the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as they come),
+and listens on `socket`: one request a connection, one line of JSON each way.
+
+Requests: `{"do": "write", "data": text}`, `{"do": "close_stdin"}`, `{"do": "end"}`, `{"do": "wait"}`. The last two are answered
+when the job is over. Answers: `{"ok": true}` or `{"error": code}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+from rye.process import reaper
+from rye.process.capture import OutputFile
+from rye.process.mount_watch import MountWatch
+from rye.sandbox import project_mounts
+from rye.sandbox.policy import Confined
+
+RECORD, OUTPUT, SOCKET = "job.json", "output", "socket"
+
+MAX_STDIN = 1024 * 1024
+"""So much input waits for a job that does not read it (bytes)."""
+
+_MAX_REQUEST = 4 * MAX_STDIN
+_BLOCK = 1 << 16
+_DRAIN = 0.2
+_LOOK = 0.5
+_GRACE = 1.0
+
+
+def own_identity() -> dict[str, Any]:
+    """Return what tells this process from any other, also after its number was given to another one."""
+    return identity(os.getpid()) or {"pid": os.getpid(), "start": 0, "boot": ""}
+
+
+def identity(pid: int) -> dict[str, Any] | None:
+    """Return the same of any living process; None when there is none of that number."""
+    # A zombie still has a number and a start time, but it answers nothing: it counts as gone.
+    fields = reaper.stat_fields(pid)
+    if not fields or fields[0] in (b"Z", b"X"):
+        return None
+    # Start times count from boot, and numbers repeat in another PID namespace: both belong to the identity.
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return {"pid": pid, "start": int(fields[19]), "boot": f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"}
+    return {"pid": pid, "start": int(fields[19]), "boot": ""}
+
+
+def write_record(dir_fd: int, record: dict[str, Any]) -> None:
+    """Replace a job's record in one step (0600)."""
+    temporary = f".{RECORD}.{os.urandom(4).hex()}"
+    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=dir_fd)
+    with open(fd, "wb") as file:
+        file.write(json.dumps(record).encode())
+    # A reader may open the record at any time; the rename shows it the old or the new one, never a part.
+    os.rename(temporary, RECORD, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+
+
+def listening(dir_fd: int) -> socket.socket:
+    """Listen in a folder, by its descriptor: the address of a unix socket holds 107 bytes, a folder's path may be longer."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address(dir_fd))
+    listener.listen(16)
+    listener.setblocking(False)
+    return listener
+
+
+def address(dir_fd: int) -> str:
+    """Return the address of the socket in a folder that is held open."""
+    if os.path.isdir("/proc/self/fd"):
+        return f"/proc/self/fd/{dir_fd}/{SOCKET}"
+    import fcntl
+
+    folder: bytes = fcntl.fcntl(dir_fd, getattr(fcntl, "F_GETPATH", 50), bytes(1024))
+    return os.path.join(os.fsdecode(folder.rstrip(b"\0")), SOCKET)
+
+
+class Supervisor:
+    """A job: its program, its output and those who ask about it."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        """Start the program. Raises OSError."""
+        self._dir = os.open(order["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._stored: OutputFile | None = OutputFile(self._dir, OUTPUT, order["facts"]["output_limit"])
+        self._end = time.monotonic() + order["seconds"] if order["seconds"] is not None else None
+        self._confined = Confined(
+            [], {}, (), {}, tuple(order["shielded"]), order["temporary"], tuple(order["groups"]), scoped=order["scoped"]
+        )
+        if self._confined.shielded[1]:
+            # The starter's process ends soon, and a record under its number would be recovered while the job runs.
+            project_mounts.take_over(*self._confined.shielded)
+        self._look = order["look"]
+        if self._look is not None:
+            _own_look(self._look)
+        # Before the program starts: what is exchanged from now on counts.
+        self._mounts = MountWatch(order["covered"])
+        # Before the program starts, so that none of its descendants can leave the tree.
+        reaper.adopt_orphans()
+        self._woken, self._waker = reaper.children_ended()
+        self._listener = listening(self._dir)
+        self._waiting_input = bytearray(order["input"], "latin-1")
+        self._input_open, self._close_input, self._output_open = True, False, True
+        self._requests: dict[int, tuple[socket.socket, bytearray]] = {}
+        self._waiting_clients: list[socket.socket] = []
+        self._leader: int | None = None
+        self.record = {
+            **order["facts"],
+            "status": "running",
+            "supervisor": own_identity(),
+            "leader": None,
+            "started": time.time(),
+            "exit_status": None,
+            "why": None,
+        }
+        # Before the program starts: whenever this process is killed, what it started can be found by the record's mark.
+        write_record(self._dir, self.record)
+        try:
+            self._spawn(order)
+        except OSError:
+            self._withdraw()
+            raise
+
+    def _spawn(self, order: dict[str, Any]) -> None:
+        their_input, self._input = os.pipe()
+        self._output, their_output = os.pipe()
+        argv = [os.fsencode(word) for word in order["argv"]]
+        env = {os.fsencode(name): os.fsencode(value) for name, value in order["env"].items()}
+        self._leader = reaper.spawn(
+            argv,
+            env,
+            (their_input, their_output, their_output),
+            [os.fsencode(group) for group in order["groups"]],
+            scoped=order["scoped"],
+        )
+        # Our copies of the program's ends: held, they would hide the end of its output and of its reads.
+        os.close(their_input)
+        os.close(their_output)
+        for fd in (self._input, self._output):
+            # One loop serves everyone: neither a full input pipe nor an empty output pipe may block it.
+            os.set_blocking(fd, False)
+        self.record["leader"] = self._leader
+        with suppress(OSError):
+            write_record(self._dir, self.record)
+
+    def _withdraw(self) -> None:
+        """Remove the record of a program that could not be started; its starter may be gone and cannot."""
+        for name in (RECORD, SOCKET, OUTPUT):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=self._dir)
+        self._confined.finish()
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Return what must stay open."""
+        stored = self._stored.fd if self._stored else self._dir
+        watched = () if self._mounts.fd < 0 else (self._mounts.fd,)
+        return (self._dir, self._woken, self._waker, self._input, self._output, self._listener.fileno(), stored, *watched)
+
+    def run(self) -> None:
+        """Serve until the job is over."""
+        exited_at = None
+        while True:
+            self._step(self._patience(exited_at))
+            # Before all else: from this moment the job can write the uncovered file.
+            if lost := self._mounts.lost():
+                return self._end_unprotected(lost)
+            if self._leader is None:
+                exited_at = exited_at or time.monotonic()
+                # A program that has left others behind still is a job, as long as they live.
+                drained = not self._output_open or time.monotonic() - exited_at >= _DRAIN
+                if drained and not reaper.descendants(os.getpid()):
+                    return self._finish("exited", 0)
+            if self._end is not None and time.monotonic() >= self._end:
+                return self.end("timed_out")
+
+    def _patience(self, exited_at: float | None) -> float | None:
+        if exited_at is not None:
+            # Orphans of the program report nothing when they end, so they are looked for at intervals.
+            return _DRAIN / 2 if time.monotonic() - exited_at < 2 * _DRAIN else _LOOK
+        if self._end is None:
+            return self._mounts.seconds
+        left: float = max(0.0, self._end - time.monotonic())
+        # Without inotify the names are compared at intervals, so no wait may be longer than one.
+        return left if self._mounts.seconds is None else min(left, self._mounts.seconds)
+
+    def _end_unprotected(self, path: str) -> None:
+        """End a job whose sandbox no longer covers a name, at once: what it writes there now would count."""
+        status, left = reaper.end_tree(self._leader)
+        self.record["exit_status"] = status if status is not None else self.record["exit_status"]
+        self.record["uncovered"] = path
+        if self._look is not None:
+            # The sandbox no longer covers the repository's settings, so the look must judge them as well.
+            self._look[2] = False
+        self._finish("unprotected", left)
+
+    def _step(self, seconds: float | None) -> None:
+        poll = select.poll()
+        for fd in (self._listener.fileno(), self._woken, *self._requests):
+            poll.register(fd, select.POLLIN)
+        self._mounts.register(poll)
+        if self._output_open:
+            poll.register(self._output, select.POLLIN)
+        if self._input_open and self._waiting_input:
+            poll.register(self._input, select.POLLOUT)
+        for fd, _ in poll.poll(None if seconds is None else seconds * 1_000):
+            if fd == self._output:
+                self._read()
+            elif fd == self._input:
+                self._feed()
+            elif fd == self._woken:
+                self._children()
+            elif fd == self._listener.fileno():
+                self._accept()
+            elif fd in self._requests:
+                self._receive(fd)
+
+    def _children(self) -> None:
+        import signal
+
+        terminated = signal.SIGTERM in os.read(self._woken, 4_096)
+        # Reaps adopted orphans too: zombies would use up the numbers that the job may have.
+        status = reaper.reap(self._leader or 0)
+        if status is not None:
+            self._leader = None
+            self.record["exit_status"] = status
+            write_record(self._dir, self.record)
+        if terminated:
+            self.end("ended")
+            sys.exit(0)
+
+    def _read(self) -> None:
+        try:
+            block = os.read(self._output, _BLOCK)
+        except BlockingIOError:
+            return
+        # An empty read: every writer has closed the pipe.
+        self._output_open = bool(block)
+        try:
+            if self._stored is not None:
+                self._stored.write(block)
+        except OSError as err:
+            # A full disk ends the storing, not the job; its output goes on being drained.
+            self._stored = None
+            self.record["output_lost"] = os.strerror(err.errno or 0)
+            with suppress(OSError):
+                write_record(self._dir, self.record)
+
+    def _feed(self) -> None:
+        try:
+            while self._waiting_input:
+                del self._waiting_input[: os.write(self._input, self._waiting_input[:_BLOCK])]
+        except BlockingIOError:
+            return
+        except OSError:
+            # The job has closed its standard input (EPIPE): nobody will read what still waits.
+            self._waiting_input.clear()
+            self._close_input = True
+        if self._close_input:
+            os.close(self._input)
+            # Its number may be a client's next.
+            self._input, self._input_open = -1, False
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            client = self._listener.accept()[0]
+            # A client that sends half a line must not stop the loop that reads the job's output.
+            client.setblocking(False)
+            self._requests[client.fileno()] = (client, bytearray())
+
+    def _receive(self, fd: int) -> None:
+        client, received = self._requests[fd]
+        try:
+            block = client.recv(_BLOCK)
+        except BlockingIOError:
+            return
+        except OSError:
+            block = b""
+        received += block
+        # Wait for the rest of the line, but not without bound: a client could fill the memory.
+        if block and b"\n" not in block and len(received) <= _MAX_REQUEST:
+            return
+        # One request a connection: the descriptor must leave the poll before its number can be used again.
+        del self._requests[fd]
+        try:
+            request = json.loads(received)
+            answer = self._do(request["do"], request, client)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            answer = {"error": "bad_request"}
+        if answer is not None:
+            _answer(client, answer)
+
+    def _do(self, what: str, request: dict[str, Any], client: socket.socket) -> dict[str, Any] | None:
+        if what in ("wait", "end"):
+            # Before the end: `_finish` answers everyone in this list, also the client who asked.
+            self._waiting_clients.append(client)
+            if what == "end":
+                self.end("ended")
+                sys.exit(0)
+            return None
+        if what not in ("write", "close_stdin"):
+            return {"error": "bad_request"}
+        if not self._input_open or self._close_input:
+            return {"error": "stdin_closed"}
+        data = request["data"].encode("utf-8", "surrogateescape") if what == "write" else b""
+        if len(self._waiting_input) + len(data) > MAX_STDIN:
+            return {"error": "stdin_full"}
+        self._waiting_input += data
+        self._close_input = what == "close_stdin"
+        self._feed()
+        return {"ok": True}
+
+    def end(self, why: str) -> None:
+        """End the whole tree: politely first, so that servers can put their things in order."""
+        if self._leader is not None:
+            self._ask_to_end()
+        status, left = reaper.end_tree(self._leader)
+        self.record["exit_status"] = status if status is not None else self.record["exit_status"]
+        self._finish(why, left)
+
+    def _ask_to_end(self) -> None:
+        import signal
+
+        for pid in reaper.descendants(os.getpid()):
+            # bubblewrap would not pass it on, and its end is that of all within.
+            with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+                if file.read() != b"bwrap\n":
+                    os.kill(pid, signal.SIGTERM)
+        end = time.monotonic() + _GRACE
+        while time.monotonic() < end and reaper.descendants(os.getpid()):
+            found = reaper.reap(self._leader or 0)
+            if found is not None:
+                self._leader, self.record["exit_status"] = None, found
+            time.sleep(0.01)
+
+    def _finish(self, why: str, left: int) -> None:
+        end = time.monotonic() + _DRAIN
+        poll = select.poll()
+        poll.register(self._output, select.POLLIN)
+        while self._output_open and poll.poll(0) and time.monotonic() < end:
+            self._read()
+        if self._look is not None:
+            self.record["set_aside"] = _make_look(self._look)
+        self.record.update(status="ended", why=why, left=left, ended=time.time())
+        with suppress(OSError):
+            write_record(self._dir, self.record)
+        with suppress(OSError):
+            os.unlink(SOCKET, dir_fd=self._dir)
+        self._confined.finish()
+        for client in self._waiting_clients:
+            _answer(client, {"ok": True})
+
+
+def _own_look(look: list[Any]) -> None:
+    from rye.process import repository_look
+
+    repository_look.take_over(repository_look.Look(*look))
+
+
+def _make_look(look: list[Any]) -> list[dict[str, str]]:
+    # Late: a job starts without it.
+    from rye.process import repository_look
+
+    return repository_look.end(repository_look.Look(*look))
+
+
+def _answer(client: socket.socket, answer: dict[str, Any]) -> None:
+    with suppress(OSError):
+        client.sendall(json.dumps(answer).encode() + b"\n")
+    client.close()
+
+
+def main() -> None:
+    """Read the order, leave the one who gave it, start the job, say how that went, and serve it."""
+    order = json.loads(sys.stdin.buffer.read())
+    # The parent ends at once, so that the starter reaps it and the supervisor is no child of a server that goes on.
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    try:
+        job = Supervisor(order)
+    except OSError as err:
+        _tell_starter(str(err.errno))
+        return
+    _tell_starter("ok")
+    # After the answer, which goes through standard output: the starter waits until that pipe closes.
+    reaper.forget_inherited(*job.descriptors())
+    job.run()
+
+
+def _tell_starter(text: str) -> None:
+    # The starter may have been killed meanwhile. Its job goes on, and is listed.
+    with suppress(OSError):
+        os.write(1, f"{text}\n".encode())

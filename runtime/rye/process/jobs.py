@@ -1,0 +1,299 @@
+"""Background jobs: `jobs/<id>/` in the project's state folder, each run by a supervisor of its own.
+
+Whoever may read the user's state folder may use a job, from any process, also after this one has ended. What the folder says of
+a supervisor is believed only while a process of that number, start time and boot lives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context
+from rye.config import user_dirs
+from rye.errors import RyeError, UsageError
+from rye.process import capture, job_supervisor, run
+from rye.process.child import directory_path
+
+if TYPE_CHECKING:
+    from rye.process.repository_look import Look
+    from rye.sandbox.sandbox import Confined
+
+FOLDER = "jobs"
+
+MAX_RUNNING = 32
+"""A project has at most so many jobs at once."""
+
+_DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_RECORD = 1024 * 1024
+_DAY = 86_400
+_LEAST_OUTPUT = 1024 * 1024
+_LOOKS_FOR_LOST, _BETWEEN_LOOKS = 20, 0.02
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from rye.process.job_supervisor import main; main()"
+_RUNTIME = str(Path(__file__).parents[2])
+
+Record = dict[str, Any]
+
+
+def start(
+    root: str,
+    confined: Confined,
+    cwd_fd: int,
+    facts: Record,
+    seconds: float | None,
+    given: bytes = b"",
+    look: Look | None = None,
+) -> str:
+    """Start a job and return its ID; what was made for its sandbox is its supervisor's from then on.
+
+    Args:
+        root: the project root.
+        confined: what to run.
+        cwd_fd: the directory it starts in.
+        facts: what its record shall say besides (JSON).
+        seconds: when it is ended at the latest; None: never.
+        given: the beginning of its standard input.
+        look: the look at repositories that its supervisor makes when it is over.
+
+    Raises:
+        RyeError: `too_many_jobs`, `job_not_started`.
+    """
+    folder = _folder(root)
+    # Before the count: old jobs would otherwise use up the bound on output of the new one.
+    _prune(root)
+    found = records(root)
+    running = sum(one["status"] == "running" for one in found)
+    if running >= MAX_RUNNING:
+        raise RyeError("too_many_jobs", f"{running} jobs are running already.", 'End some: job(action="list") shows them.')
+    job_id, mark = capture.new_id(), os.urandom(8).hex()
+    output = _output_limit(root, found)
+    home = folder / job_id
+    try:
+        # Only the user may enter: the folder's socket takes input for the job, and its record holds the command line.
+        home.mkdir(mode=0o700)
+        answered = _launch(
+            confined,
+            cwd_fd,
+            {
+                "argv": confined.argv,
+                "env": {**confined.env, run.RUN_VARIABLE: mark},
+                "folder": str(home),
+                "seconds": seconds,
+                "shielded": confined.shielded,
+                "temporary": confined.temporary,
+                "groups": confined.groups,
+                "scoped": confined.scoped,
+                "covered": confined.covered,
+                "look": look,
+                # JSON holds no bytes; latin-1 maps each byte to one character and back.
+                "input": given.decode("latin-1"),
+                "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},
+            },
+        )
+    except OSError as err:
+        answered = str(err.errno)
+    if answered == "ok":
+        return job_id
+    shutil.rmtree(home, ignore_errors=True)
+    why = os.strerror(int(answered)) if answered.isdigit() else "its supervisor ended"
+    raise RyeError(
+        "job_not_started", f"The job could not be started: {why}.", "Look at the limits of the system, then try again."
+    )
+
+
+def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
+    env = {**run.reaper_environment(), "USER_SPACE": str(user_dirs.user_space())}
+    done = subprocess.run(  # noqa: S603 - our own interpreter, our own code
+        [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
+        input=json.dumps(order).encode(),
+        stdout=subprocess.PIPE,
+        cwd=directory_path(cwd_fd),
+        env=env,
+        pass_fds=confined.fds,
+        start_new_session=True,
+        # Nobody would read it: the answer on standard output carries the errno.
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return done.stdout.decode().strip()
+
+
+def _folder(root: str) -> Path:
+    try:
+        folder = Path(user_dirs.state_dir(root)) / FOLDER
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as err:
+        raise RyeError(
+            "state_unwritable",
+            f"The user's state folder cannot be written ({err.strerror}), and jobs live there.",
+            "Make it writable, or set USER_SPACE to a folder that is.",
+        ) from None
+    return folder
+
+
+@contextmanager
+def home(root: str, job_id: str) -> Iterator[int]:
+    """Hold open the folder of a job, or of a command's stored output.
+
+    Raises:
+        UsageError: `job_not_found`.
+    """
+    # The name becomes part of a path: only hexadecimal digits may reach it.
+    if capture.ID.match(job_id):
+        # Jobs and stored outputs share one kind of name, so that the job tool can page both.
+        for kind in (FOLDER, capture.FOLDER):
+            with suppress(OSError):
+                fd = os.open(Path(user_dirs.state_dir(root)) / kind / job_id, _DIR)
+                break
+        else:
+            raise _not_found(job_id)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+        return
+    raise _not_found(job_id)
+
+
+def _not_found(job_id: str) -> UsageError:
+    return UsageError("job_not_found", f"There is no job {job_id[:40]!r}.", 'job(action="list") shows those there are.')
+
+
+def _read_record(dir_fd: int) -> Record:
+    fd = os.open(job_supervisor.RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        found: Record = json.loads(os.read(fd, _MAX_RECORD))
+        return found
+    finally:
+        os.close(fd)
+
+
+def record(dir_fd: int) -> Record | None:
+    """Return a job's record, with its status as it is now; None where there is no record (a stored output).
+
+    `status`: `running`, `ended`, or `lost`: its supervisor was killed.
+    """
+    try:
+        found = _read_record(dir_fd)
+    except FileNotFoundError:
+        return None
+    supervisor = found["supervisor"]
+    # A number alone is not proof: after a crash or a reboot it may belong to another process.
+    if found["status"] == "running" and job_supervisor.identity(supervisor["pid"]) != supervisor:
+        # The job may have ended between the read and the check: read once more.
+        with suppress(OSError, ValueError):
+            found = _read_record(dir_fd)
+        if found["status"] == "running":
+            found["status"] = "lost"
+    return found
+
+
+def records(root: str) -> list[Record]:
+    """Return the records of all jobs, the newest first."""
+    found = []
+    for name in os.listdir(_folder(root)):
+        with suppress(OSError, ValueError, KeyError, UsageError), home(root, name) as fd:
+            one = record(fd)
+            if one is not None:
+                found.append(one)
+    return sorted(found, key=lambda one: one["started"], reverse=True)
+
+
+def ask(dir_fd: int, request: Record, seconds: float) -> Record | None:
+    """Put a request to a job's supervisor and return its answer; None when it is gone, or has not answered in time."""
+    with socket.socket(socket.AF_UNIX) as line:
+        try:
+            # A supervisor that has just ended leaves its socket or removes it: both mean that it is gone.
+            line.connect(job_supervisor.address(dir_fd))
+            line.sendall(json.dumps(request).encode() + b"\n")
+        except OSError:
+            return None
+        return _answer(line, seconds)
+
+
+def _answer(line: socket.socket, seconds: float) -> Record | None:
+    wake = run.Wake()
+    end = time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    # Wakes when the call is cancelled or its time is up, although the supervisor has not answered.
+    poll.register(wake.fd, select.POLLIN)
+    answered = b""
+    try:
+        while not answered.endswith(b"\n"):
+            ready = [fd for fd, _ in poll.poll(max(0.0, end - time.monotonic()) * 1_000)]
+            if line.fileno() not in ready:
+                context.check_deadline()
+                return None
+            block = line.recv(4_096)
+            if not block:
+                return None
+            answered += block
+    except OSError:
+        return None
+    finally:
+        wake.close()
+    answer: Record = json.loads(answered)
+    return answer
+
+
+def _output_limit(root: str, found: list[Record]) -> int:
+    """Return how much output a new job may store: what the bound over all jobs of the project leaves, within limits."""
+    used = sum(
+        # A running job counts with its whole limit, because it may still fill it.
+        int(one.get("output_limit", capture.MAX_BYTES)) if one["status"] == "running" else _size(root, one)
+        for one in found
+    )
+    return max(_LEAST_OUTPUT, min(capture.MAX_BYTES, context.settings().number("jobs.max_bytes") - used))
+
+
+def _size(root: str, one: Record) -> int:
+    with suppress(OSError):
+        return os.stat(_folder(root) / one["job_id"] / job_supervisor.OUTPUT).st_size
+    return 0
+
+
+def _prune(root: str) -> None:
+    """Remove jobs that are over: those too old, all beyond the newest so many, the oldest until the rest is small enough."""
+    settings = context.settings()
+    oldest = time.time() - settings.number("jobs.max_age_days") * _DAY
+    # Half of the bound is left for running jobs.
+    left = settings.number("jobs.max_bytes") // 2
+    # Newest first, so that the bounds below cut off the oldest.
+    over = [one for one in records(root) if one["status"] != "running"]
+    for number, one in enumerate(over):
+        left -= _size(root, one)
+        if number >= settings.number("jobs.max_ended") or float(one.get("ended") or one["started"]) < oldest or left < 0:
+            _remove(root, one)
+    for path in _folder(root).iterdir():
+        # A folder without a record: its start failed or was killed.
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest and not (path / job_supervisor.RECORD).exists():
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove(root: str, one: Record) -> None:
+    """Remove a job's folder. A lost job's processes are ended first: nothing would name them any more."""
+    if one["status"] == "lost" and not end_lost(one):
+        return
+    shutil.rmtree(_folder(root) / one["job_id"], ignore_errors=True)
+
+
+def end_lost(one: Record) -> bool:
+    """End what a job whose supervisor was killed left behind; tell whether nothing of it lives on."""
+    # One that was starting others while it was looked for may have left a child, so look until none is found.
+    for _ in range(_LOOKS_FOR_LOST):
+        if not run.end_marked(one["mark"]):
+            return True
+        time.sleep(_BETWEEN_LOOKS)
+    return False

@@ -1,0 +1,321 @@
+r"""The parent of a command: a small process that ends the whole tree when it is asked to, or when its own parent is gone.
+
+Run by `process` (`python -I -S -c … CONTROL STATUS`), with the command's own standard streams; its functions serve
+`supervisor` too. On Linux it is a subreaper: whoever leaves the tree by a double fork or a new session comes back to it.
+Every command waits for it to start. So it imports little, `_signal` in place of `signal`, whose enumerations take as long
+to make as everything else here; and it is imported itself, so that it is not compiled each time.
+
+CONTROL, read: `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES SCOPED\n` (two counts, 0 or 1), then so many
+strings, each ended by NUL: the command, variables as `NAME=value`. After the order any byte, or the end of the stream, means:
+end everything.
+STATUS, written: the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be
+ended).
+"""
+
+from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found] # see below; it has no stubs
+import ctypes
+import errno
+import os
+import resource
+import select
+import sys
+import time
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
+_LIBC = ctypes.CDLL(None)
+_LINUX = sys.platform.startswith("linux")
+_RESET = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGPIPE", "SIGXFSZ", "SIGCHLD", "SIGTTIN", "SIGTTOU", "SIGTSTP")
+_GRACE_SECONDS = 1.0
+
+Variables = dict[bytes, bytes]
+
+
+def adopt_orphans() -> None:
+    """Make this process the one to which orphaned descendants come (Linux)."""
+    if _LINUX:
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def spawn(
+    argv: list[bytes],
+    env: Variables,
+    streams: tuple[int, int, int] = (0, 1, 2),
+    groups: list[bytes] | tuple[()] = (),
+    *,
+    scoped: bool = False,
+) -> int:
+    """Start a program as the leader of a session of its own, without a terminal; it dies with this process (Linux).
+
+    Args:
+        argv: program (absolute path), then arguments.
+        env: its whole environment.
+        streams: descriptors that become its standard streams.
+        groups: control groups (folders) that it joins first.
+        scoped: it can reach no abstract unix socket but those made by itself and what it starts.
+
+    Raises:
+        OSError: it cannot be started, with the errno of execve.
+    """
+    reading, writing = os.pipe()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            # First, so that a signal to our own group or terminal cannot end the child half-way.
+            os.setsid()
+            if _LINUX:
+                _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            # The parent may have died before the prctl above: then no death signal would ever come.
+            if os.getppid() == parent:
+                enter(groups, scoped=scoped)
+                _be(argv, env, streams)
+        except OSError as err:
+            os.write(writing, str(err.errno).encode())
+        finally:
+            os._exit(127)
+    # Our copy of the write end must go first: the read below ends when execve closes the last one.
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        failure = pipe.read()
+    if failure:
+        os.waitpid(pid, 0)
+        # Reap the failed child before raising, so that no zombie counts as a descendant later.
+        raise OSError(int(failure), os.strerror(int(failure)), os.fsdecode(argv[0]))
+    return pid
+
+
+def enter(groups: list[bytes] | tuple[()], *, scoped: bool) -> None:
+    """Have this process join control groups and, with `scoped`, reach no abstract unix socket of others; raises OSError."""
+    for group in groups:
+        join(group, 0)
+    if scoped:
+        _scope_abstract_sockets()
+
+
+def join(group: bytes, pid: int) -> None:
+    """Have a process (0: this one) join a control group; what it starts from then on belongs to it too. Raises OSError."""
+    fd = os.open(group + b"/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, b"%d" % pid)
+    finally:
+        os.close(fd)
+
+
+def _scope_abstract_sockets() -> None:
+    """Close abstract unix sockets of others to this process for good (Landlock version 6); raises OSError.
+
+    They lie in no folder that a mount could hide. The rule set names no right over files, so mounts stay possible.
+    """
+    _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    # struct landlock_ruleset_attr of version 6: no file rights, no TCP rights, then the scope bit of abstract sockets.
+    attributes = bytes(16) + b"\1" + bytes(7)
+    ruleset = _LIBC.syscall(_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    if ruleset < 0 or _LIBC.syscall(_LANDLOCK_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)):
+        raise OSError(errno.EPERM, "abstract sockets could not be closed")
+    os.close(ruleset)
+
+
+def _be(argv: list[bytes], env: Variables, streams: tuple[int, int, int]) -> None:
+    # Copy all before moving one: a stream's number may be the target of another.
+    for target, fd in enumerate([os.dup(fd) for fd in streams]):
+        os.dup2(fd, target)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    # Python ignores SIGPIPE and a caller may block signals; both survive execve and would break shells and pipes.
+    for name in _RESET:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.execve(argv[0], argv, env)  # noqa: S606 - an absolute path, no shell
+
+
+def descendants(of: int) -> list[int]:
+    """Return the living processes below one, nearest first (zombies are not living). Empty where there is no /proc."""
+    children: dict[int, list[int]] = {}
+    dead: set[int] = set()
+    for name in os.listdir("/proc") if _LINUX else ():
+        if name.isdigit() and (fields := stat_fields(int(name))):
+            children.setdefault(int(fields[1]), []).append(int(name))
+            if fields[0] in (b"Z", b"X"):
+                dead.add(int(name))
+    found = list(children.get(of, ()))
+    # The list grows while it is walked: each found process adds its own children behind it.
+    for pid in found:
+        found += children.get(pid, ())
+    return [pid for pid in found if pid not in dead]
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the state on (the parent is field 1, the start time 19); [] if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The program's name may hold spaces and brackets, so the fields are counted from the last bracket.
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            continue
+
+
+def _signal_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except OSError:
+        return
+
+
+def reap(leader: int) -> int | None:
+    """Reap dead children; return the leader's wait status if it is among them."""
+    status = None
+    while True:
+        try:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if pid == 0:
+            return status
+        if pid == leader:
+            status = found
+
+
+def end_tree(leader: int | None) -> tuple[int | None, int]:
+    """Kill everything below this process.
+
+    Args:
+        leader: the program that was started, None if it was reaped already.
+
+    Returns:
+        The leader's wait status, if it was reaped here; how many processes live on after a second.
+    """
+    if leader is not None and not _LINUX:
+        # Not reaped yet, so the group's number is still its own.
+        _signal_group(leader)
+    status = None
+    end = time.monotonic() + _GRACE_SECONDS
+    while True:
+        stopped: set[int] = set()
+        # Stopped first: what is stopped starts nothing, so that a fork bomb is not chased for ever.
+        for _ in range(50):
+            fresh = [pid for pid in descendants(os.getpid()) if pid not in stopped]
+            if not fresh:
+                break
+            _signal(fresh, signal.SIGSTOP)
+            stopped.update(fresh)
+        _signal(sorted(stopped), signal.SIGKILL)
+        found = reap(leader or 0)
+        status = found if found is not None else status
+        left = len(descendants(os.getpid()))
+        if not left and (leader is None or status is not None):
+            return status, 0
+        if time.monotonic() > end:
+            return status, left
+        time.sleep(0.001)
+
+
+def children_ended() -> tuple[int, int]:
+    """Return a pipe that becomes readable when a child ends or this process is asked to terminate; both ends must stay open."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    # Both ends non-blocking: a full pipe must not block the signal handler, and a spurious wake must not block the read.
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        # A handler must exist: a signal at its default action writes nothing to the wakeup descriptor.
+        signal.signal(number, lambda *_: None)
+    return reading, writing
+
+
+def forget_inherited(*open_fds: int) -> None:
+    """Close every descriptor but these, and put nothing in place of the standard streams."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    at = 3
+    for fd in sorted(open_fds):
+        os.closerange(at, fd)
+        at = fd + 1
+    # SC_OPEN_MAX can be a billion in a container; closing that many numbers one by one takes minutes.
+    os.closerange(at, min(os.sysconf("SC_OPEN_MAX"), 65_536))
+
+
+def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool]:
+    """Return what an order holds: argv, environment, and whether abstract sockets are closed."""
+    counts, _, rest = data.partition(b"\n")
+    arguments, _, scoped = map(int, counts.split())
+    # NUL ends each string, because neither an argument nor a variable can contain one.
+    strings = rest.split(b"\0")[:-1]
+    pairs = (text.partition(b"=") for text in strings[arguments:])
+    return strings[:arguments], {name: value for name, _, value in pairs}, bool(scoped)
+
+
+def _order(control: int) -> bytes:
+    data = b""
+    while True:
+        length, line, rest = data.partition(b"\n")
+        if line and len(rest) >= int(length):
+            if len(rest) > int(length):
+                # A byte after the order: the call was cancelled before the command started.
+                sys.exit(0)
+            return rest
+        block = os.read(control, 1 << 16)
+        if not block:
+            sys.exit(1)
+        data += block
+
+
+def _report(status: int, text: str) -> None:
+    try:
+        os.write(status, text.encode() + b"\n")
+    except OSError:
+        # The reader is gone; the tree is ended all the same.
+        return
+
+
+def main(control: int, status: int) -> None:
+    """Start what the order names, report its end, and end its tree when asked to."""
+    for fd in (control, status):
+        os.set_inheritable(fd, False)
+    argv, env, scoped = parse_order(_order(control))
+    adopt_orphans()
+    # Before the start: a command that ends at once must not be missed.
+    woken, waker = children_ended()
+    try:
+        leader: int | None = spawn(argv, env, scoped=scoped)
+    except OSError as err:
+        _report(status, f"failed {err.errno or errno.EIO}")
+        return
+    # After the start: a held copy of the command's pipes would keep its readers from seeing the end of its output.
+    forget_inherited(control, status, woken, waker)
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(woken, select.POLLIN)
+    while True:
+        ready = [fd for fd, _ in poll.poll()]
+        terminated = woken in ready and signal.SIGTERM in os.read(woken, 4_096)
+        found = reap(leader or 0)
+        if control in ready or terminated:
+            # A reaped leader's number may be another process already, so it is not passed on.
+            late, left = end_tree(leader if found is None else None)
+            found = late if found is None else found
+        if found is not None:
+            leader = None
+            _report(status, f"exited {found}")
+        if control in ready or terminated:
+            _report(status, f"ended {left}")
+            return
+
+
+def run() -> None:
+    """Run the reaper on the descriptors that the command line names, then end the process at once."""
+    main(int(sys.argv[1]), int(sys.argv[2]))
+    # Skips the interpreter's clean-up, which every command would wait for.
+    os._exit(0)

@@ -1,0 +1,463 @@
+"""Run a command: its whole tree ends with the call, its output is read in bounded memory as it comes.
+
+A `Tree` is a command below a reaper (see `rye.process.reaper`): a small process that adopts what leaves the tree. It ends
+everything when it is asked to, or when this process is gone, killed included. Where the sandbox gives a PID namespace nothing
+can leave at all. Elsewhere a command can kill its reaper: then those that still carry the run's own variable in their
+environment are ended.
+
+`LiveOutput` streams a running command's output to the caller, at most ten updates a second.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rye.call import context
+from rye.errors import RyeError
+from rye.plain_class import Record
+from rye.process import reaper, terminal_text
+from rye.process.capture import Capture
+from rye.process.child import directory_path
+
+if TYPE_CHECKING:
+    from rye.sandbox.sandbox import Confined
+
+
+_EVERY = 0.1
+_MOST = 16 * 1024
+
+
+class LiveOutput:
+    """Reports the text of some streams to the caller while the command runs."""
+
+    def __init__(self, streams: int) -> None:
+        self._plain = [terminal_text.Plain() for _ in range(streams)]
+        self._waiting: list[str] = []
+        self._size = 0
+        self._passed_over = 0
+        self._due = 0.0
+
+    def feed(self, stream: int, block: bytes) -> None:
+        """Take a stream's block; of a flood only a part is reported, with a line that says how much was not."""
+        # Updates are for people watching; the captures still get every byte.
+        if self._size >= _MOST:
+            self._passed_over += len(block)
+            return
+        text = self._plain[stream].feed(block)
+        if text:
+            self._waiting.append(text)
+            self._size += len(text)
+
+    def due(self) -> float | None:
+        """Return when `report` has something to do (monotonic clock), None when it has nothing."""
+        return self._due if self._waiting else None
+
+    def report(self) -> None:
+        """Report the waiting text, if it is time."""
+        now = time.monotonic()
+        if not self._waiting or now < self._due:
+            return
+        text = "".join(self._waiting)
+        if self._passed_over:
+            text += f"\n[{self._passed_over} bytes not shown here]\n"
+        self._waiting, self._size, self._passed_over = [], 0, 0
+        self._due = now + _EVERY
+        context.report(text)
+
+    def close(self) -> None:
+        """Report the rest."""
+        self._waiting += [text for plain in self._plain if (text := plain.rest())]
+        self._due = 0.0
+        self.report()
+
+
+RUN_VARIABLE = "RYE_RUN"
+"""The environment variable by which the processes of a run are known."""
+
+DRAIN = 0.2
+"""After the command itself has ended, its output is waited for so long (seconds)."""
+
+# Behind the standard library on the path, so that no module beside it stands in for one of its own.
+_REAPER = "import sys; sys.path.append(sys.argv.pop(1)); import reaper; reaper.run()"
+_REAPER_FOLDER = str(Path(__file__).parent)
+_BLOCK = 1 << 16
+# The reaper itself gives up after a second; a call that was given up is waited for two.
+_GRACE_SECONDS = 1.3
+_REAPER_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+Streams = tuple[int, int, int]
+
+
+class Outcome(Record):
+    """How a command ended.
+
+    Attributes:
+        exit_code: None when it was ended, or ended by a signal.
+        signal: the signal's name, such as `SIGSEGV`, when one that is not ours ended it.
+        why: `exited`; `timed_out`, `cancelled`: it was ended.
+        seconds: how long it took.
+        stdout, stderr: what it printed.
+        left: how many of its processes could not be ended, as far as is known; None when its reaper was killed.
+    """
+
+    exit_code: int | None
+    signal: str | None
+    why: str
+    seconds: float
+    stdout: Capture
+    stderr: Capture
+    left: int | None
+
+
+class Tree:
+    """A command and all that it starts.
+
+    Attributes:
+        status: descriptor that becomes readable when the status changed; see `read_status`.
+        exit_status: the program's wait status, once it ended.
+        left: once all has ended: how many processes could not be ended; None until then, or when the reaper was killed.
+        ended: nothing more will come.
+    """
+
+    def __init__(self, confined: Confined, cwd_fd: int, streams: Streams) -> None:
+        """Start `confined` in the directory that `cwd_fd` holds, with these descriptors as its standard streams.
+
+        Raises:
+            RyeError: `command_failed_to_start`.
+        """
+        self._token = os.urandom(8).hex()
+        self.exit_status: int | None = None
+        self.left: int | None = None
+        self.ended = False
+        self._errno = 0
+        self._partial_line = b""
+        # Two pipes: closing the control end is an order too, so the tree ends even when this process is killed.
+        reading, self._control = os.pipe()
+        self.status, writing = os.pipe()
+        os.set_blocking(self.status, False)
+        try:
+            self._reaper = subprocess.Popen(  # noqa: S603 - our own interpreter, our own code
+                [sys.executable, "-I", "-S", "-c", _REAPER, _REAPER_FOLDER, str(reading), str(writing)],
+                cwd=directory_path(cwd_fd),
+                env=reaper_environment(),
+                # The sandbox's descriptors pass through the reaper, under the numbers that its command line names.
+                pass_fds=(reading, writing, *confined.fds),
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._control)
+            os.close(self.status)
+            raise
+        finally:
+            os.close(reading)
+            os.close(writing)
+        try:
+            # The kernel takes up to 15 ms for this, in which the reaper starts: it waits for its order.
+            for group in confined.groups:
+                reaper.join(os.fsencode(group), self._reaper.pid)
+        except OSError as err:
+            self.close()
+            raise _not_started(err.errno or 0) from None
+        # A reaper that died already has said why on its status pipe, or by closing it.
+        with suppress(BrokenPipeError):
+            _write_all(self._control, order(confined, {**confined.env, RUN_VARIABLE: self._token}))
+
+    def read_status(self) -> None:
+        """Take in what the reaper reported; never waits."""
+        while not self.ended:
+            try:
+                block = os.read(self.status, 4_096)
+            except BlockingIOError:
+                return
+            self.ended = not block
+            # A read may end inside a line; the rest comes with the next block.
+            *lines, self._partial_line = (self._partial_line + block).split(b"\n")
+            for line in lines:
+                self._take_line(line.split())
+
+    def _take_line(self, words: list[bytes]) -> None:
+        kind, number = words[0], int(words[1])
+        if kind == b"exited":
+            self.exit_status = number
+        elif kind == b"ended":
+            self.left = number
+            self.ended = True
+        elif kind == b"failed":
+            self._errno = number
+
+    def failure(self) -> RyeError | None:
+        """Return why the program could not be started, if so."""
+        if not self._errno:
+            return None
+        return _not_started(self._errno)
+
+    def end(self) -> None:
+        """Have the whole tree ended; `read_status` notes when that is done."""
+        with suppress(OSError):
+            os.write(self._control, b"x")
+
+    def close(self) -> None:
+        """End what still runs, without asking; the reaper is gone when this returns."""
+        os.close(self._control)
+        with suppress(subprocess.TimeoutExpired):
+            # The closed control pipe is the order to end; killed, the reaper could no longer end what left the tree.
+            self._reaper.wait(0.3)
+        if self._reaper.returncode is None:
+            self._reaper.kill()
+            self._reaper.wait()
+        # The reaper gave no count, so it was killed: search for survivors by the run's variable.
+        if self.left is None:
+            end_marked(self._token)
+        os.close(self.status)
+
+
+def _not_started(number: int) -> RyeError:
+    return RyeError(
+        "command_failed_to_start",
+        f"The command could not be started: {os.strerror(number)}.",
+        "Look at the limits of the system, then try again.",
+    )
+
+
+def order(confined: Confined, env: dict[str, str]) -> bytes:
+    """Return the order that starts a program with this environment; see `rye.process.reaper`."""
+    strings = [os.fsencode(one) for one in (*confined.argv, *(f"{name}={value}" for name, value in env.items()))]
+    counts = f"{len(confined.argv)} {len(env)} {int(confined.scoped)}\n".encode()
+    body = counts + b"".join(text + b"\0" for text in strings)
+    return f"{len(body)}\n".encode() + body
+
+
+def reaper_environment() -> dict[str, str]:
+    """Return the environment of reapers and supervisors: not the command's, which must not affect them."""
+    return {"PATH": os.defpath, **{name: os.environ[name] for name in _REAPER_VARIABLES if name in os.environ}}
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        # A pipe holds 64 KB, an environment may be larger: a write may take only a part.
+        view = view[os.write(fd, view) :]
+
+
+def end_marked(token: str) -> int:
+    """Kill every process that carries a run's variable in its environment; return how many were found (Linux)."""
+    wanted = f"{RUN_VARIABLE}={token}".encode()
+    found = 0
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        # Never this process itself, whatever its environment says.
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+            if wanted in file.read().split(b"\0"):
+                os.kill(int(name), signal.SIGKILL)
+                found += 1
+    return found
+
+
+class Wake:
+    """A descriptor that becomes readable when the call is given up, from whatever thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.fd, self._writing = os.pipe()
+        self._open = True
+        limit = context.deadline()
+        # Outside a call there is nobody to give it up, and one deadline for ever.
+        if limit.seconds != float("inf"):
+            limit.when_expired(self._up)
+
+    def _up(self) -> None:
+        # The number of a closed descriptor may be another's by now.
+        with self._lock:
+            if self._open:
+                os.write(self._writing, b"x")
+
+    def close(self) -> None:
+        """Close the descriptors; later callbacks do nothing."""
+        with self._lock:
+            self._open = False
+            os.close(self.fd)
+            os.close(self._writing)
+
+
+def text_as_input(data: bytes) -> int:
+    """Return a descriptor from which a child reads `data`, then the end. The caller closes it."""
+    if not data:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    # A file, not a pipe: a command that never reads its input must not block the writer.
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        return os.dup(file.fileno())
+
+
+def run(
+    confined: Confined,
+    cwd_fd: int,
+    seconds: float,
+    *,
+    stdin: bytes = b"",
+    stdout: Capture | None = None,
+    stderr: Capture | None = None,
+) -> Outcome:
+    """Run a command to its end, at most for `seconds`, or until the call is given up; its whole tree is ended then.
+
+    What it prints goes into the captures, and in pieces to the caller (`output.report`). Once the command itself has ended,
+    what it left behind has 0.2 s to let go of the output, and is ended.
+
+    Raises:
+        RyeError: `command_failed_to_start`.
+    """
+    captures = (stdout or Capture(), stderr or Capture())
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    given = text_as_input(stdin)
+    try:
+        tree = Tree(confined, cwd_fd, (given, out_write, err_write))
+    except BaseException:
+        os.close(out_read)
+        os.close(err_read)
+        raise
+    finally:
+        # Our write ends must go, else the pipes never report the end of output.
+        for fd in (given, out_write, err_write):
+            os.close(fd)
+    # After the tree: when that fails, there is nothing to wake.
+    wake = Wake()
+    try:
+        return _Watch(tree, wake.fd, {out_read: captures[0], err_read: captures[1]}, seconds).outcome(*captures)
+    finally:
+        wake.close()
+        tree.close()
+        for fd in (out_read, err_read):
+            os.close(fd)
+        for capture in captures:
+            capture.close()
+
+
+class _Watch:
+    """One run being watched, in one loop over everything that can happen."""
+
+    def __init__(self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float) -> None:
+        self._tree, self._wake, self._pipes = tree, wake, pipes
+        self._begun = time.monotonic()
+        self._end = self._begun + seconds
+        self._drained_at: float | None = None
+        self._given_up_at: float | None = None
+        self.why = "exited"
+        self._live = LiveOutput(len(pipes)) if context.is_reported() else None
+        self._poll = select.poll()
+        for fd in (tree.status, wake, *pipes):
+            self._poll.register(fd, select.POLLIN)
+        # Non-blocking: what poll reports readable may be gone when another process shares the pipe.
+        for fd in pipes:
+            os.set_blocking(fd, False)
+        self._open = list(pipes)
+
+    def outcome(self, stdout: Capture, stderr: Capture) -> Outcome:
+        while not self._tree.ended:
+            # One loop for all events: with threads, the end and the last output would come in no certain order.
+            for fd, _ in self._poll.poll(self._wait() * 1_000):
+                self._look(fd)
+            if self._live is not None:
+                self._live.report()
+            if self._judge():
+                break
+        self._rest()
+        failure = self._tree.failure()
+        if failure is not None:
+            raise failure
+        seconds = time.monotonic() - self._begun
+        code, name = _ending(self._tree.exit_status) if self.why == "exited" else (None, None)
+        return Outcome(code, name, self.why, seconds, stdout, stderr, self._tree.left)
+
+    def _wait(self) -> float:
+        times = [self._end if self._given_up_at is None else self._given_up_at]
+        if self._drained_at is not None and self._given_up_at is None:
+            times.append(self._drained_at)
+        if self._live is not None and (due := self._live.due()) is not None:
+            times.append(due)
+        return max(0.0, min(times) - time.monotonic())
+
+    def _look(self, fd: int) -> None:
+        if fd == self._tree.status:
+            self._tree.read_status()
+            if self._tree.ended:
+                self._poll.unregister(fd)
+        elif fd == self._wake:
+            self._poll.unregister(fd)
+            self._give_up("cancelled" if context.deadline().cancelled else "timed_out")
+        elif not self._read(fd):
+            self._poll.unregister(fd)
+            self._open.remove(fd)
+
+    def _read(self, fd: int) -> bool:
+        try:
+            block = os.read(fd, _BLOCK)
+        except BlockingIOError:
+            return True
+        self._pipes[fd].feed(block)
+        if self._live is not None:
+            self._live.feed(list(self._pipes).index(fd), block)
+        return bool(block)
+
+    def _judge(self) -> bool:
+        """End the tree when its time has come; tell whether even that takes too long."""
+        now = time.monotonic()
+        if self._given_up_at is not None:
+            return now > self._given_up_at
+        if self._tree.exit_status is not None:
+            # A background process may hold the output open for ever: it gets a short time, not the whole timeout.
+            self._drained_at = self._drained_at or now + DRAIN
+            if not self._open or now >= self._drained_at:
+                self._give_up("exited")
+        elif now >= self._end:
+            self._give_up("timed_out")
+        return False
+
+    def _give_up(self, why: str) -> None:
+        if self._given_up_at is None:
+            # A command that ended by itself a moment before its timeout did not time out.
+            self.why = why if self._tree.exit_status is None else "exited"
+            self._given_up_at = time.monotonic() + _GRACE_SECONDS
+            self._tree.end()
+
+    def _rest(self) -> None:
+        """Take what still lies in the pipes, however fast others may write there."""
+        # A process that survived may write faster than we read, so the time is bounded, not the bytes.
+        end = time.monotonic() + DRAIN
+        for fd in list(self._open):
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            while poll.poll(0) and self._read(fd) and time.monotonic() < end:
+                pass
+        if self._live is not None:
+            self._live.close()
+
+
+def _ending(status: int | None) -> tuple[int | None, str | None]:
+    """Return the exit code, or the name of the signal, of a wait status."""
+    if status is None:
+        return None, None
+    code = os.waitstatus_to_exitcode(status)
+    return (code, None) if code >= 0 else (None, signal_name(-code))
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

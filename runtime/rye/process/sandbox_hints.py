@@ -1,0 +1,115 @@
+"""Explains to a command's caller what the sandbox did: which limit the command met, which of its files are gone, what to do.
+
+A program that meets the sandbox prints the kernel's error only, such as "Read-only file system". Files that it left in its
+own temporary folder or home are gone without a word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from rye.config import user_dirs
+from rye.workspace import protected_paths
+
+_MENTIONS: Final = re.compile(r"/(?:var/)?tmp\b|~|\$\{?(?:HOME|TMPDIR)\b|\bmktemp\b")
+# Counts the files in the command's own folders before and after it, and writes the difference to a descriptor.
+_COUNTING: Final = (
+    "rye_count() { n=0; for f in ${TMPDIR:-/tmp}/* ${TMPDIR:-/tmp}/.[!.]* ~/* ~/.[!.]*; do "
+    "if [ -e $f ]; then n=$((n + 1)); fi; done; }; "
+    'IFS=; rye_count; b=$n; unset IFS; "$0" -c "$1"; s=$?; IFS=; rye_count; echo $((n - b)) >/proc/self/fd/$2; exit $s'
+)
+# The last one where the sandbox has put an empty folder at an absent name.
+_REFUSED: Final = re.compile(
+    r"Device or resource busy|Read-only file system|Permission denied|Operation not permitted|Is a directory"
+)
+_OFFLINE: Final = re.compile(
+    r"Could not resolve host|Temporary failure in name resolution|Network is unreachable|Name or service not known|getaddrinfo"
+)
+_GIT: Final = re.compile(r"\.git/(?:config|hooks|modules|worktrees|commondir|info)\b[^'\"\s:]*|\.git\b")
+_LINES: Final = 200
+
+
+class LeftFiles:
+    """Counts the files that a command leaves in its own temporary folder and home; a context manager."""
+
+    def __init__(self, shell: str, command: str) -> None:
+        """Count where the command names such a folder, for the count costs one more process."""
+        self.argv = [shell, "-c", command]
+        self.fds: tuple[int, ...] = ()
+        self._fd = -1
+        if _MENTIONS.search(command) and hasattr(os, "memfd_create"):
+            # A descriptor, not standard output: a number among the command's own output would be mistaken for it.
+            self._fd = os.memfd_create("rye")
+            self.fds = (self._fd,)
+            self.argv = [shell, "-c", _COUNTING, shell, command, str(self._fd)]
+
+    def __enter__(self) -> LeftFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+    def hint(self, report: dict[str, Any]) -> str:
+        """Say how many are gone now; empty for none, or where they are not gone."""
+        count = 0
+        if self._fd >= 0 and {"private_tmp", "home_hidden"} <= {*report["holds"]}:
+            with suppress(ValueError):
+                count = int(os.pread(self._fd, 20, 0))
+        if count <= 0:
+            return ""
+        files = "1 file or folder is" if count == 1 else f"{count} files or folders are"
+        return (
+            f"[sandbox: {files} gone that the command left in its temporary folder or home: these exist for one command only. "
+            "What a later command needs belongs into the project.]"
+        )
+
+
+def hints(report: dict[str, Any], root: str, text: str) -> list[str]:
+    """Return one line for each limit of the sandbox that a failed command's text names.
+
+    Args:
+        report: the sandbox's report.
+        root: the real path of the project.
+        text: what the command printed.
+    """
+    if report["kind"] == "none":
+        return []
+    # Errors are at the end; patterns over a build log of megabytes would take longer than the command.
+    lines = text.splitlines()[-_LINES:]
+    refused = [line for line in lines if _REFUSED.search(line)]
+    found = dict.fromkeys(hint for line in refused for hint in _of_line(report, root, line))
+    if "network_off" in report["holds"] and any(_OFFLINE.search(line) for line in lines):
+        found["[sandbox: the network is off for this command, by the call or by sandbox.network in the user's settings.]"] = (
+            None
+        )
+    return list(found)
+
+
+def _of_line(report: dict[str, Any], root: str, line: str) -> Iterator[str]:
+    covered = "protected_names" in report["holds"]
+    settings = f"{user_dirs.user_ai()}/config/rye.yaml"
+    # Whole names only: `my.vscode-theme` or `x.mcp.json` in a message is no protected name.
+    name = next((one for one in protected_paths.NAMES if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w-])", line)), None)
+    if covered and name is not None:
+        yield (
+            f"[sandbox: {name} is protected, since other programs run or load the file there. Tell the user what to put "
+            f"there; only the user can allow it, by `protected: {{allow: [{name}]}}` in {settings}.]"
+        )
+    elif covered and _GIT.search(line):
+        yield (
+            "[sandbox: git's configuration, hooks, submodules and worktrees of the project are protected, since they name "
+            "programs that git runs. Ask the user to run this git command in a terminal.]"
+        )
+    elif covered and re.search(r"(?<![\w.-])\.ai(?![\w-])", line):
+        yield "[sandbox: .ai is protected from commands. Change items in it with write or edit_lines.]"
+    elif "writes_outside" in report["holds"] and "Read-only file system" in line and root not in line and _absolute(line):
+        yield "[sandbox: a command can write only in the project, and for its own time in /tmp and its home.]"
+
+
+def _absolute(line: str) -> bool:
+    return re.search(r"(?:^|[^\w./-])/[\w.-]+/", line) is not None

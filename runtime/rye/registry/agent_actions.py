@@ -1,0 +1,144 @@
+"""The registry as an agent asks it: what it may see, and how it is reported.
+
+An agent may look, and pull what the user's keys already admit. Pushing and yanking change what others see, so the user's
+setting `registry.agents: allow` decides; whatever widens trust (pins, lower versions, replacing what was edited) is for a
+person at the command line. A registry is the default one or one that the user lists in `registry.allowed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rye.call import context, results
+from rye.config import user_dirs
+from rye.errors import RyeError, UsageError
+from rye.registry import registry
+from rye.registry.oci import reference as oci_reference
+from rye.registry.pull import PullOptions
+from rye.registry.registry import RegistryTarget
+
+_PERSON = ("push", "yank")
+
+
+def answer(
+    project: str,
+    action: str,
+    reach: Callable[[str, str], None],
+    *,
+    item_type: str = "tool",
+    reference: str | None = None,
+    query: str | None = None,
+    namespace: str | None = None,
+    registry_name: str | None = None,
+    destination: str = "project",
+    reason: str = "",
+    limit: int = 20,
+) -> dict[str, Any]:
+    """Do one action and return it as a tool's result; for the parameters see the tool's CONFIG_SCHEMA.
+
+    `reach` raises for an item, by type and id, that this caller may not reach.
+
+    Raises:
+        RyeError: `needs_person`, `registry_not_allowed`, `out_of_reach`, and those of `rye.registry.registry`.
+        UsageError: `bad_parameters`.
+    """
+    # Publishing cannot be taken back, so it needs the user's own configuration.
+    if action in _PERSON and context.settings().get("registry.agents") != "allow":
+        raise RyeError(
+            "needs_person",
+            f"Only a person may {action} items.",
+            f"Ask your user to run `rye registry {action} …`, or to set `registry: {{agents: allow}}` in their own "
+            f"{user_dirs.settings_file()}.",
+        )
+    target = registry.RegistryTarget(project, registry_name)
+    if action in ("search", "list"):
+        named = [namespace] if namespace else []
+        # Also for a search: the query would tell a stranger's server what the agent works on.
+        _refuse_alien(registry_name)
+        return _search(target, query or "*", named, limit) if action == "search" else _list(target, named, limit)
+    if reference is None:
+        raise UsageError("bad_parameters", f"{action} needs a reference.", 'Give one such as reference="my/text/report:1.2.0".')
+    wanted = oci_reference.parse(reference, item_type)
+    _refuse_alien(wanted.registry or registry_name)
+    # Before any request: what a caller may not reach must not be looked up for it either.
+    reach(item_type, wanted.item_id)
+    return _DEEDS[action](target, item_type, reference, destination, reason)
+
+
+def _refuse_alien(name: str | None) -> None:
+    if name is not None and name not in (
+        context.settings().get("registry.default"),
+        *context.settings().texts("registry.allowed"),
+    ):
+        raise RyeError(
+            "registry_not_allowed",
+            f"{name} is not a registry that agents may use here.",
+            f'Leave it out for the default one, or ask your user to set `registry: {{allowed: ["{name}"]}}` in their '
+            f"{user_dirs.settings_file()}.",
+        )
+
+
+def _search(target: RegistryTarget, query: str, named: list[str], limit: int) -> dict[str, Any]:
+    found = registry.search(target, query, named, limit=limit)
+    return _listed(found["results"], found["total"], query=query)
+
+
+def _list(target: RegistryTarget, named: list[str], limit: int) -> dict[str, Any]:
+    rows = registry.listing(target, named)
+    return _listed(rows[:limit], len(rows))
+
+
+def _listed(rows: list[dict[str, Any]], total: int, **fields: Any) -> dict[str, Any]:
+    page = results.Page(context.output_budget() // 2 - 500)
+    shown = [row for row in rows if page.add([_line(row)])]
+    if not total:
+        page.lines.append("Nothing fits.")
+    elif len(shown) < total:
+        page.lines.append(f"[tool_result: {len(shown)} of {total} items; give a query, a namespace, or a larger limit.]")
+    return results.ok("\n".join(page.lines), results=shown, total=total, truncated=len(shown) < total, **fields)
+
+
+def _line(row: dict[str, Any]) -> str:
+    mark = " (yanked)" if row["yanked"] else ""
+    return f"{row['item_type']} {row['item_id']}:{row['version']}{mark}, signed by {row['signer']}: {row['description']}"
+
+
+def _pull(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+    row = registry.pull(target, item_type, [reference], PullOptions(destination))[0]
+    if row["status"] == "refused":
+        # The error carries these five itself; the rest are its details.
+        shown = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
+        raise RyeError(row["code"], row["error"], row["hint"], **shown)
+    text = f"Installed {row['item_type']} {row['item_id']}:{row['version']}, signed by {row['signer']}: {row['path']}."
+    return results.ok("\n".join([text, *(f"Warning: {one}" for one in row["warnings"])]), **row)
+
+
+def _push(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+    row = registry.push(target, item_type, [oci_reference.parse(reference, item_type).item_id])[0]
+    return results.ok(f"{row['status'].capitalize()}: {row['item_id']}:{row['version']} ({row['digest']}).", **row)
+
+
+def _inspect(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+    found = registry.inspect(target, item_type, reference, destination)
+    diff = found.pop("diff", "")
+    lines = [f"{name}: {value}" for name, value in found.items() if value not in (None, [], "") and name != "items"]
+    lines += [f"  {row['item_type']} {row['item_id']}:{row['version']}" for row in found.get("items", ())]
+    page = results.Page(context.output_budget() // 2 - 500)
+    # The facts first: where the budget ends, it is the diff that is cut.
+    shown = [line for line in [*lines, *diff.split("\n")] if page.add([line])]
+    return results.ok("\n".join(page.lines), **found, diff_lines=len(diff.split("\n")) if diff else 0, lines=len(shown))
+
+
+def _verify(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+    found = registry.verify(target, item_type, reference)
+    text = f"valid: {found['item_id']}:{found['version']}, signed by {found['signer']} ({found['owner']})."
+    return results.ok("\n".join([text, *(f"Warning: {one}" for one in found["warnings"])]), **found)
+
+
+def _yank(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+    done = registry.yank(target, item_type, reference, reason)
+    return results.ok(f"Yanked {done['item_id']}:{done['version']}.", **done)
+
+
+_DEEDS = {"pull": _pull, "push": _push, "inspect": _inspect, "verify": _verify, "yank": _yank}

@@ -1,0 +1,329 @@
+"""From a reference to verified items: what a registry answers is fetched, hashed, and checked by the same rules as local items.
+
+Nothing that a registry says decides: its annotations, its yank marks and its key documents are shown, never believed. An item
+counts because its bytes are signed by a key that the user trusts, and because the signed text says the id and the version
+that were asked for.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rye.call.safe_text import plain
+from rye.errors import ItemError, RegistryError, TrustError
+from rye.items import bundles, parse, spaces
+from rye.items.spaces import Space
+from rye.items.versions import is_version, version_key
+from rye.plain_class import Record, changed, field
+from rye.registry.oci import manifest as oci_manifest
+from rye.registry.oci.manifest import Layer, Manifest
+from rye.registry.oci.reference import Reference, read_tag, repository_of, tag_of
+from rye.registry.oci.store import Store, open_store
+from rye.trust import verify as trust_verify
+from rye.trust.signature import check, form_of, split
+from rye.trust.verify import TrustedKey, TrustStore, Verified
+
+_KEY_LIMIT = 16 * 1024
+_BUNDLE_SUFFIX = ".yaml"
+
+
+class Repository(Record, frozen=False):
+    """A namespace's repository in one storage; its tags are asked for once."""
+
+    store: Store
+    name: str
+    _tags: list[str] | None = field(default=None)
+
+    @classmethod
+    def of(cls, store: Store, namespace: str) -> Repository:
+        """Return the repository of a namespace."""
+        return cls(store, repository_of(namespace))
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags at the first request."""
+        if self._tags is None:
+            self._tags = self.store.tags(self.name)
+        return self._tags
+
+    def versions(self, item_type: str, item_id: str) -> list[str]:
+        """Return an item's versions, the highest first."""
+        named = [found for tag in self.tags if (found := read_tag(tag)) and found.item_type == item_type and not found.yanked]
+        # Compared by the tag made anew, which also finds ids that are too long and appear as a hash.
+        versions = [one.version for one in named if tag_of(item_type, item_id, one.version) == one.tag]
+        return sorted(versions, key=version_key, reverse=True)
+
+    def yanked(self, item_type: str, item_id: str, version: str) -> bool:
+        """Tell whether a version bears the mark of one that was taken back."""
+        return tag_of(item_type, item_id, version, yanked=True) in self.tags
+
+
+class File(NamedTuple):
+    """An item's file as it came: its type and id, its extension, its bytes."""
+
+    item_type: str
+    item_id: str
+    suffix: str
+    raw: bytes
+
+
+class Fetched(Record):
+    """What a registry gave, checked against its digests and nothing else.
+
+    Attributes:
+        reference: what was asked for, with the version where the registry had to choose.
+        repository: where it came from.
+        manifest: as it claims.
+        files: the item's one file; of a bundle the signed manifest (type `bundle`), then its items.
+        key: the key document that came with it, if it can be read.
+    """
+
+    reference: Reference
+    repository: Repository
+    manifest: Manifest
+    files: tuple[File, ...]
+    key: TrustedKey | None
+
+
+class Checked(NamedTuple):
+    """A file that was verified, and the version that its signed text gives."""
+
+    file: File
+    verified: Verified
+    version: str
+
+
+def fetch(repository: Repository, wanted: Reference) -> Fetched:
+    """Return what a registry holds under a reference.
+
+    Raises:
+        RegistryError: `not_in_registry`, `no_layer`, `bad_title`, `item_oversized`, and those of the storage.
+    """
+    chosen = _choose(repository, wanted)
+    # A digest wins over a version: it names exact bytes, a tag can be moved.
+    name = chosen.digest or tag_of(chosen.item_type, chosen.item_id, chosen.version or "")
+    manifest = oci_manifest.parse(repository.store.manifest(repository.name, name))
+    files = (
+        _bundle_files(repository, chosen, manifest)
+        if chosen.item_type == "bundle"
+        else (_item_file(repository, chosen, manifest),)
+    )
+    return Fetched(chosen, repository, manifest, files, _key(repository, manifest))
+
+
+def _choose(repository: Repository, wanted: Reference) -> Reference:
+    """Fill in the version: the highest that was not yanked."""
+    if wanted.version is not None or wanted.digest is not None:
+        return wanted
+    versions = repository.versions(wanted.item_type, wanted.item_id)
+    if not versions:
+        raise RegistryError(
+            "not_in_registry",
+            f"There is no {wanted.item_type} {wanted.item_id} in {repository.store.name}.",
+            f"`rye registry list {wanted.namespace}` shows what there is.",
+        )
+    current = [one for one in versions if not repository.yanked(wanted.item_type, wanted.item_id, one)]
+    if not current:
+        raise RegistryError(
+            "yanked",
+            f"Every version of {wanted.item_id} was yanked: {', '.join(versions[:5])}.",
+            f"To take one all the same, name it: {wanted.item_id}:{versions[0]}.",
+        )
+    return changed(wanted, version=current[0])
+
+
+def _item_file(repository: Repository, wanted: Reference, manifest: Manifest) -> File:
+    if len(manifest.files) != 1:
+        raise RegistryError(
+            "no_layer",
+            f"{wanted} has {len(manifest.files)} files where an item is one.",
+            "It is not what `rye registry push` makes.",
+        )
+    layer = manifest.files[0]
+    return _file(repository, layer, wanted.item_type, wanted.item_id, f"{wanted.item_id.rpartition('/')[2]}")
+
+
+def _file(repository: Repository, layer: Layer, item_type: str, item_id: str, stem: str) -> File:
+    """Fetch one file; its title may be nothing but the stem and an extension of the type."""
+    _, suffixes = spaces.type_folder(item_type)
+    suffix = layer.title.removeprefix(stem)
+    # A title is a file name from outside: compared with the one possible name, never joined to a path.
+    if not layer.title.startswith(stem) or suffix not in suffixes:
+        raise RegistryError(
+            "bad_title",
+            f"The file of {item_id} is called {plain(layer.title, 100)!r}, which no {item_type} {stem} can be.",
+            "A file's name never decides where it lands; nothing was installed.",
+        )
+    return File(item_type, item_id, suffix, _blob(repository, layer, spaces.MAX_ITEM_BYTES))
+
+
+def _blob(repository: Repository, layer: Layer, limit: int) -> bytes:
+    # Refused by the announced size before anything is read; the storage reads no more than that size.
+    if layer.size > limit:
+        raise RegistryError(
+            "item_oversized",
+            f"The registry announces {layer.size:,} bytes, where {limit:,} are the most.",
+            "It is not fetched.",
+        )
+    return repository.store.blob(repository.name, layer)
+
+
+def _bundle_files(repository: Repository, wanted: Reference, manifest: Manifest) -> tuple[File, ...]:
+    """Fetch a bundle's signed manifest and the items: each title must be that of a place below `.ai`."""
+    title = f"bundles/{wanted.item_id}/manifest.yaml"
+    head = next((layer for layer in manifest.files if layer.title == title), None)
+    if head is None:
+        raise RegistryError("no_layer", f"{wanted} has no {title}.", "It is not what `rye registry push` makes.")
+    files = [File("bundle", wanted.item_id, _BUNDLE_SUFFIX, _blob(repository, head, spaces.MAX_ITEM_BYTES))]
+    for layer in manifest.files:
+        if layer is not head:
+            item_type, item_id = _titled(layer.title)
+            stem = f"{spaces.type_folder(item_type)[0]}/{item_id}"
+            files.append(_file(repository, layer, item_type, item_id, stem))
+    # `a.yaml` and `a.yml` are one id: the second would replace the first after its check.
+    if len({file[:2] for file in files}) != len(files):
+        raise RegistryError("bad_title", f"{wanted} holds two files for one id.", "Nothing was installed.")
+    return tuple(files)
+
+
+def _titled(title: str) -> tuple[str, str]:
+    for item_type, (folder, suffixes) in spaces.TYPES.items():
+        suffix = next((one for one in suffixes if title.endswith(one)), None)
+        if title.startswith(f"{folder}/") and suffix is not None:
+            item_id = title.removeprefix(f"{folder}/").removesuffix(suffix)
+            try:
+                spaces.check_id(item_id)
+            except ItemError:
+                break
+            return item_type, item_id
+    raise RegistryError(
+        "bad_title",
+        f"The bundle holds a file called {plain(title, 100)!r}, which is no item's place.",
+        "Nothing was installed.",
+    )
+
+
+def _key(repository: Repository, manifest: Manifest) -> TrustedKey | None:
+    """Return the key document that came along; it is for showing, so one that cannot be had is no failure."""
+    if manifest.key is None or manifest.key.size > _KEY_LIMIT:
+        return None
+    try:
+        return trust_verify.parse_key_document(repository.store.blob(repository.name, manifest.key))
+    except (RegistryError, TrustError):
+        return None
+
+
+def verify(fetched: Fetched, among: Sequence[Space], destination: str = "project") -> list[Checked]:
+    """Return the files as verified, the bundle's manifest first.
+
+    Raises:
+        TrustError: the verdict; `untrusted_key` says whose the key claims to be and how to trust it.
+        ItemError: `malformed_item`, `no_version`.
+    """
+    store = spaces.trust_store(among)
+    try:
+        if fetched.reference.item_type == "bundle":
+            return _verify_bundle(fetched, store)
+        return [_verify_item(fetched.files[0], fetched.reference, store, destination)]
+    except TrustError as err:
+        # Every other verdict is final; only for an unknown key is there something that the user can do.
+        if err.code != "untrusted_key" or "fingerprint" not in err.details:
+            raise
+        raise _stranger(fetched, err) from None
+
+
+def _verify_item(file: File, wanted: Reference, store: TrustStore, destination: str) -> Checked:
+    verified = trust_verify.verify(file.raw, form_of(file.item_type, file.suffix), store)
+    # An approval is for one project; the user's own space counts in every project.
+    if verified.key.role == "approved" and destination != "project":
+        raise TrustError(
+            "untrusted_key",
+            f"Its key {verified.key.public.fingerprint} counts for this project only, not for your own space.",
+            "Pull it into the project, or run `rye trust add` with the key's document.",
+        )
+    spaces.refuse_alien_key(file.item_id, verified.key.role)
+    version = parse.check_place(verified, file.item_type, file.item_id, file.suffix)
+    _refuse_other_version(wanted, version)
+    return Checked(file, verified, version)
+
+
+def _refuse_other_version(wanted: Reference, version: str) -> None:
+    if not is_version(version):
+        raise ItemError("no_version", f"{wanted.item_id} names no version X.Y.Z in its signed text.", "Ask its author to.")
+    if wanted.version not in (None, version):
+        raise TrustError(
+            "other_version",
+            f"The registry answers {wanted.item_id}:{wanted.version} with version {version}.",
+            "The tag and the signed text differ, so one of them was moved; nothing was installed.",
+        )
+
+
+def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[Checked]:
+    wanted, (head, *rest) = fetched.reference, fetched.files
+    manifest = bundles.read(head.raw, wanted.item_id, store)
+    version = str(manifest.bundle.get("version", ""))
+    _refuse_other_version(wanted, version)
+    # Without this a registry could hold back single files of a signed bundle.
+    missing = {(kind, one) for kind, listed in manifest.items.items() for one in listed} - {file[:2] for file in rest}
+    if missing:
+        kind, one = min(missing)
+        raise TrustError(
+            "incomplete", f"The bundle's manifest lists {kind} {one}, which did not come.", "Nothing was installed."
+        )
+    out = [Checked(head, manifest.verified, version)]
+    for file in rest:
+        candidate = spaces.Candidate(
+            file.item_type, file.item_id, file.suffix, f"bundle:{wanted.item_id}", spaces.system_folder(), file.raw
+        )
+        bundles.check(manifest, candidate)
+        verified = trust_verify.verify(file.raw, form_of(file.item_type, file.suffix), store)
+        spaces.refuse_alien_key(file.item_id, verified.key.role)
+        out.append(Checked(file, verified, parse.check_place(verified, file.item_type, file.item_id, file.suffix)))
+    return out
+
+
+def signed_by(fetched: Fetched) -> TrustedKey | None:
+    """Return the key that came along, if it is the one that made the signature: a claim that can be shown, not trust."""
+    head = fetched.files[0]
+    form = form_of("tool", _BUNDLE_SUFFIX) if head.item_type == "bundle" else form_of(head.item_type, head.suffix)
+    try:
+        if fetched.key is not None:
+            # The document is only a claim until its key verifies this very signature.
+            check(fetched.key.public, split(head.raw, form))
+            return fetched.key
+    except TrustError:
+        pass
+    return None
+
+
+def _stranger(fetched: Fetched, err: TrustError) -> TrustError:
+    """Name the key of an item that is not trusted, whose it claims to be, and the line that would trust it."""
+    key = signed_by(fetched)
+    if key is None:
+        return TrustError(
+            "untrusted_key",
+            f"{err.message} No key document that fits its signature came with it.",
+            "Ask its author for the key document, then run `rye trust add KEY.toml`.",
+            **err.details,
+        )
+    digest, kind = key.public.digest, fetched.reference.item_type
+    named = f"{fetched.reference}{'' if kind == 'tool' else f' --type {kind}'}{_where(fetched)}"
+    name = f"{key.public.fingerprint}.toml"
+    return TrustError(
+        "untrusted_key",
+        f"Its key {key.public.fingerprint} is not one you trust. The registry says it is {plain(key.owner, 100)!r}'s; the full "
+        f"digest is {digest}.",
+        f"Compare the digest with its owner by another way. Then: `rye registry key {named} > {name} && rye trust add {name}`.",
+        fingerprint=key.public.fingerprint,
+        key_digest=digest,
+        owner_claim=plain(key.owner, 100),
+    )
+
+
+def _where(fetched: Fetched) -> str:
+    """Return the option that names the registry, where neither the reference nor the user's default does."""
+    name = fetched.repository.store.name
+    known = fetched.reference.registry is not None or name == open_store(None).name
+    return "" if known else f" --registry {shlex.quote(name)}"

@@ -1,0 +1,255 @@
+"""Looking into registries: listing, searching, and inspecting an item before it is pulled. Nothing is written but a cache."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rye.call import context
+from rye.call.safe_text import content, plain
+from rye.config import user_dirs
+from rye.errors import RegistryError, RyeError, UsageError
+from rye.executor.admission import Admission
+from rye.items import parse, spaces
+from rye.items.versions import is_version, version_key
+from rye.registry.artifacts import Checked, Fetched, Repository, fetch, signed_by, verify
+from rye.registry.oci import manifest
+from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
+from rye.registry.oci.reference import Reference, namespace_of, read_tag, tag_of
+from rye.registry.oci.store import Store
+from rye.registry.pull import PullOptions, judge
+from rye.registry.push import yank_reason
+from rye.trust import pins
+from rye.trust.signature import form_of, split
+
+_DIFF_LINES = 400
+
+
+def namespaces(named: Sequence[str], store: Store) -> list[str]:
+    """Return where to look: the named ones, else those of the setting `registry.namespaces`, else what the storage knows.
+
+    Raises:
+        UsageError: `no_namespace`.
+    """
+    chosen = list(named) or context.settings().texts("registry.namespaces")
+    chosen = chosen or [name for one in store.repositories() if (name := namespace_of(one))]
+    if not chosen:
+        raise UsageError(
+            "no_namespace",
+            f"{store.name} cannot be asked for its namespaces.",
+            "Name one: `rye registry list NAMESPACE`; or set `registry: {namespaces: [NAMESPACE]}` in "
+            f"{user_dirs.settings_file()}.",
+        )
+    for name in chosen:
+        spaces.check_id(name)
+    return chosen
+
+
+def rows(named: Sequence[str], store: Store, item_type: str | None = None) -> list[dict[str, Any]]:
+    """Return a row for each version of each item of some namespaces, sorted: what tags and annotations claim, unverified."""
+    return [row for name in namespaces(named, store) for row in _rows(Repository.of(store, name), item_type)]
+
+
+def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]:
+    named = [found for tag in repository.tags if (found := read_tag(tag)) and item_type in (None, found.item_type)]
+    yanked = {tag for tag in repository.tags if tag.startswith("yanked--")}
+    current = [one for one in named if not one.yanked]
+    listed: list[dict[str, Any]] = []
+    for one, raw in zip(current, _manifests(repository, [one.tag for one in current]), strict=True):
+        if raw is None:
+            continue
+        try:
+            annotations = manifest.parse(raw).annotations
+        except RegistryError:
+            continue
+        item_id = one.item_id or annotations.get(ID, "")
+        # The annotation gives the id of a hashed tag; the hash proves that it is the right one.
+        if tag_of(one.item_type, item_id, one.version) != one.tag:
+            continue
+        listed.append(
+            {
+                "item_type": one.item_type,
+                "item_id": item_id,
+                "version": one.version,
+                "category": item_id.rpartition("/")[0],
+                "description": plain(annotations.get(DESCRIPTION, ""), 300),
+                "signer": plain(annotations.get(SIGNER, ""), 16),
+                "key_digest": plain(annotations.get(KEY, ""), 64),
+                "yanked": tag_of(one.item_type, item_id, one.version, yanked=True) in yanked,
+                "digest": manifest.digest_of(raw),
+                "registry": repository.store.name,
+            }
+        )
+    return sorted(listed, key=lambda row: (row["item_type"], row["item_id"], version_key(row["version"])))
+
+
+def _manifests(repository: Repository, tags: Sequence[str]) -> Iterator[bytes | None]:
+    """Yield the manifest of each tag; None for one that cannot be had."""
+
+    def one(tag: str) -> bytes | None:
+        try:
+            return repository.store.manifest(repository.name, tag)
+        except RegistryError as err:
+            if err.code in ("not_in_registry", "manifest_missing", "manifest_digest_mismatch", "manifest_oversized"):
+                return None
+            raise
+
+    if repository.store.parallel == 1:
+        yield from map(one, tags)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(repository.store.parallel) as pool:
+        yield from pool.map(one, tags)
+
+
+def search(query: str, named: Sequence[str], store: Store, item_type: str | None = None, limit: int = 20) -> dict[str, Any]:
+    """Find items whose id, type, category, description or signer holds the words; the newest version of each.
+
+    Returns:
+        `{"query", "results": rows with "score", "total"}`; most words found first, a word in the id counts twice.
+    """
+    words = [word for word in query.casefold().split() if word != "*"]
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows(named, store, item_type):
+        key = (row["item_type"], row["item_id"])
+        # Rows come in ascending versions: a later one wins, but a yanked one never over one that is not.
+        if key not in newest or not row["yanked"] or newest[key]["yanked"]:
+            newest[key] = row
+    scored = [{**row, "score": score} for row in newest.values() if (score := _score(row, words)) or not words]
+    # By id after the score, so that two searches give one order.
+    scored.sort(key=lambda row: (-row["score"], row["item_id"]))
+    return {"query": query, "results": scored[:limit], "total": len(scored)}
+
+
+def _score(row: dict[str, Any], words: Sequence[str]) -> int:
+    text = " ".join(str(row[name]) for name in ("item_type", "description", "signer")).casefold()
+    return sum(2 * (word in row["item_id"].casefold()) + (word in text) for word in words)
+
+
+def inspect(wanted: Reference, store: Store, project: str, destination: str = "project") -> dict[str, Any]:
+    """Return what is known of an item before a pull: the claims, the verdict, permissions, and the diff to the current file.
+
+    Returns:
+        `{"item_type", "item_id", "version", "digest", "verdict", "error"?, "hint"?, "signer", "owner", "key_digest", "yanked",
+        "versions", "permissions"?, "requires_rye"?, "requires"?, "description"?, "items"?, "installed": {"version", "path"} |
+        None, "diff": unified diff}`. `owner` is a claim unless the verdict is `valid`; text and diff of an item that is not
+        verified are not given: nothing of it is put before a model.
+    """
+    among = spaces.spaces(project)
+    repository = Repository.of(store, wanted.namespace)
+    fetched = fetch(repository, wanted)
+    found = _claims(fetched)
+    try:
+        checked = verify(fetched, among, destination)
+    except RyeError as err:
+        return {**found, "verdict": err.code, "error": err.message, "hint": err.hint}
+    head = checked[0]
+    try:
+        for one in checked:
+            # Judged as a pull would be, but without its lock: nothing is remembered here.
+            judge(one, pins.load(), among, PullOptions(destination))
+        verdict: dict[str, Any] = {"verdict": "valid"}
+    except RyeError as err:
+        verdict = {"verdict": err.code, "error": err.message, "hint": err.hint}
+    key = head.verified.key
+    reason = yank_reason(repository, head.file.item_type, head.file.item_id, head.version)
+    return {
+        **found,
+        **verdict,
+        "version": head.version,
+        "signer": key.public.fingerprint,
+        "owner": key.owner,
+        "key_digest": key.public.digest,
+        "yanked": reason is not None,
+        "yank_reason": reason,
+        **_facts(checked),
+        **_compared(head, among),
+    }
+
+
+def _claims(fetched: Fetched) -> dict[str, Any]:
+    """Return what the registry says of an item."""
+    reference, annotations = fetched.reference, fetched.manifest.annotations
+    key = signed_by(fetched)
+    head = fetched.files[0]
+    signer = None
+    with contextlib.suppress(RyeError):
+        form = form_of("tool", ".yaml") if head.item_type == "bundle" else form_of(head.item_type, head.suffix)
+        # From the signature line itself, which names a key even if no document came.
+        signer = split(head.raw, form).signature.fingerprint
+    version = reference.version or plain(annotations.get(VERSION, ""), 40)
+    return {
+        "item_type": reference.item_type,
+        "item_id": reference.item_id,
+        "version": version,
+        "digest": fetched.manifest.digest,
+        "signer": signer,
+        "owner": plain(key.owner, 100) if key else None,
+        "key_digest": key.public.digest if key else None,
+        "registry": fetched.repository.store.name,
+        "yanked": is_version(version) and fetched.repository.yanked(reference.item_type, reference.item_id, version),
+        "versions": fetched.repository.versions(reference.item_type, reference.item_id),
+        "claimed": {
+            name: plain(annotations.get(key_, ""), 300)
+            for name, key_ in (("type", TYPE), ("id", ID), ("category", CATEGORY), ("description", DESCRIPTION))
+        },
+        "size": sum(len(file.raw) for file in fetched.files),
+        "files": len(fetched.files),
+    }
+
+
+def _facts(checked: Sequence[Checked]) -> dict[str, Any]:
+    """Return what a verified item declares."""
+    head = checked[0]
+    if head.file.item_type == "bundle":
+        rows_ = [
+            {"item_type": one.file.item_type, "item_id": one.file.item_id, "version": one.version, **_declared(one)}
+            for one in checked[1:]
+        ]
+        return {"items": rows_}
+    return _declared(head)
+
+
+def _declared(checked: Checked) -> dict[str, Any]:
+    file = checked.file
+    if file.item_type != "tool":
+        return {}
+    tool = parse.read_tool(checked.verified, file.item_id, file.suffix)
+    requires = tool.metadata.get("__requires__", [])
+    return {
+        "description": plain(tool.description, 300),
+        "permissions": list(tool.permissions),
+        "requires_rye": plain(str(tool.metadata.get("__requires_rye__", "")), 40) or None,
+        "requires": [plain(str(one), 100) for one in requires] if isinstance(requires, list | tuple) else [],
+    }
+
+
+def _compared(head: Checked, among: Sequence[spaces.Space]) -> dict[str, Any]:
+    """Return what serves the id here now, and the diff from it to what would be installed."""
+    file = head.file
+    if file.item_type == "bundle":
+        return {"installed": None, "diff": ""}
+    try:
+        current = spaces.find(file.item_type, file.item_id, among)
+    except RyeError:
+        return {"installed": None, "diff": ""}
+    version = None
+    with contextlib.suppress(RyeError):
+        verified = Admission(among).admit(current)
+        version = parse.check_place(verified, file.item_type, file.item_id, current.suffix)
+    # Replaced, not refused: the diff is for reading and the bytes were checked already.
+    old, new = (raw.decode("utf-8", "replace").splitlines() for raw in (current.raw, file.raw))
+    lines = list(
+        difflib.unified_diff(old, new, f"installed {version or '(not verified)'}", f"pulled {head.version}", lineterm="")
+    )
+    cut = [f"… {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
+    diff = (
+        content("\n".join([*lines[:_DIFF_LINES], *cut]))
+        if version is not None or not lines
+        else "(the file installed here is not verified)"
+    )
+    return {"installed": {"version": version, "path": os.fspath(current.path), "space": current.space}, "diff": diff}

@@ -1,0 +1,161 @@
+"""Credentials for OCI registries: docker's files, helpers and environment; never the command line, never a project.
+
+Asked in this order, for the very host (and port) of the registry:
+
+1. the environment: `DOCKER_AUTH_CONFIG`, a document as below; or `RYE_REGISTRY_HOST` with `RYE_REGISTRY_USERNAME` and
+   `RYE_REGISTRY_PASSWORD`;
+2. `REGISTRY_AUTH_FILE`, `$XDG_RUNTIME_DIR/containers/auth.json`, `${DOCKER_CONFIG:-~/.docker}/config.json`, each `{"auths":
+   {host: {"auth": base64 of user:password, "identitytoken"?, "registrytoken"?}}, "credHelpers": {host: name},
+   "credsStore": name}`. A helper `docker-credential-<name>` is run by its absolute path with `get`, and reads the host.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+from typing import Any
+
+from rye.call import context
+from rye.errors import RegistryError
+from rye.plain_class import Record, field
+from rye.process.child import program_on_path
+from rye.workspace.workspace import Workspace, find_root
+
+_MOST = 1 << 20
+_HELPER_SECONDS = 20
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+class Credentials(Record):
+    """What opens a registry; nothing of it is ever printed.
+
+    Attributes:
+        username, password: for basic authentication, or for asking for a token.
+        identity: an OAuth refresh token, in place of both.
+        bearer: a token that is sent as it is.
+    """
+
+    username: str = field(default="", shown=False)
+    password: str = field(default="", shown=False)
+    identity: str = field(default="", shown=False)
+    bearer: str = field(default="", shown=False)
+
+    @property
+    def basic(self) -> str:
+        """The value of the header for basic authentication."""
+        return f"Basic {base64.b64encode(f'{self.username}:{self.password}'.encode()).decode()}"
+
+
+def credentials(host: str) -> Credentials | None:
+    """Return the credentials for a host (`name[:port]`); None where there are none.
+
+    Raises:
+        RegistryError: `bad_credentials`, a helper or file that is named for the host fails.
+    """
+    given = os.environ.get("RYE_REGISTRY_HOST") == host
+    if given and (password := os.environ.get("RYE_REGISTRY_PASSWORD")):
+        return Credentials(os.environ.get("RYE_REGISTRY_USERNAME", ""), password)
+    for document in _documents():
+        found = _from_document(document, host)
+        if found is not None:
+            return found
+    return None
+
+
+def _documents() -> list[dict[str, Any]]:
+    texts = [os.environ["DOCKER_AUTH_CONFIG"].encode()] if os.environ.get("DOCKER_AUTH_CONFIG") else []
+    runtime, config = os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("DOCKER_CONFIG")
+    paths = [
+        os.environ.get("REGISTRY_AUTH_FILE"),
+        f"{runtime}/containers/auth.json" if runtime else None,
+        f"{config or os.path.expanduser('~/.docker')}/config.json",
+    ]
+    for path in filter(None, paths):
+        try:
+            with open(path, "rb") as file:
+                texts.append(file.read(_MOST))
+        except OSError:
+            continue
+    found = []
+    for text in texts:
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            found.append(record)
+    return found
+
+
+def _from_document(document: dict[str, Any], host: str) -> Credentials | None:
+    helpers = document.get("credHelpers")
+    helper = helpers.get(host) if isinstance(helpers, dict) else None
+    listed = document.get("auths")
+    auths = listed if isinstance(listed, dict) else {}
+    named = next((auth for name, auth in auths.items() if _host_of(name) == host and isinstance(auth, dict)), None)
+    if isinstance(helper, str):
+        return _from_helper(helper, host)
+    if named and any(named.get(part) for part in ("auth", "username", "identitytoken", "registrytoken")):
+        return _from_auth(named, host)
+    store = document.get("credsStore")
+    # Docker records a host whose secret is in the credential store as an empty entry.
+    return _from_helper(store, host) if isinstance(store, str) and named is not None else None
+
+
+def _host_of(name: str) -> str:
+    return name.removeprefix("https://").removeprefix("http://").partition("/")[0]
+
+
+def _from_auth(auth: dict[str, Any], host: str) -> Credentials:
+    try:
+        # Docker itself ignores NUL bytes at the end of the pair.
+        pair = base64.b64decode(str(auth.get("auth", "")), validate=True).decode().rstrip("\0")
+    except ValueError:
+        raise _bad(host, "its entry in docker's file is not base64") from None
+    username, _, password = pair.partition(":")
+    return Credentials(
+        str(auth.get("username") or username),
+        str(auth.get("password") or password),
+        str(auth.get("identitytoken") or ""),
+        str(auth.get("registrytoken") or ""),
+    )
+
+
+def _from_helper(name: str, host: str) -> Credentials | None:
+    """Ask a helper; None where it knows nothing of the host."""
+    path = _program(name)
+    if path is None:
+        raise _bad(host, f"the helper docker-credential-{name[:40]} is not on the PATH, outside of the project")
+    try:
+        # A helper needs the user's own environment: it talks to a keychain.
+        # From `/`, so that a helper finds no configuration of the project's.
+        done = subprocess.run(  # noqa: S603 - the user's own docker configuration names it
+            [path, "get"], input=host.encode(), capture_output=True, check=False, timeout=_HELPER_SECONDS, cwd="/"
+        )
+        if done.returncode != 0:
+            return None
+        record = json.loads(done.stdout[:_MOST])
+        username, secret = record["Username"], record["Secret"]
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError) as err:
+        raise _bad(host, f"the helper docker-credential-{name} fails ({type(err).__name__})") from None
+    # Docker's convention: this user name says that the secret is a refresh token.
+    return Credentials(identity=secret) if username == "<token>" else Credentials(str(username), str(secret))
+
+
+def _program(name: str) -> str | None:
+    """Return the real path of a helper on PATH; what the project could have brought is no helper."""
+    if not _NAME.fullmatch(name):
+        return None
+    # The folder that one works in, and the project of the call, which may be another.
+    roots = [find_root(os.getcwd())]
+    workspace = context.current().workspace
+    if isinstance(workspace, Workspace):
+        roots.append(workspace.root)
+    return program_on_path(f"docker-credential-{name}", *map(os.stat, roots))
+
+
+def _bad(host: str, why: str) -> RegistryError:
+    return RegistryError("bad_credentials", f"No credentials for {host}: {why}.", "Run `docker login` for the host again.")

@@ -1,0 +1,329 @@
+"""One registry's HTTP over `rye.web.client`: retries, redirects, and the challenge for credentials.
+
+The registry that the user names may have any address. Where it leads, by a redirect or to a token server, must be public or
+among the user's `web.allow_hosts`; a registry on this machine may lead to this machine. Credentials go to the registry's own
+origin, and to the token server that it names; never along a redirect.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context
+from rye.call.context import deadline
+from rye.call.safe_text import plain
+from rye.errors import RegistryError, RyeError, UsageError
+from rye.plain_class import Record, field
+from rye.registry.oci import credentials
+from rye.registry.oci.credentials import Credentials
+from rye.web import client
+from rye.web.addresses import Allowed
+from rye.web.client import Answer, Connections
+from rye.web.connections import ConnectError, Limit
+
+if TYPE_CHECKING:
+    import httpx
+
+
+WAITS = (0.25, 0.5, 1.0, 2.0)
+"""Seconds before each further attempt, where the server does not name its own."""
+
+_LONGEST_WAIT = 10.0
+# A slow answer may take so long: this, and a second for each 64 KB that were asked for.
+_REQUEST_SECONDS = 60.0
+_SLOWEST = 65_536
+_CONNECTIONS = 16
+_MAX_TOKEN_BYTES = 256 * 1024
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
+_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+
+
+class Ask(Record):
+    """What to ask.
+
+    Attributes:
+        method: such as `GET`.
+        url: absolute, or a path on the host.
+        scope: what a token must allow, such as `repository:my:pull`.
+        what: what is asked for, in errors and as the beginning of their codes: `manifest`, `blob`, `tags`, `upload`.
+        limit: the most bytes of an answer.
+        headers, body: to send.
+        retry: try again after a passing failure; not for what cannot be sent twice.
+    """
+
+    method: str
+    url: str
+    scope: str
+    what: str
+    limit: int = 64 * 1024
+    headers: dict[str, str] = field(factory=dict)
+    body: bytes = b""
+    retry: bool = True
+
+
+class PassingError(RegistryError):
+    """A failure that may pass: no connection, a busy or failing server."""
+
+
+class Host:
+    """A registry's host. Its methods may be called from several threads."""
+
+    def __init__(self, host: str, *, plain_http: bool) -> None:
+        """Take `name[:port]`; http is spoken to this machine, or where it is asked for.
+
+        Raises:
+            UsageError: `bad_registry`.
+        """
+        if not _HOST.fullmatch(host):
+            raise UsageError("bad_registry", f"Not a host: {host[:200]!r}.", "Write oci://host[:port][/prefix].")
+        self.host = host
+        scheme = "http" if plain_http or is_loopback(host) else "https"
+        try:
+            # As URLs are written back: in lower case, without the port that goes without saying.
+            self.origin = str(client.parse(f"{scheme}://{host}")).rstrip("/")
+        except UsageError as err:
+            raise UsageError("bad_registry", f"Not a host: {host[:200]!r}. {err.message}", "Write oci://host[:port].") from None
+        # Taken here: the call's context is not visible in the threads that use this host.
+        self._deadline = deadline()
+        self._limit = Limit(float("inf"))
+        self._allowed = Allowed.of(context.settings().texts("web.allow_hosts"))
+        self._proxy = str(context.settings().get("web.proxy")) or None
+        self._lock = threading.RLock()
+        self._connections: Connections | None = None
+        self._credentials: Credentials | None = None
+        self._asked = False
+        self._headers: dict[str, str] = {}
+
+    def ask(self, ask: Ask) -> Answer:
+        """Send a request until it is answered for good; the answer may be an error's.
+
+        Raises:
+            RegistryError: `registry_unreachable`, `registry_busy`, `<what>_oversized`, `<what>_truncated`, `bad_redirect`,
+                `registry_unauthorized`, `bad_registry_answer`. DeadlineError.
+        """
+        for wait in (*(WAITS if ask.retry else ()), None):
+            self._deadline.check()
+            try:
+                answer = self._authorized(ask)
+            except PassingError:
+                if wait is None:
+                    raise
+                pause = wait
+            else:
+                if answer.status not in _PASSING:
+                    return answer
+                if wait is None:
+                    raise PassingError(
+                        "registry_busy",
+                        f"{self.host} answers {answer.status} to the request for the {ask.what}.",
+                        "Try again later.",
+                    )
+                # Busy for now: wait as long as the server says, within limits.
+                pause = _pause(answer.headers.get("retry-after", ""), wait)
+            time.sleep(min(pause, self._deadline.remaining()))
+        raise AssertionError
+
+    def _authorized(self, ask: Ask) -> Answer:
+        """Send a request; where it is challenged, once more with what answers the challenge."""
+        sent = self._headers.get(ask.scope)
+        answer = self._redirected(ask, sent)
+        if answer.status != 401:
+            return answer
+        with self._lock:
+            # Another thread may have answered the same challenge meanwhile.
+            if self._headers.get(ask.scope) == sent:
+                self._headers[ask.scope] = self._answer(answer.headers.get("www-authenticate", ""), ask.scope)
+            now = self._headers[ask.scope]
+        # Once only: a server that challenges again does not accept these credentials.
+        answer = self._redirected(ask, now)
+        if answer.status in (401, 403):
+            raise self._unauthorized(f"it refuses the credentials for {ask.scope}")
+        return answer
+
+    def _redirected(self, ask: Ask, authorization: str | None) -> Answer:
+        """Send a request; what only asks follows redirects."""
+        first = self._url(ask.url)
+
+        def send(url: httpx.URL) -> Answer:
+            # Decided for each hop: a redirect to a blob store must not carry the registry's token.
+            own = str(url).startswith(f"{self.origin}/")
+            return self.send(ask, url, {"Authorization": authorization} if own and authorization else {})
+
+        if ask.method not in ("GET", "HEAD"):
+            return send(first)
+        try:
+            return client.follow(first, send, lambda here, answer: self._url(answer.headers["location"], here))
+        except client.FetchError as err:
+            if err.code != "too_many_redirects":
+                raise
+            raise RegistryError("bad_redirect", f"{self.host}: {err.message}", "Check its address.") from None
+
+    def _url(self, location: str, here: httpx.URL | None = None) -> httpx.URL:
+        from urllib.parse import urljoin
+
+        try:
+            # Servers send absolute and relative locations; both are judged as absolute ones.
+            url = client.parse(urljoin(str(here) if here is not None else f"{self.origin}/", location))
+        except (UsageError, ValueError) as err:
+            raise RegistryError(
+                "bad_redirect", f"{self.host} leads to {plain(location, 200)!r}: {err}", "Check the registry's address."
+            ) from None
+        self.judge_url(str(url))
+        return url
+
+    def judge_url(self, url: str) -> None:
+        """Refuse to be led from https to http, from this machine's http to another's, or to another scheme.
+
+        Raises:
+            RegistryError: `bad_redirect`.
+        """
+        from urllib.parse import urlsplit
+
+        # By parts, not by prefix: `https://host@other/` begins with the right text.
+        parts = urlsplit(url)
+        known = parts.scheme == "https" or f"{parts.scheme}://{parts.netloc}" == self.origin
+        local = parts.scheme == "http" and is_loopback(parts.netloc) and is_loopback(self.host)
+        if not (known or local) or parts.username is not None:
+            raise RegistryError(
+                "bad_redirect",
+                f"{self.host} leads to {plain(url, 200)!r}, where nothing is asked.",
+                "Check the registry's address.",
+            )
+
+    def send(self, ask: Ask, url: httpx.URL, headers: dict[str, str]) -> Answer:
+        """Send one request and read its answer, at most the ask's limit."""
+        general = {"User-Agent": client.USER_AGENT, "Accept-Encoding": "identity", "Accept": "*/*"}
+        sent = {**general, **ask.headers, **headers}
+        try:
+            # A slow sender cannot hold the call: each request has its own time.
+            with self._limit.request(_REQUEST_SECONDS + max(ask.limit, len(ask.body)) / _SLOWEST):
+                answer = self._pool().send(ask.method, url, sent, content=ask.body, most=ask.limit, compressed=False)
+        except (client.FetchError, ConnectError) as err:
+            raise self._failed(err, ask) from None
+        # An error's long page is only shown in part, so its cut does not matter.
+        if answer.cut and answer.status < 300:
+            raise RegistryError(
+                f"{ask.what}_oversized",
+                f"{self.host} sends more than {ask.limit:,} bytes for the {ask.what}.",
+                "The rest was not read; nothing was installed.",
+            )
+        return answer
+
+    def _failed(self, err: RyeError, ask: Ask) -> RegistryError:
+        """Return the registry's error for one of the HTTP client."""
+        if err.code == "address_not_public":
+            return RegistryError(
+                "bad_redirect",
+                f"{self.host} leads the request for the {ask.what} to where nothing is asked: {err.message}",
+                err.hint,
+            )
+        if err.code == "unsupported_encoding":
+            message = f"{self.host} compresses the {ask.what}, which was not asked for."
+            return RegistryError("bad_registry_answer", message, "Nothing is taken.")
+        if err.code == "answer_truncated":
+            message = f"{self.host} ends the {ask.what} before its announced length."
+            return PassingError(f"{ask.what}_truncated", message, "Try again later.")
+        late = err.code == "fetch_timeout"
+        code, why = ("registry_timeout", "does not answer in time") if late else ("registry_unreachable", "cannot be reached")
+        return PassingError(code, f"{self.host} {why}: {err.message}", "Check the address and the network.")
+
+    def _pool(self) -> Connections:
+        with self._lock:
+            if self._connections is None:
+                # `judge_url` lets only a registry on this machine lead to this machine.
+                local = ("localhost", "127.0.0.1", "::1") if is_loopback(self.host) else ()
+                allowed = Allowed(frozenset({self.host.lower(), *local, *self._allowed.patterns}))
+                # A proxy's own loopback is another machine.
+                proxy = None if is_loopback(self.host) else self._proxy
+                self._connections = Connections(self._limit, allowed, proxy, _CONNECTIONS)
+                # Who asks a registry need not close it.
+                weakref.finalize(self, self._connections.close)
+            return self._connections
+
+    def _answer(self, challenge: str, scope: str) -> str:
+        """Return the Authorization header that answers a challenge."""
+        if not self._asked:
+            self._credentials, self._asked = credentials.credentials(self.host), True
+        kind, _, rest = challenge.partition(" ")
+        # A ready token needs no exchange, so it is tried before both schemes.
+        if self._credentials is not None and self._credentials.bearer:
+            return f"Bearer {self._credentials.bearer}"
+        if kind.lower() == "basic" and self._credentials is not None and self._credentials.password:
+            return self._credentials.basic
+        if kind.lower() != "bearer":
+            raise self._unauthorized("it asks for credentials, and none are known for it")
+        return f"Bearer {self._token(dict(_CHALLENGE.findall(rest)), scope)}"
+
+    def _token(self, challenge: dict[str, str], scope: str) -> str:
+        from urllib.parse import urlencode
+
+        realm, known = challenge.get("realm", ""), self._credentials
+        asked = {"service": challenge.get("service", ""), "scope": challenge.get("scope") or scope}
+        # A refresh token goes in a POST body: in a URL it would end in the server's logs.
+        if known is not None and known.identity:
+            form = {**asked, "grant_type": "refresh_token", "refresh_token": known.identity, "client_id": "rye"}
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+            ask = Ask("POST", realm, scope, "token", _MAX_TOKEN_BYTES, headers, urlencode(form).encode())
+            answer = self.send(ask, self._url(realm), {})
+        else:
+            url = self._url(f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}")
+            secret = {"Authorization": known.basic} if known is not None and known.password else {}
+            answer = self.send(Ask("GET", realm, scope, "token", _MAX_TOKEN_BYTES), url, secret)
+        if answer.status in _PASSING:
+            raise PassingError("registry_busy", f"The token server of {self.host} answers {answer.status}.", "Try again later.")
+        if answer.status != 200:
+            raise self._unauthorized(f"its token server answers {answer.status}")
+        try:
+            record = json.loads(answer.body)
+            # Two names: docker's protocol says `token`, OAuth says `access_token`.
+            token = record.get("token") or record["access_token"]
+        except (ValueError, KeyError, AttributeError, RecursionError):
+            raise RegistryError(
+                "bad_registry_answer", f"The token server of {self.host} gives no token.", "Check the registry's address."
+            ) from None
+        # It becomes a header: a line break in it would add headers of the server's choice.
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise RegistryError("bad_registry_answer", f"The token of {self.host} is no text.", "Check its address.")
+        return token
+
+    def _unauthorized(self, why: str) -> RegistryError:
+        return RegistryError(
+            "registry_unauthorized", f"{self.host} refuses access: {why}.", f"Run `docker login {self.host}`, then try again."
+        )
+
+
+def is_loopback(netloc: str) -> bool:
+    """Tell whether a host names this machine by `localhost` or a loopback address."""
+    host = netloc.rpartition("@")[2]
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _pause(retry_after: str, wait: float) -> float:
+    # Only the form in seconds; the HTTP date form would need this machine's clock to be right.
+    return min(float(retry_after), _LONGEST_WAIT) if retry_after.isdecimal() else wait
+
+
+def refused(host: str, answer: Answer, what: str) -> RegistryError:
+    """Return the error for a status that is no answer to what was asked."""
+    detail: Any = None
+    try:
+        detail = json.loads(answer.body)["errors"][0].get("message")
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        detail = "HTML, not a registry's answer" if answer.body.lstrip()[:1] == b"<" else None
+    more = f": {plain(detail, 200)}" if isinstance(detail, str) else ""
+    return RegistryError(
+        f"{what}_refused",
+        f"{host} answers {answer.status} to the request for the {what}{more}.",
+        "Check address and permissions.",
+    )

@@ -1,0 +1,240 @@
+"""A registry without a server: one OCI image layout in a directory for each namespace.
+
+`<root>/<repository>/` holds `oci-layout`, `blobs/sha256/<hex>` and `index.json`, which names each tag. Blobs are written first,
+each whole or not at all, and the index last, under a lock: a push that is killed leaves no item that is visible in part,
+and writers beside one another lose nothing. Whoever reads takes regular files only, bounded, and hashes them again: the
+directory may come from anyone. Format: OCI image layout 1.0.0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rye.errors import RegistryError
+from rye.fs import atomic, beneath
+from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE, Layer, Pushed, digest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_REF_NAME = "org.opencontainers.image.ref.name"
+_LAYOUT: Final = b'{"imageLayoutVersion": "1.0.0"}'
+_MAX_INDEX_BYTES = 64 << 20
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Layout:
+    """The layouts below one root; see `rye.registry.oci.store.Store`."""
+
+    def __init__(self, root: Path) -> None:
+        """Take the folder; it need not exist until something is pushed."""
+        self._root = root
+        self.name = str(root)
+        self.parallel = 1
+        self._indexes: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
+
+    def repositories(self) -> list[str]:
+        """Return the names of the repositories, sorted."""
+        try:
+            found = sorted(os.listdir(self._root))
+        except OSError:
+            return []
+        return [name for name in found if not name.startswith(".") and (self._root / name / "oci-layout").is_file()]
+
+    def tags(self, repository: str) -> list[str]:
+        """Return the tags of a repository, sorted; [] where there is none."""
+        return sorted(self._tagged(repository))
+
+    def manifest(self, repository: str, reference: str) -> bytes:
+        """Return a manifest by tag or digest; see `Store.manifest`."""
+        digest = reference
+        if not reference.startswith("sha256:"):
+            found = self._tagged(repository).get(reference)
+            if found is None:
+                raise RegistryError(
+                    "not_in_registry",
+                    f"There is no {reference} in {repository} of {self.name}.",
+                    "`rye registry list` shows what is.",
+                )
+            digest = str(found.get("digest"))
+        return self._blob(repository, digest, MAX_MANIFEST_BYTES, "manifest")
+
+    def blob(self, repository: str, layer: Layer) -> bytes:
+        """Return a blob; see `Store.blob`."""
+        data = self._blob(repository, layer.digest, layer.size, "blob")
+        if len(data) != layer.size:
+            raise RegistryError(
+                "blob_truncated",
+                f"The blob {layer.digest[:19]}… has {len(data):,} of {layer.size:,} bytes.",
+                "Ask the registry's owner to push it again; nothing was installed.",
+            )
+        return data
+
+    def push(self, repository: str, pushed: Iterable[Pushed]) -> None:
+        """Write items; they become visible together."""
+        folder = self._root / repository
+        entries = []
+        try:
+            self._make(folder)
+            for one in pushed:
+                for digest, data in {**one.blobs, digest_of(one.manifest): one.manifest}.items():
+                    self._write_blob(folder, digest, data)
+                entries.append(_entry(one))
+            # Names of the blobs reach the disk before the index that refers to them.
+            atomic.sync(folder / "blobs" / "sha256")
+            with atomic.locked(folder / ".lock"):
+                self._index_anew(repository, folder, entries)
+        except OSError as err:
+            raise RegistryError(
+                "registry_unwritable",
+                f"{folder} cannot be written: {err.strerror}.",
+                "Check the folder, the disk and the permissions.",
+            ) from None
+
+    def _make(self, folder: Path) -> None:
+        (folder / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
+        if not (folder / "oci-layout").exists():
+            atomic.write(folder / "oci-layout", _LAYOUT)
+            atomic.sync(self._root)
+
+    def _write_blob(self, folder: Path, digest: str, data: bytes) -> None:
+        path = folder / "blobs" / "sha256" / digest.removeprefix("sha256:")
+        try:
+            # Compared, not only found: a blob that was damaged is written again.
+            if _read(folder, f"blobs/sha256/{path.name}", len(data)) == data:
+                return
+        except OSError:
+            pass
+        atomic.write(path, data, sync_folder=False)
+
+    def _index_anew(self, repository: str, folder: Path, entries: list[dict[str, Any]]) -> None:
+        # Read under the lock, so that the tags of another push are not lost.
+        old = self._index(repository)
+        new = {entry["annotations"][_REF_NAME] for entry in entries}
+        others = [entry for entry in old.get("manifests", []) if _name(entry) not in new]
+        record = {**old, "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [*others, *entries]}
+        atomic.write(folder / "index.json", json.dumps(record).encode() + b"\n")
+
+    def _tagged(self, repository: str) -> Mapping[str, dict[str, Any]]:
+        """Return the descriptors of the manifests by tag."""
+        listed = self._index(repository).get("manifests", [])
+        if not isinstance(listed, list):
+            raise _bad_index(self._root / repository, "it lists no manifests")
+        return {name: entry for entry in listed if (name := _name(entry)) is not None}
+
+    def _index(self, repository: str) -> dict[str, Any]:
+        folder = self._root / repository
+        try:
+            info = os.lstat(folder / "index.json")
+            # The inode, too: a rename within one clock tick leaves time and size the same.
+            stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
+            known = self._indexes.get(repository)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            raw = _read(folder, "index.json", _MAX_INDEX_BYTES)
+        except FileNotFoundError:
+            return {}
+        except OSError as err:
+            raise _bad_index(folder, f"it cannot be read: {err.strerror}") from None
+        try:
+            record = json.loads(raw)
+        except (ValueError, RecursionError):
+            raise _bad_index(folder, "it is HTML" if raw.lstrip()[:1] == b"<" else "it is no JSON") from None
+        if not isinstance(record, dict):
+            raise _bad_index(folder, "it is no object")
+        self._indexes[repository] = (stamp, record)
+        return record
+
+    def _blob(self, repository: str, digest: str, limit: int, what: str) -> bytes:
+        name = digest.removeprefix("sha256:")
+        if len(name) != 64 or set(name) - set("0123456789abcdef"):
+            raise _bad_index(self._root / repository, f"it names {digest[:80]!r} for a digest")
+        try:
+            data = _read(self._root / repository, f"blobs/sha256/{name}", limit)
+        except FileNotFoundError:
+            raise RegistryError(
+                f"{what}_missing",
+                f"The {what} sha256:{name[:12]}… is not in {repository} of {self.name}.",
+                "Ask the registry's owner to push it again.",
+            ) from None
+        except OSError as err:
+            raise RegistryError(
+                f"{what}_unreadable",
+                f"The {what} sha256:{name[:12]}… cannot be read: {err.strerror}.",
+                "It must be a regular file, reached through no symbolic link.",
+            ) from None
+        if len(data) > limit:
+            raise RegistryError(
+                f"{what}_oversized", f"The {what} sha256:{name[:12]}… is larger than {limit:,} bytes.", "Nothing was installed."
+            )
+        if len(data) == limit or what == "manifest":
+            check_digest(data, digest, what)
+        return data
+
+
+def check_digest(data: bytes, digest: str, what: str) -> None:
+    """Hash what came, whatever its source said.
+
+    Raises:
+        RegistryError: `manifest_digest_mismatch`, `blob_digest_mismatch`.
+    """
+    if digest_of(data) != digest:
+        raise RegistryError(
+            f"{what}_digest_mismatch",
+            f"The {what} that came is {digest_of(data)[:19]}…, not {digest[:19]}… as named.",
+            "It was changed on the way or in the registry; nothing was installed.",
+            expected=digest,
+            actual=digest_of(data),
+        )
+
+
+def _read(folder: Path, path: str, limit: int) -> bytes:
+    """Read at most `limit` + 1 bytes of a regular file that no link leads to."""
+    root = os.open(folder, beneath.DIRECTORY | os.O_NOFOLLOW)
+    try:
+        *above, name = os.fsencode(path).split(b"/")
+        parent = root
+        for part in above:
+            # One folder at a time: O_NOFOLLOW guards only the last part of a path.
+            following = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            if parent != root:
+                os.close(parent)
+            parent = following
+        try:
+            fd = os.open(name, _READ, dir_fd=parent)
+        finally:
+            if parent != root:
+                os.close(parent)
+    finally:
+        os.close(root)
+    try:
+        # Before `open`, which refuses a folder and leaves its descriptor open.
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(0, "it is not a regular file")
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(limit + 1)
+    finally:
+        os.close(fd)
+
+
+def _entry(pushed: Pushed) -> dict[str, Any]:
+    return {
+        "mediaType": MEDIA_TYPE,
+        "digest": digest_of(pushed.manifest),
+        "size": len(pushed.manifest),
+        "annotations": {_REF_NAME: pushed.tag},
+    }
+
+
+def _name(entry: Any) -> str | None:
+    annotations = entry.get("annotations") if isinstance(entry, dict) else None
+    name = annotations.get(_REF_NAME) if isinstance(annotations, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _bad_index(folder: Path, why: str) -> RegistryError:
+    return RegistryError("bad_layout", f"{folder}/index.json is no index of an OCI layout: {why}.", "Check the folder.")

@@ -1,0 +1,65 @@
+"""The interface of registry storage, and the choice of one by a registry's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from rye.call import context
+from rye.config import user_dirs
+from rye.errors import UsageError
+from rye.registry.oci.client import Server
+from rye.registry.oci.layout import Layout
+from rye.registry.oci.manifest import Layer, Pushed
+
+
+class Store(Protocol):
+    """Storage of manifests and blobs, a directory or a server. What it returns was hashed again; nothing else is known of it.
+
+    `name` is for people; `parallel` tells how many requests at once are worth while.
+    """
+
+    name: str
+    parallel: int
+
+    def repositories(self) -> list[str]:
+        """Return the repositories, where the storage can tell; [] where it cannot."""
+
+    def tags(self, repository: str) -> list[str]:
+        """Return a repository's tags; [] where there is none.
+
+        Raises:
+            RegistryError: of every kind, as each method here.
+        """
+
+    def manifest(self, repository: str, reference: str) -> bytes:
+        """Return a manifest by its tag, or by its digest, which is checked."""
+
+    def blob(self, repository: str, layer: Layer) -> bytes:
+        """Return a blob whose digest and size are checked; the caller decides whether it wants so much."""
+
+    def push(self, repository: str, pushed: Iterable[Pushed]) -> None:
+        """Put items there, each visible only when it is whole."""
+
+
+def open_store(where: str | None, *, plain_http: bool = False) -> Store:
+    """Return the storage that a name means.
+
+    Args:
+        where: `oci://host[:port][/prefix]` or a directory; None for the setting `registry.default`, else
+            `${USER_SPACE:-~}/.ai/registry`.
+        plain_http: speak http to a host that is not this machine.
+
+    Raises:
+        UsageError: `bad_registry`.
+    """
+    chosen = where or context.settings().get("registry.default") or Path(user_dirs.user_ai()) / "registry"
+    name = os.fspath(chosen) if isinstance(chosen, str | Path) else ""
+    if name.startswith("oci://"):
+        return Server(name, plain_http=plain_http)
+    # Another scheme would otherwise become a directory of that name.
+    if "://" in name or not name:
+        raise UsageError("bad_registry", f"Not a registry: {name[:200]!r}.", "Give a directory, or oci://host[:port][/prefix].")
+    return Layout(Path(os.path.abspath(os.path.expanduser(name))))

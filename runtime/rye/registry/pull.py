@@ -1,0 +1,324 @@
+"""Pulling: what was verified, and is neither a rollback nor another signer's, is installed in one step.
+
+Order: fetch, verify, judge against what the user pinned and saw before, remember, install, renew lockfiles. Until the
+installation begins nothing is written but the user's own memory of versions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rye.config import user_dirs
+from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.executor import executor
+from rye.items import lockfiles, spaces, versions
+from rye.items.install import Copy, install
+from rye.items.spaces import Space
+from rye.items.versions import Coming, is_version, version_key
+from rye.plain_class import Record, field
+from rye.registry.artifacts import Checked, Fetched, Repository, fetch, verify
+from rye.registry.oci.reference import Reference
+from rye.registry.oci.store import Store
+from rye.registry.push import yank_reason
+from rye.trust import pins
+from rye.trust import verify as trust_verify
+from rye.trust.pins import Marks, Seen
+from rye.trust.signature import form_of
+
+_TOOL = "rye/registry/registry"
+
+
+class PullOptions(Record):
+    """How to pull.
+
+    Attributes:
+        destination: `project` or `user`; `none` where nothing is to be installed.
+        pin: let the first key of a namespace be the only one from now on.
+        allow_downgrade: take a lower version than was seen, is installed or locked; or other bytes of the same.
+        overwrite: replace a file that was edited here, or is another's.
+    """
+
+    destination: str = "project"
+    pin: bool = False
+    allow_downgrade: bool = False
+    overwrite: bool = False
+
+
+class Pull(Record, frozen=False):
+    """One artifact on its way."""
+
+    fetched: Fetched
+    checked: list[Checked]
+    warnings: list[str] = field(factory=list)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What is reported of it."""
+        head = self.checked[0]
+        return {
+            "item_type": head.file.item_type,
+            "item_id": head.file.item_id,
+            "version": head.version,
+            "digest": self.fetched.manifest.digest,
+            "signer": head.verified.key.public.fingerprint,
+            "owner": head.verified.key.owner,
+            "warnings": self.warnings,
+        }
+
+
+def take(
+    wanted: Sequence[Reference], store_of: Callable[[Reference], Store], project: str, options: PullOptions
+) -> list[dict[str, Any]]:
+    """Pull items and bundles; return a row for each: `{"status": "installed" | "refused", …}`.
+
+    A refused one has `error`, `hint` and `code`, and nothing of it was written; the others are installed all the same.
+
+    Raises:
+        UsageError: `bad_space`.
+    """
+    if options.destination not in ("project", "user"):
+        raise UsageError("bad_space", f"Nothing is installed to {options.destination!r}.", "Install to project or user.")
+    among = spaces.spaces(project)
+    repositories: dict[tuple[str, str], Repository] = {}
+    rows: list[dict[str, Any]] = []
+    ready: list[tuple[int, Pull]] = []
+    for number, outcome in enumerate(_gathered(wanted, store_of, repositories, among, options)):
+        rows.append(_refused(wanted[number], outcome) if isinstance(outcome, RyeError) else {})
+        if isinstance(outcome, Pull):
+            ready.append((number, outcome))
+    # All are judged under one lock before the first is installed: two pulls cannot pass each other's checks.
+    admitted = _admit(ready, wanted, rows, among, options)
+    for number, pull in admitted:
+        try:
+            rows[number] = _install(pull, project, among, options)
+        except RyeError as err:
+            rows[number] = _refused(wanted[number], err)
+    return rows
+
+
+def _refused(reference: Reference, err: RyeError) -> dict[str, Any]:
+    return {
+        "status": "refused",
+        "item_type": reference.item_type,
+        "item_id": reference.item_id,
+        "reference": str(reference),
+        "code": err.code,
+        "error": err.message,
+        "hint": err.hint,
+        "trust": isinstance(err, TrustError),
+        **err.details,
+    }
+
+
+def _gathered(
+    wanted: Sequence[Reference],
+    store_of: Callable[[Reference], Store],
+    repositories: dict[tuple[str, str], Repository],
+    among: Sequence[Space],
+    options: PullOptions,
+) -> list[Pull | RyeError]:
+    """Fetch and verify each, several at once where the storage gains by it."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def one(reference: Reference) -> Pull | RyeError:
+        try:
+            repository = repositories[_repository_name(reference)]
+            fetched = fetch(repository, reference)
+            pull = Pull(fetched, verify(fetched, among, options.destination))
+            note_yank(pull)
+            return pull
+        except RyeError as err:
+            return err
+
+    early: dict[int, RyeError] = {}
+    for number, reference in enumerate(wanted):
+        try:
+            # Before the threads start: the dictionary of repositories is then only read.
+            if _repository_name(reference) not in repositories:
+                repository = Repository.of(store_of(reference), reference.namespace)
+                repositories[_repository_name(reference)] = repository
+                repository.tags  # noqa: B018 - asked for once, before several ask at once
+        except RyeError as err:
+            early[number] = err
+            repositories.pop(_repository_name(reference), None)
+    most = max((repository.store.parallel for repository in repositories.values()), default=1)
+    left = [reference for number, reference in enumerate(wanted) if number not in early]
+    if most == 1 or len(left) == 1:
+        found = iter([one(reference) for reference in left])
+    else:
+        with ThreadPoolExecutor(most) as pool:
+            # In the order asked for, whichever answer came first.
+            found = iter(list(pool.map(one, left)))
+    return [early[number] if number in early else next(found) for number in range(len(wanted))]
+
+
+def _repository_name(reference: Reference) -> tuple[str, str]:
+    return reference.registry or "", reference.namespace
+
+
+def note_yank(pull: Pull) -> None:
+    """Warn of a version that the registry marks as yanked."""
+    head = pull.checked[0]
+    reason = yank_reason(pull.fetched.repository, head.file.item_type, head.file.item_id, head.version)
+    if reason is not None:
+        said = f": {reason}" if reason else ""
+        pull.warnings.append(
+            f"{head.file.item_id}:{head.version} was yanked, says the registry{said}. Look for a newer version."
+        )
+
+
+def _admit(
+    ready: list[tuple[int, Pull]],
+    wanted: Sequence[Reference],
+    rows: list[dict[str, Any]],
+    among: Sequence[Space],
+    options: PullOptions,
+) -> list[tuple[int, Pull]]:
+    """Judge against what the user's space remembers, and remember what passes; one step for all."""
+    admitted = []
+    with pins.changing() as known:
+        for number, pull in ready:
+            try:
+                for checked in pull.checked:
+                    judge(checked, known, among, options)
+            except RyeError as err:
+                rows[number] = _refused(wanted[number], err)
+                continue
+            for checked in pull.checked:
+                # Only when every file of the pull passed: a refused bundle must leave no mark.
+                remember(checked, known, pin=options.pin)
+            admitted.append((number, pull))
+    return admitted
+
+
+def judge(checked: Checked, known: Marks, among: Sequence[Space], options: PullOptions) -> None:
+    """Compare a verified file with the user's pins, what was seen before, what is installed, and what is locked.
+
+    Raises:
+        TrustError: `pinned_key_changed`, `downgrade`, `version_changed`. ItemError: `reserved_id`.
+    """
+    file, key = checked.file, checked.verified.key.public
+    space = next((one for one in among if one.name == options.destination), None)
+    # A user may have approved that the project serves this reserved id.
+    served = space is not None and spaces.serves(space, file.item_id)
+    if file.item_type != "bundle" and file.item_id.startswith(spaces.RESERVED) and not served and options.destination != "none":
+        raise ItemError(
+            "reserved_id",
+            f"{file.item_id} is reserved for the system bundle, so it is not installed here.",
+            f"To let this project serve it all the same: `rye trust approve --shadow {file.item_id}`.",
+        )
+    namespace = file.item_id.partition("/")[0]
+    pinned = known.pins.get(namespace)
+    if pinned is not None and pinned != key.digest:
+        raise TrustError(
+            "pinned_key_changed",
+            f"The namespace {namespace} is pinned to the key {pinned}, and {file.item_id} is signed by {key.digest}.",
+            f"Ask its owner. If the key was really changed, `rye registry unpin {namespace}`, then pull again.",
+            pinned=pinned,
+            key_digest=key.digest,
+        )
+    if is_version(checked.version):
+        _refuse_rollback(checked, known, space, among, options)
+
+
+def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, among: Sequence[Space], options: PullOptions) -> None:
+    if options.allow_downgrade:
+        return
+    coming = _coming(checked)
+    versions.refuse_lower(coming, known, space, among, "rye registry pull … --allow-downgrade")
+    seen = known.seen.get(coming.name)
+    # Same version, other bytes: a registry or a stolen key replaced what was published.
+    if seen is not None and seen.version == coming.version and seen.digest != checked.verified.digest:
+        raise TrustError(
+            "version_changed",
+            f"{coming.item_id}:{coming.version} has other content than when it was seen before.",
+            "A version is published once. Ask its author; if your user wants it: `rye registry pull … --allow-downgrade`.",
+            expected=seen.digest,
+            actual=checked.verified.digest,
+        )
+
+
+def _coming(checked: Checked) -> Coming:
+    file = checked.file
+    return Coming(file.item_type, file.item_id, file.suffix, checked.version)
+
+
+def remember(checked: Checked, known: Marks, *, pin: bool) -> None:
+    """Note the highest version seen, and the namespace's key where the user says so."""
+    if is_version(checked.version):
+        seen = known.seen.get(_coming(checked).name)
+        # `>=`, so that an allowed replacement of the same version is what is remembered.
+        if seen is None or version_key(checked.version) >= version_key(seen.version):
+            known.seen[_coming(checked).name] = Seen(checked.version, checked.verified.digest)
+    if pin:
+        # Never replaced here: a pin changes only by `unpin`.
+        known.pins.setdefault(checked.file.item_id.partition("/")[0], checked.verified.key.public.digest)
+
+
+def _install(pull: Pull, project: str, among: Sequence[Space], options: PullOptions) -> dict[str, Any]:
+    root = project if options.destination == "project" else os.fspath(user_dirs.user_space())
+    current = {_path(checked): checked for checked in pull.checked}
+    # Read once for all files of the pull.
+    trusted = spaces.trust_store(among)
+
+    def may_replace(path: str, old: bytes) -> bool:
+        """An unchanged file of the same signer may go; what was edited here stays."""
+        new = current[path]
+        try:
+            before = trust_verify.verify(old, form_of(_kind(new), new.file.suffix), trusted)
+        except TrustError:
+            return options.overwrite
+        return options.overwrite or before.key.public == new.verified.key.public
+
+    copies = [Copy(path, one.file.raw, _rivals(one)) for path, one in current.items()]
+    try:
+        done = install(copies, root, _TOOL, may_replace)
+    except ItemError as err:
+        if err.code != "destination_exists":
+            raise
+        hint = "It was edited here, or another signed it. Compare the two (`rye registry inspect`); --overwrite replaces it."
+        raise ItemError("edited_locally", err.message, hint if "has the same id" not in err.message else err.hint) from None
+    locked = [name for one in pull.checked if (name := _lock_anew(one, root, options)) is not None]
+    pull.warnings += done.warnings
+    return {
+        "status": "installed",
+        **pull.row,
+        "installed_to": options.destination,
+        "path": done.paths[0],
+        "paths": done.paths,
+        "replaced": [digest for digest in done.replaced if digest is not None],
+        "locked": locked,
+    }
+
+
+def _kind(checked: Checked) -> str:
+    return "tool" if checked.file.item_type == "bundle" else checked.file.item_type
+
+
+def _path(checked: Checked) -> str:
+    file = checked.file
+    if file.item_type == "bundle":
+        return f".ai/bundles/{file.item_id}/manifest.yaml"
+    return f".ai/{spaces.type_folder(file.item_type)[0]}/{file.item_id}{file.suffix}"
+
+
+def _rivals(checked: Checked) -> Sequence[str]:
+    return () if checked.file.item_type == "bundle" else spaces.type_folder(checked.file.item_type)[1]
+
+
+def _lock_anew(checked: Checked, root: str, options: PullOptions) -> str | None:
+    """Renew the lockfile of a tool that has one where it was installed; return its path below `.ai`."""
+    file = checked.file
+    space = spaces.Space(
+        options.destination, user_dirs.user_ai() if options.destination == "user" else os.path.join(root, ".ai")
+    )
+    if file.item_type != "tool" or not lockfiles.versions(space, file.item_id):
+        return None
+    tool, chain = executor.chain_of(file.item_id, root)
+    # Another space may serve this id first; its lockfile must not pin bytes that are not run.
+    if chain[0]["integrity"] != checked.verified.digest:
+        return None
+    lockfiles.write(root, tool.id, tool.version, chain)
+    return lockfiles.name_of(tool.id, tool.version)

@@ -1,0 +1,428 @@
+"""bubblewrap: runs a command in its own namespaces, with a file system in which only the project can be written.
+
+Options go through a descriptor (`--args`), so that no process list shows environment values or the mounts. The program comes
+from fixed paths, never from `PATH`, and starts with the allow-listed environment alone: a variable that a caller adds, such as
+LD_PRELOAD, takes effect inside the sandbox and never in bubblewrap itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import stat
+import subprocess
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+from rye.config import user_dirs
+from rye.fs import atomic
+from rye.plain_class import Record
+from rye.sandbox import environment, hidden_paths, launcher, limits, project_mounts, seccomp
+from rye.sandbox.policy import Confined, Policy, held_open, report
+from rye.workspace.workspace import project_changed
+
+_PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
+_NAMESPACES: Final = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_LIFE: Final = ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
+_USERS: Final = ("--unshare-user",)
+_NO_MORE_USERS: Final = ("--unshare-user", "--disable-userns")
+_SYSTEM: Final = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+# For the launcher, until it has become the project's owner: to read itself, and to change user and group.
+_TO_OWNER: Final = ("--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+# Kernel files that root may write without any capability. Bubblewrap covers only those whose mode says writable.
+_KERNEL: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "tty", "mtrr", "asound", "dri")
+_PROBE_SECONDS = 10
+_BOOT: Final = "/proc/sys/kernel/random/boot_id"
+_APPARMOR: Final = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+_USERNS_CLONE: Final = "/proc/sys/kernel/unprivileged_userns_clone"
+_MAX_USERNS: Final = "/proc/sys/user/max_user_namespaces"
+_PROCESSES = 8192
+_SCOPES_SINCE = 6
+
+
+class Ability(Record):
+    """What bubblewrap can do here.
+
+    Attributes:
+        program: its path, or nothing where it cannot be used.
+        by_descriptor: it can mount an open descriptor, and fails if another file has taken the path since.
+        setuid: it runs as root, whoever starts it.
+        users: options for a user namespace (empty where root does without one).
+        why_not: its error message, where it cannot be used.
+    """
+
+    program: str = ""
+    users: tuple[str, ...] = ()
+    why_not: str = ""
+    by_descriptor: bool = False
+    setuid: bool = False
+
+
+def _program() -> str:
+    return next((path for path in _PLACES if os.path.isfile(path) and os.access(path, os.X_OK)), "")
+
+
+@cache
+def ability() -> Ability:
+    """Find out by running it whether bubblewrap works here and how: it may be installed and still not be allowed to work.
+
+    That it works is remembered until the next boot, with all that may change it. That it does not is asked again by the next
+    process: the user may have mended it.
+    """
+    program = _program()
+    if not program:
+        return Ability(why_not="bubblewrap is not installed")
+    key = _conditions(program)
+    known = _remembered(key)
+    if known is not None:
+        return known
+    found = _probe(program)
+    # Only success is stored: a stored failure would outlive the repair.
+    if not found.why_not:
+        _remember(key, found)
+    return found
+
+
+def _conditions(program: str) -> list[str]:
+    """Return what decides whether bubblewrap works: the program, the boot, the namespaces and the kernel's settings."""
+    info = os.stat(program)
+    found = [program, str(info.st_ino), str(info.st_mtime_ns), str(info.st_mode), str(os.geteuid()), os.uname().release]
+    for name in ("user", "pid", "mnt"):
+        with suppress(OSError):
+            found.append(os.readlink(f"/proc/self/ns/{name}"))
+    return [*found, *map(_kernel_value, (_BOOT, _APPARMOR, _USERNS_CLONE, _MAX_USERNS))]
+
+
+def _kernel_value(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read(100).strip()
+    except OSError:
+        return ""
+
+
+def _record() -> str:
+    return f"{user_dirs.user_ai()}/state/bubblewrap.json"
+
+
+def _remembered(key: list[str]) -> Ability | None:
+    try:
+        with open(_record(), "rb") as file:
+            found = json.loads(file.read(1 << 16))
+        if found["conditions"] == key:
+            return Ability(key[0], tuple(found["users"]), "", bool(found["by_descriptor"]), bool(found["setuid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _remember(key: list[str], found: Ability) -> None:
+    record = {"conditions": key, "users": found.users, "by_descriptor": found.by_descriptor, "setuid": found.setuid}
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(_record()), mode=0o700, exist_ok=True)
+        atomic.write(_record(), json.dumps(record).encode(), 0o600, durably=False)
+
+
+def advice() -> str:
+    """Return one sentence: what the user can do where bubblewrap does not work; nothing where it does."""
+    if not ability().why_not:
+        return ""
+    if not _program():
+        return "Install bubblewrap (apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap)."
+    if _kernel_value(_APPARMOR) == "1":
+        return (
+            "AppArmor forbids bubblewrap user namespaces (Ubuntu 24.04): sudo apt install apparmor-profiles && "
+            "sudo install -m 644 /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && "
+            "sudo systemctl reload apparmor."
+        )
+    if _kernel_value(_MAX_USERNS) == "0":
+        return "User namespaces are switched off: sudo sysctl -w user.max_user_namespaces=15000."
+    if _kernel_value(_USERNS_CLONE) == "0":
+        return "User namespaces are root's only: sudo sysctl -w kernel.unprivileged_userns_clone=1."
+    return "Allow user namespaces; in a container, start it with a seccomp profile that allows unshare and mount."
+
+
+def _probe(program: str) -> Ability:
+    why = ""
+    # The strictest first: an old bubblewrap has no --disable-userns, and root in a container may have no user namespaces.
+    for users in (_NO_MORE_USERS, _USERS, *([()] if os.geteuid() == 0 else [])):
+        argv = [program, *users, *_NAMESPACES, "--unshare-net", *_LIFE, *_SYSTEM, "--tmpfs", "/tmp", "/bin/true"]  # noqa: S108
+        try:
+            done = subprocess.run(  # noqa: S603 - an absolute path of a fixed list
+                argv, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as err:
+            why = why or str(err)
+            continue
+        # A real start with the options that a command needs: installed and allowed are different things.
+        if done.returncode == 0:
+            setuid = bool(os.stat(program).st_mode & stat.S_ISUID)
+            return Ability(program, users, by_descriptor=_binds_descriptors(program), setuid=setuid)
+        why = why or done.stderr.decode("utf-8", "replace").strip().removeprefix("bwrap: ") or f"exit {done.returncode}"
+    return Ability(why_not=f"bubblewrap does not work here: {why[:300]}")
+
+
+def _binds_descriptors(program: str) -> bool:
+    done = subprocess.run(  # noqa: S603 - an absolute path of a fixed list
+        [program, "--help"], env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
+    )
+    return b"--ro-bind-fd" in done.stdout + done.stderr
+
+
+def confine(argv: list[str], policy: Policy) -> Confined:
+    """Return the command that runs `argv` in namespaces of its own; `ability` must have said that it can."""
+    write = policy.write_project and policy.read_project
+    # The shield first: the layout mounts over names that it makes.
+    shield = _shield(policy) if write else project_mounts.Shield()
+    fds: list[int] = []
+    try:
+        seen = _view(policy)
+        start = _command(argv, policy, _layout(policy, seen, shield, fds), fds)
+    except BaseException:
+        for fd in fds:
+            os.close(fd)
+        # Nothing was started, so nobody else would remove the names made for it.
+        project_mounts.release(policy.root, shield.token)
+        raise
+    reported = _report(policy, seen, shield)
+    scoped = policy.network == "on" and _scopes()
+    shielded = (policy.root, shield.token)
+    covered = (*shield.pinned, *shield.fixed)
+    env = environment.allowed(os.environ)
+    return Confined(start, env, tuple(fds), reported, shielded, scoped=scoped, covered=covered, absent=shield.absent)
+
+
+def _shield(policy: Policy) -> project_mounts.Shield:
+    # Without descriptors a name that another command may exchange cannot be mounted: then all are made.
+    safe = ability().by_descriptor
+    return project_mounts.shield(policy.root, when_present=safe, cover_absent=policy.cover_absent or not safe)
+
+
+def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int]) -> list[str]:
+    """Return the command line; `fds` gains the descriptors it reads from."""
+    options = [*_namespaces(policy), *layout, "--chdir", policy.cwd if policy.read_project else policy.root]
+    added = _added(policy)
+    for name, value in added.items():
+        options += ["--setenv", name, value]
+    owner = _owner(policy)
+    inner = _limited(argv)
+    if seccomp.supported():
+        fds.append(held_open(seccomp.program(_sockets(policy))))
+        options += ["--seccomp", str(fds[-1])]
+        # The launcher costs an interpreter's start, so it is used only where bubblewrap cannot do the step itself.
+        if owner or not policy.run:
+            # In the namespace of all users a limit of processes would count those of the owner's other programs.
+            processes = {} if owner else {"RLIMIT_NPROC": [_PROCESSES, _PROCESSES]}
+            inner, fd = launcher.command(
+                {
+                    "argv": argv,
+                    "env": {**environment.allowed(os.environ), **added},
+                    "cwd": ".",
+                    "keep": None,
+                    "rules": None,
+                    "limits": {"RLIMIT_CORE": [0, 0], **processes},
+                    "user": owner,
+                    "tcp": True,
+                    "sockets": _sockets(policy),
+                    "programs": policy.run,
+                }
+            )
+            fds.append(fd)
+    # Last, because it lists the numbers of all the other descriptors.
+    fds.append(held_open(b"".join(os.fsencode(word) + b"\0" for word in options)))
+    return [ability().program, "--args", str(fds[-1]), "--", *inner]
+
+
+def _added(policy: Policy) -> dict[str, str]:
+    """Return the variables that are set only inside the sandbox."""
+    passed = {name: os.environ[name] for name in policy.pass_env if name in os.environ}
+    return {"TMPDIR": "/tmp", **passed, **policy.env}  # noqa: S108 - it is the command's own
+
+
+def _limited(argv: list[str]) -> list[str]:
+    """Return a command in which a shell, where there is one, first sets limits: no core dumps, and a stop to fork bombs."""
+    if not os.access("/bin/sh", os.X_OK):
+        return argv
+    # The two names that shells have for the number of processes.
+    limit = f"ulimit -c 0; ulimit -p {_PROCESSES} 2>/dev/null || ulimit -u {_PROCESSES} 2>/dev/null"
+    return ["/bin/sh", "-c", f'{limit}; exec "$@"', "sh", *argv]
+
+
+def _view(policy: Policy) -> hidden_paths.View:
+    return hidden_paths.view(policy.root, [*policy.extra_read, *launcher.needed()])
+
+
+def _sockets(policy: Policy) -> seccomp.Sockets:
+    """Return which sockets the filter allows: with the network off, those of a namespace that is connected to nothing."""
+    return "own network" if policy.network == "off" or (not _scopes() and _abstract_sockets()) else "all"
+
+
+def _scopes() -> bool:
+    """Tell whether who starts bubblewrap can close abstract unix sockets to it first.
+
+    They belong to the network, not to the file system, and a display or a session bus on one would act outside. What closes
+    them forbids new privileges, which a setuid bubblewrap needs.
+    """
+    return launcher.abi() >= _SCOPES_SINCE and not ability().setuid
+
+
+def _abstract_sockets() -> bool:
+    """Tell whether there is an abstract unix socket at this time."""
+    try:
+        with open("/proc/net/unix", "rb") as file:
+            # The kernel shows the leading NUL of an abstract name as `@`.
+            return any(line.rpartition(b" ")[2].startswith(b"@") for line in file)
+    except OSError:
+        return True
+
+
+def _owner(policy: Policy) -> tuple[int, int] | None:
+    """Return the project's owner (user, group) where root works in a project of another user, and None everywhere else.
+
+    Root without capabilities could not write there, and with them would read the files of all users: the command runs as the
+    owner instead. Only a filter keeps it from a user namespace of its own, so where there is none it stays root.
+    """
+    if os.geteuid() != 0 or not policy.read_project:
+        return None
+    info = os.stat(policy.root)
+    if info.st_uid == 0 or not seccomp.supported():
+        return None
+    try:
+        return info.st_uid, pwd.getpwuid(info.st_uid).pw_gid
+    except KeyError:
+        return info.st_uid, info.st_gid or info.st_uid
+
+
+def _namespaces(policy: Policy) -> list[str]:
+    owner = _owner(policy)
+    network = () if policy.network == "on" else ("--unshare-net",)
+    # A user namespace knows no other user than root.
+    return [
+        *(() if owner else ability().users),
+        *_NAMESPACES,
+        *network,
+        *_LIFE,
+        *(_TO_OWNER if owner else ()),
+        *_SYSTEM,
+        *_kernel(),
+    ]
+
+
+def _kernel() -> list[str]:
+    if os.geteuid() != 0:
+        return []
+    present = [f"/proc/{name}" for name in _KERNEL if os.path.exists(f"/proc/{name}")]
+    return [word for path in present for word in ("--ro-bind", path, path)]
+
+
+def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shield, fds: list[int]) -> list[str]:
+    """Return the mounts, ordered by depth: hidden paths, what is shown of them, the project, and protected names in it.
+
+    `fds` gains descriptors of the project's own paths: a command that runs already, in a project around this one, could put a
+    link at a path before it is mounted.
+    """
+    root = policy.root
+    # Without a size each could take half of the machine's memory.
+    size = ["--size", str(limits.wanted().temporary)]
+    if _owner(policy):
+        # Bubblewrap makes them as root, and the command is another user.
+        size += ["--perms", "1777"]
+    mounts: list[tuple[str, int, list[str]]] = [
+        (path, 0, [*size, "--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]) for path in view.hidden
+    ]
+    # "try": what is gone by now stops no command.
+    mounts += [(path, 1, ["--ro-bind-try", path, path]) for path in view.kept]
+    if not policy.read_project:
+        mounts.append((root, 2, ["--tmpfs", root, "--remount-ro", root]))
+        mounts = [one for one in mounts if one[0] == root or not hidden_paths.below(one[0], root)]
+    else:
+        mounts.append((root, 2, _bound("--bind" if policy.write_project else "--ro-bind", root, fds)))
+        if ability().by_descriptor:
+            # Checked on the open descriptor, which is what bubblewrap mounts: the path may lead elsewhere by now.
+            _hold_to_identity(policy, os.fstat(fds[-1]))
+        mounts += [(path, 3, _bound("--bind", path, fds)) for path in shield.pinned]
+        mounts += [
+            (path, 4, ["--tmpfs", path, "--remount-ro", path] if path in shield.made else _bound("--ro-bind", path, fds))
+            for path in shield.fixed
+            if path not in view.hidden
+        ]
+        mounts += [(path, 5, ["--tmpfs", path, "--remount-ro", path]) for path in _locks(root)]
+    # By depth: a mount over a parent would cover what was mounted below it before.
+    mounts.sort(key=lambda mount: (mount[0].count("/"), mount[0], mount[1]))
+    # Homes and temporary folders are empty and writable, and end with the command. Other hidden folders are read-only.
+    free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.homes()))  # noqa: S108
+    closed = [path for path in view.hidden if os.path.isdir(path) and path not in free]
+    words = [word for _, _, words in mounts for word in words]
+    # After the mounts: the files lie in the empty home that one of them makes.
+    words += _home_files(policy, view, fds)
+    # Last: mount points inside a hidden folder must be made before it becomes read-only.
+    return words + [word for path in closed for word in ("--remount-ro", path)]
+
+
+def _hold_to_identity(policy: Policy, info: os.stat_result) -> None:
+    """Refuse to mount another folder than the one that was opened as the project's root."""
+    if policy.identity not in (None, (info.st_dev, info.st_ino)):
+        raise project_changed(policy.root)
+
+
+def _home_files(policy: Policy, view: hidden_paths.View, fds: list[int]) -> list[str]:
+    """Return what puts the command's own files into its home, where that is an empty folder of its own."""
+    home = os.path.realpath(user_dirs.home())
+    # A home that is not hidden is the user's real one, and nothing may be written there.
+    if home not in view.hidden or hidden_paths.below(home, policy.root):
+        return []
+    words = []
+    for name, content in policy.home_files.items():
+        fds.append(held_open(content))
+        words += ["--perms", "0644", "--file", str(fds[-1]), f"{home}/{name}"]
+    return words
+
+
+def _locks(root: str) -> list[str]:
+    """Return the folder of lock files, if it exists: who can open a lock file can lock out the file tools."""
+    path = root
+    for name in (".ai", "cache", "locks"):
+        path = f"{path}/{name}"
+        try:
+            # A link on the way: mounting over it would cover a folder elsewhere.
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                return []
+        except OSError:
+            return []
+    return [path]
+
+
+def _bound(option: str, path: str, fds: list[int]) -> list[str]:
+    """Return the options that mount a path of the project over itself."""
+    if not ability().by_descriptor:
+        return [option, path, path]
+    # O_NOFOLLOW: a link at the last step would mount a folder outside the project as the project's.
+    fds.append(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
+    return [f"{option}-fd", str(fds[-1]), path]
+
+
+def _report(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shield) -> dict[str, Any]:
+    no_filter = "" if seccomp.supported() else f"no system call filter for {os.uname().machine}"
+    holds = {
+        "processes_end": "",
+        "writes_outside": "",
+        "metadata_outside": "",
+        "protected_names": shield.open,
+        "home_hidden": view.open_home,
+        "environment_clean": "",
+        "other_processes_hidden": "",
+        "private_tmp": "",
+        "no_new_privileges": no_filter,
+        "network_off": "" if policy.network == "off" else "the network is on",
+    }
+    if policy.network == "off":
+        holds["unix_sockets_off"] = no_filter
+    if not policy.run:
+        holds["no_programs"] = no_filter
+    if not policy.write_project:
+        holds["project_read_only"] = ""
+    if not policy.read_project:
+        holds["project_hidden"] = holds["project_read_only"] = ""
+    return report("bubblewrap", holds)

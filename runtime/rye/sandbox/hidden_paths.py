@@ -1,0 +1,356 @@
+"""Which parts of the file system a sandbox hides, and which parts of those it shows again.
+
+Hidden are homes, the user's space, temporary and runtime folders, and the key files of the system and of well-known
+programs. Shown are the folders of `PATH` with their libraries, interpreters, and the certificate and name-service files.
+Nothing that a command can change decides what is shown: paths in the project, or through a link in it, do not count.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from rye.config import user_dirs
+from rye.plain_class import Record
+
+_HOMES = ("/home", "/root", "/Users")
+_SHARED = ("/tmp", "/var/tmp", "/run", "/var/run")  # noqa: S108 - they are named to be hidden
+_SECRETS_OF_HOME = (
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config",
+    ".kube",
+    ".docker",
+    ".ai",
+    ".password-store",
+    ".mozilla",
+    ".thunderbird",
+    ".local/share/keyrings",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".m2/settings.xml",
+    ".gem/credentials",
+    ".terraformrc",
+    ".terraform.d",
+    ".claude",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".vault-token",
+)
+# Keys of the system, and sockets of services that act as root for every client.
+_SYSTEM_SECRETS = (
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/security/opasswd",
+    "/etc/sudoers.d",
+    "/etc/apt/auth.conf",
+    "/etc/apt/auth.conf.d",
+    "/etc/credstore",
+    "/etc/credstore.encrypted",
+    "/etc/crypttab",
+    "/etc/docker/key.json",
+    "/etc/ipsec.secrets",
+    "/etc/kubernetes",
+    "/etc/msmtprc",
+    "/etc/mysql/debian.cnf",
+    "/etc/NetworkManager/system-connections",
+    "/etc/openvpn",
+    "/etc/pki/tls/private",
+    "/etc/postfix/sasl_passwd",
+    "/etc/ppp/chap-secrets",
+    "/etc/ppp/pap-secrets",
+    "/etc/rancher",
+    "/etc/wireguard",
+    "/etc/wpa_supplicant",
+    "/var/backups",
+    "/var/lib/cloud",
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+    "/var/lib/NetworkManager",
+    "/var/lib/rancher",
+    "/var/lib/samba/private",
+    "/var/lib/systemd/credential.secret",
+    "/var/spool/cron",
+    "/etc/ssl/private",
+    "/etc/letsencrypt",
+    "/etc/krb5.keytab",
+    "/var/lib/lxd",
+    "/var/lib/incus",
+    "/var/snap/lxd/common/lxd",
+)
+# Environment variables whose values are paths of secrets.
+_NAMING = (
+    "GNUPGHOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "SSH_AUTH_SOCK",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "KUBECONFIG",
+    "DOCKER_CONFIG",
+    "NETRC",
+    "NPM_CONFIG_USERCONFIG",
+    "CLOUDSDK_CONFIG",
+    "AZURE_CONFIG_DIR",
+    "PGPASSFILE",
+)
+# What programs of `PREFIX/bin` load from beside it. The rest of PREFIX may be settings and credentials (`~/.fly/config.yml`).
+_LIBRARIES = ("lib", "lib64", "libexec", "share", "include", "pyvenv.cfg")
+# Prefixes whose `lib` or `share` also hold a user's own data, with what their programs load.
+_LIBRARIES_OF = {
+    ".local": ("lib", "share/pipx", "share/uv", "share/mise"),
+    ".cargo": ("../.rustup",),
+    ".bun": ("install/global",),
+    "go": (),
+    ".docker": (),
+    ".config": (),
+}
+# Installations that a project's virtual environment or launcher links to; programs, no settings.
+_TOOLCHAINS = (
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
+    ".local/share/mise/installs",
+    ".local/share/fnm/node-versions",
+    ".pyenv",
+    ".nvm/versions",
+    ".nodenv",
+    ".rustup/toolchains",
+    ".asdf/installs",
+    ".rbenv",
+    ".sdkman/candidates",
+    ".volta/tools",
+    "miniconda3",
+    "anaconda3",
+    "miniforge3",
+)
+_NAMES_OF_PROGRAMS = ("bin", "sbin", "shims", "condabin")
+_MOST_LINKS = 40
+
+
+class View(Record):
+    """What to hide and what to show of it.
+
+    Attributes:
+        hidden: absolute paths of existing folders and files; none lies below another one without a shown one between.
+        kept: absolute paths below hidden ones that stay readable.
+        open_home: why the home folder could not be hidden, or nothing.
+    """
+
+    hidden: tuple[str, ...]
+    kept: tuple[str, ...]
+    open_home: str = ""
+
+
+def homes() -> list[str]:
+    """Return the home folders of this user: by the environment, by the password file, and root's."""
+    found = [os.path.expanduser("~")]
+    with suppress(KeyError):
+        # A caller may have set HOME elsewhere; the account's own home is hidden all the same.
+        found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return [home for home in dict.fromkeys(found) if home not in ("/", "", "/nonexistent") and os.path.isabs(home)]
+
+
+def below(path: str, folder: str) -> bool:
+    """Tell whether `path` is `folder` or lies below it; both are real absolute paths."""
+    # With the slash: `/home/ab` does not lie below `/home/a`.
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def view(root: str, extra_read: Iterable[str]) -> View:
+    """Return what to hide from a command that works in the project `root`, and what to show of it.
+
+    A path below the project, or one that leads through it, never shows anything: a command could have put a link there.
+
+    Args:
+        root: real path of the project.
+        extra_read: absolute paths that must stay readable. The others come from this process's own `PATH`, never from
+            one that a caller adds: it could name a folder of keys.
+    """
+    hidden, open_home = [], ""
+    for place in dict.fromkeys(_candidates()):
+        # Most do not exist, and a real path costs much more than this question.
+        real = os.path.realpath(place) if os.path.exists(place) else "/"
+        if real == "/":
+            continue
+        if real == root:
+            open_home = f"the project is the folder {real} itself"
+        else:
+            hidden.append(real)
+    # Parents first: a folder below a hidden one needs no mount of its own.
+    tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
+    needed: dict[str, None] = {}
+    for path in dict.fromkeys(_needed(extra_read)):
+        needed.update(dict.fromkeys(_unchangeable(path, root)))
+    needed.update(dict.fromkeys(_repository(root)))
+    shown = [path for path in needed if _within(path, tops) and path not in tops and not below(path, root)]
+    kept = [path for path in shown if not _shown_with(path, shown, tops)]
+    return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
+
+
+def _candidates() -> Iterator[str]:
+    yield from (*_HOMES, *_SHARED, *homes(), *_SYSTEM_SECRETS)
+    yield from _host_keys()
+    space = str(user_dirs.user_space())
+    yield space if space not in homes() else str(user_dirs.user_ai())
+    yield str(user_dirs.user_ai())
+    for home in homes():
+        yield from (f"{home}/{name}" for name in _SECRETS_OF_HOME)
+    for name in _NAMING:
+        # KUBECONFIG and others may list several files.
+        for value in os.environ.get(name, "").split(":"):
+            if os.path.isabs(value):
+                yield value
+
+
+def _host_keys() -> Iterator[str]:
+    try:
+        names = os.listdir("/etc/ssh")
+    except OSError:
+        return
+    # Public keys and settings are no secret, and ssh reads them.
+    yield from (f"/etc/ssh/{name}" for name in names if name.startswith("ssh_host_") and not name.endswith(".pub"))
+
+
+def _within(path: str, folders: list[str]) -> bool:
+    return any(below(path, folder) and path != folder for folder in folders)
+
+
+def _shown_with(path: str, shown: list[str], hidden: list[str]) -> bool:
+    """Tell whether another folder of `shown` shows `path` already, with nothing hidden between.
+
+    A link in it, such as a virtual environment's `bin/python`, cannot be mounted over: that would go where the link leads.
+    """
+    over = [one for one in shown if one != path and below(path, one)]
+    return any(not any(below(path, place) and below(place, one) for place in hidden) for one in over)
+
+
+def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:
+    """Return the places without those that a hidden folder hides already, unless a shown path lies between."""
+    out: list[str] = []
+    own = [os.path.realpath(home) for home in homes()]
+    for place in places:
+        over = max((one for one in out if below(place, one)), key=len, default=None)
+        # A home has a folder of its own even below a hidden one, for a command writes there.
+        if over is None or place in own or any(below(place, one) and below(one, over) for one in shown):
+            out.append(place)
+    return tuple(out)
+
+
+def _needed(extra_read: Iterable[str]) -> Iterator[str]:
+    yield from extra_read
+    for folder in os.environ.get("PATH", os.defpath).split(":"):
+        if os.path.isabs(folder):
+            yield from programs(folder)
+    for home in homes():
+        yield from (f"{home}/{name}" for name in _TOOLCHAINS)
+    # The resolver's file and a system's programs may be links into /run.
+    yield from ("/etc/resolv.conf", "/run/current-system", "/etc/static")
+
+
+def _unchangeable(path: str, root: str) -> tuple[str, ...]:
+    """Return an existing path as it is spelled and where it leads; nothing when any part of the way lies in the project."""
+    if not os.path.exists(path):
+        return ()
+    try:
+        real = physical(path, root)
+    except OSError:
+        return ()
+    # Both: a link below a hidden folder is gone with the folder.
+    return tuple(dict.fromkeys((os.path.normpath(path), real))) if real else ()
+
+
+def physical(path: str, root: str) -> str:
+    """Return the real path of `path`, following links one by one; nothing when one step of it lies in `root` or is `root`.
+
+    `os.path.realpath` cannot tell this: a link in the project that leads out of it again leaves no trace in its answer.
+
+    Raises:
+        OSError: there is no such path, or its links go in circles.
+    """
+    at, parts, links = "/", path.split("/")[::-1], 0
+    while parts:
+        part = parts.pop()
+        if part in ("", "."):
+            continue
+        at = os.path.dirname(at) if part == ".." else f"{at.rstrip('/')}/{part}"
+        if below(at, root):
+            return ""
+        try:
+            target = os.readlink(at)
+        except OSError as err:
+            # EINVAL: the step is no link, so it is taken as it is.
+            if err.errno == errno.EINVAL:
+                continue
+            raise
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        # A relative target counts from the link's folder.
+        at = "/" if target.startswith("/") else os.path.dirname(at)
+        parts += target.split("/")[::-1]
+    return at if at != "/" else ""
+
+
+def _repository(root: str) -> Iterator[str]:
+    """Yield the repository's folder when the project is a linked worktree of one that lies outside the project.
+
+    An archive, or a command, can bring a `.git` file, so nothing that it names is believed by itself. The place must be
+    `REPOSITORY/worktrees/NAME`, name this very project, and lie where no command of this project can write.
+    """
+    try:
+        if not stat.S_ISREG(os.lstat(f"{root}/.git").st_mode):
+            return
+        kind, _, named = _line(f"{root}/.git").partition(":")
+        # The named folder must name this project in turn: a `.git` file alone could name any repository.
+        place = physical(os.path.join(root, named.strip()), root) if kind == "gitdir" else ""
+        if not place or os.path.realpath(os.path.join(place, _line(f"{place}/gitdir"))) != f"{root}/.git":
+            return
+        worktrees, repository = os.path.dirname(place), os.path.dirname(os.path.dirname(place))
+        common = os.path.realpath(os.path.join(place, _line(f"{place}/commondir")))
+        if os.path.basename(worktrees) == "worktrees" and common == repository and _is_repository(repository):
+            yield repository
+    except (OSError, ValueError):
+        # ValueError: the file holds a NUL.
+        return
+
+
+def _is_repository(folder: str) -> bool:
+    return os.path.isfile(f"{folder}/HEAD") and os.path.isdir(f"{folder}/objects") and os.path.isdir(f"{folder}/refs")
+
+
+def _line(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        # Not `open(fd)`: for a folder, which `.git` mostly is, that raises and leaves the descriptor open.
+        return os.read(fd, 4096).decode("utf-8", "surrogateescape").strip()
+    finally:
+        os.close(fd)
+
+
+def programs(folder: str) -> Iterator[str]:
+    """Yield what the programs of a folder of `PATH` need: the folder, and the libraries beside a `bin`."""
+    yield folder
+    prefix, name = os.path.split(folder.rstrip("/"))
+    if name in _NAMES_OF_PROGRAMS and prefix not in (*_HOMES, *_SHARED, *homes(), "/"):
+        beside = _LIBRARIES_OF.get(os.path.basename(prefix), _LIBRARIES)
+        # A conda environment is an installation as a whole; its programs read files all over it.
+        yield from [prefix] if os.path.isdir(f"{prefix}/conda-meta") else (f"{prefix}/{one}" for one in beside)

@@ -1,0 +1,144 @@
+"""Limits on the memory and the processes of one command, by a control group of its own (cgroups, version 2 or 1).
+
+A limit per process (`RLIMIT_AS`) breaks Node and Java, and one per user (`RLIMIT_NPROC`) counts programs that have nothing to
+do with the command. A control group counts exactly the command and what it starts. A group can be made only below one that
+this user may write: systemd gives a user's session such a group, a container mostly does not.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache
+from typing import Final
+
+from rye.call import context
+from rye.plain_class import Record
+
+NAME: Final = "resources_limited"
+"""The property in a report; "require" insists on it only where the user's `sandbox.require` names it."""
+
+_MOUNT: Final = "/sys/fs/cgroup"
+_MEGABYTE: Final = 1 << 20
+# (version 2, version 1): the file of each limit.
+_FILES: Final = {"memory": ("memory.max", "memory.limit_in_bytes"), "pids": ("pids.max", "pids.max")}
+
+
+class Limits(Record):
+    """What one command may use: bytes of memory, processes and threads, bytes of each temporary folder."""
+
+    memory: int
+    processes: int
+    temporary: int
+
+
+def wanted() -> Limits:
+    """Return the user's limits: `limits.memory_mb`, `limits.processes`, `limits.temporary_mb`; 0 means a share of the memory.
+
+    Three quarters for a command, so that the machine can still be used; a quarter for each temporary folder.
+
+    Raises:
+        UsageError: `bad_config`.
+    """
+    settings = context.settings()
+    memory = settings.number("limits.memory_mb") * _MEGABYTE or _installed() * 3 // 4
+    temporary = settings.number("limits.temporary_mb") * _MEGABYTE or _installed() // 4
+    return Limits(memory, settings.number("limits.processes"), temporary)
+
+
+@cache
+def _installed() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def make(limits: Limits) -> tuple[tuple[str, ...], str]:
+    """Make a control group with these limits; return what to join, and why that is not possible (nothing: it is)."""
+    parents = _parents()
+    # Say so instead of raising: most machines give a user no control group, and a command must still run there.
+    if not parents:
+        return (), "this user can make no control group (cgroup) with limits here"
+    # The maker's number in the name lets a later call see that an abandoned group may be removed.
+    name = f"rye-{os.getpid()}-{os.urandom(6).hex()}"
+    made: list[str] = []
+    try:
+        for parent, files in parents.items():
+            _remove_old(parent)
+            os.mkdir(f"{parent}/{name}")
+            made.append(f"{parent}/{name}")
+            for file in files:
+                _write(f"{parent}/{name}/{file}", limits.memory if file.startswith("memory") else limits.processes)
+    except OSError as err:
+        # Version 1 has one tree for each limit: the first group may exist when the second one fails.
+        release(tuple(made))
+        return (), f"a control group could not be made: {err.strerror}"
+    return tuple(made), ""
+
+
+def release(groups: tuple[str, ...]) -> None:
+    """Remove the groups of a command that has ended; what is not empty yet is removed by a later call of `make`."""
+    for group in groups:
+        with suppress(OSError):
+            os.rmdir(group)
+
+
+def _write(path: str, value: int) -> None:
+    # Never O_CREAT: the kernel makes these files.
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, str(value).encode())
+    finally:
+        os.close(fd)
+
+
+@cache
+def _parents() -> dict[str, tuple[str, ...]]:
+    """Return the groups below which this user can make one, each with the files of the limits that it knows."""
+    try:
+        with open("/proc/self/cgroup", encoding="ascii", errors="surrogateescape") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    # An empty list of controllers marks the one tree of version 2; a hybrid system mounts it below `unified`.
+    for _, controllers, path in lines:
+        if not controllers:
+            for mount in (_MOUNT, f"{_MOUNT}/unified"):
+                if parent := _delegated(mount, path):
+                    return {parent: tuple(files[0] for files in _FILES.values())}
+        for name in controllers.split(","):
+            if name in _FILES and (parent := _nearest(f"{_MOUNT}/{name}", path)):
+                found[parent] = (_FILES[name][1],)
+    # Half of the limits would be reported as limited, so both or none.
+    return found if len(found) == len(_FILES) else {}
+
+
+def _delegated(mount: str, path: str) -> str:
+    """Return the nearest group at or above `path` that gives its children both limits and can be written (version 2)."""
+    while True:
+        here = f"{mount}{path.rstrip('/')}"
+        with suppress(OSError), open(f"{here}/cgroup.subtree_control", encoding="ascii") as file:
+            if set(_FILES) <= set(file.read().split()) and _writable(here):
+                return here
+        if path in ("/", ""):
+            return ""
+        path = os.path.dirname(path)
+
+
+def _nearest(mount: str, path: str) -> str:
+    """Return the group of this process where it can be written (version 1); in a container its path may not exist."""
+    here = f"{mount}{path.rstrip('/')}"
+    return next((one for one in (here, mount) if os.path.isdir(one) and _writable(one)), "")
+
+
+def _writable(group: str) -> bool:
+    # A process moves only where both the folder and `cgroup.procs` of the common parent can be written.
+    return os.access(group, os.W_OK) and os.access(f"{group}/cgroup.procs", os.W_OK)
+
+
+def _remove_old(parent: str) -> None:
+    """Remove empty groups whose maker is gone: one that is alive may be about to use its own."""
+    for name in os.listdir(parent):
+        words = name.split("-")
+        if len(words) == 3 and words[0] == "rye" and not os.path.exists(f"/proc/{words[1]}"):
+            with suppress(OSError):
+                os.rmdir(f"{parent}/{name}")

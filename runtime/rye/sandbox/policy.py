@@ -1,0 +1,115 @@
+"""`Policy`, what a command may do, and `Confined`, the command that enforces it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+from rye.plain_class import Record, field
+from rye.sandbox import project_mounts
+
+Mode = Literal["auto", "require", "off"]
+
+
+class Policy(Record):
+    """What a child may do.
+
+    Attributes:
+        root: the project root (real path).
+        cwd: where the child starts (absolute, below the root).
+        read_project: the project's files can be read; without it they cannot be changed either.
+        write_project: the project's files can be changed, save the protected names.
+        network: `on` or `off`; off means no socket to anything, unix sockets of the system included.
+        run: other programs can be started.
+        env: variables to add to the allowed ones.
+        pass_env: names that are let through from this process.
+        extra_read: absolute paths that must stay readable (an interpreter, a package folder).
+        cover_absent: protected names that do not exist are held by empty folders, which everybody sees while the command runs.
+            Without it nothing is made, and `Confined.finish` moves aside what appeared there: for commands that end soon.
+        identity: device and inode that the root must have; None where nobody opened it before.
+        home_files: the files in the command's own home, content by name.
+        wanted: names of properties that "require" insists on; empty means all that the policy asks for.
+    """
+
+    root: str
+    cwd: str
+    read_project: bool = True
+    write_project: bool = True
+    network: Literal["on", "off"] = "on"
+    run: bool = True
+    env: dict[str, str] = field(factory=dict)
+    pass_env: tuple[str, ...] = ()
+    extra_read: tuple[str, ...] = ()
+    home_files: dict[str, bytes] = field(factory=dict)
+    wanted: tuple[str, ...] = ()
+    cover_absent: bool = True
+    identity: tuple[int, int] | None = None
+
+
+class Confined(Record):
+    """A command that enforces a policy; it can be started once.
+
+    Attributes:
+        argv: what to start (absolute program, then arguments).
+        env: the whole environment to start it with: what starts the sandbox is as clean as what runs in it.
+        fds: descriptors it must inherit under their numbers; `close` releases them once it was started.
+        report: `{"kind": "bubblewrap" | "landlock" | "none", "holds": [property, …], "missing": {property: why}}`, JSON.
+        shielded: the project root and a token, where names were made in it for the time the command runs.
+        temporary: the command's own temporary folder, where one had to be made.
+        groups: control groups (folders) that the command joins before it starts; see `rye.sandbox.limits`.
+        scoped: who starts it must close abstract unix sockets to it first; see `rye.process.reaper`.
+        covered: paths of the project on which mounts lie while the command runs.
+        absent: protected names that did not exist when it was started and are not covered.
+    """
+
+    argv: list[str]
+    env: dict[str, str]
+    fds: tuple[int, ...]
+    report: dict[str, Any]
+    shielded: tuple[str, str] = ("", "")
+    temporary: str = ""
+    groups: tuple[str, ...] = ()
+    scoped: bool = False
+    covered: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+    def close(self) -> None:
+        """Close this process's copies of `fds`, once the command was started."""
+        for fd in self.fds:
+            os.close(fd)
+
+    def finish(self) -> list[dict[str, str]]:
+        """Say that the command has ended (or never started): what was made for it goes. Saying it twice is harmless.
+
+        Returns what was moved aside: `path`, `what` it is, and where it is `stored`.
+        """
+        # Before the release: if this process is killed in between, the record still lists these names for the next call.
+        moved = project_mounts.set_aside(self.shielded[0], self.absent) if self.absent else []
+        if self.shielded[1]:
+            project_mounts.release(*self.shielded)
+        if self.temporary:
+            import shutil
+
+            shutil.rmtree(self.temporary, ignore_errors=True)
+        if self.groups:
+            # Late: a job's supervisor starts without the settings that this module reads.
+            from rye.sandbox import limits
+
+            limits.release(self.groups)
+        return moved
+
+
+def held_open(data: bytes) -> int:
+    """Return a descriptor of a file in memory that contains `data`; it is not inherited by itself."""
+    fd = os.memfd_create("rye", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    # Whoever inherits the descriptor shares its position and reads from there.
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def report(kind: str, properties: dict[str, str]) -> dict[str, Any]:
+    """Return a report. `properties` has for each name why it does not hold; an empty text means that it holds."""
+    holds = [name for name, why in properties.items() if not why]
+    return {"kind": kind, "holds": holds, "missing": {name: why for name, why in properties.items() if why}}

@@ -1,0 +1,318 @@
+"""What a command must not change in a project: `.ai`, what git acts on, and the names of `rye.workspace.protected_paths`.
+
+A few names must not come into being either (`.vscode`, `.mcp.json` …). A mount needs something to lie on, so while a job runs
+an empty folder is made at each absent one, and removed when the last job has ended. For a command that ends soon nothing is
+made, since other programs would see and pack those folders: what appears there is moved aside when the command has ended.
+Absent names inside `.git` are always made, with content that says what their absence says. What was made is recorded in the
+state folder with its inode, so that the next call removes what a crash left.
+
+Not covered: a symbolic link at such a name can be replaced (the report says so); repositories inside the project other than its
+own, which `rye.process.repository_look` looks at afterwards; and a name that is exchanged from outside the sandbox while a
+command runs, as git does with its configuration: a job is ended then (`rye.process.mount_watch`).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from rye.config import user_dirs
+from rye.fs import atomic
+from rye.plain_class import Record
+from rye.workspace import protected_paths
+
+# Below `.git`. `commondir` lets a repository take its configuration and hooks from another place; `.` is this place.
+_GIT = {"hooks": None, "config": b"", "commondir": b".\n", "modules": None, "worktrees": None}
+_GIT_WHEN_PRESENT = ("config.worktree",)
+_MAX_MADE = 64
+
+
+class Shield(Record):
+    """What to mount over a project: `pinned` stay writable but cannot be renamed, `fixed` cannot be changed at all.
+
+    Both are absolute paths, a parent before what it holds. `made` are folders among `fixed` that were made for the mounts:
+    something empty is mounted there, so that a command does not see what others put into them while it runs (locks).
+    `open` says why a name could not be protected, `token` is what `release` takes, `absent` are names for `set_aside`.
+    """
+
+    pinned: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    open: str = ""
+    token: str = ""
+    absent: tuple[str, ...] = ()
+
+
+def _kind(path: str) -> int | None:
+    try:
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    except OSError:
+        return None
+
+
+def _held(listed: Sequence[str]) -> list[str]:
+    """Return the names that the user has not allowed tools to write."""
+    allowed = protected_paths.allowed()
+    return [name for name in listed if name not in allowed]
+
+
+def _wanted(root: str) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the names to be made when absent, with a file's content (None: a folder)."""
+    git = f"{root}/.git"
+    kind = _kind(git)
+    for name in (*_held(protected_paths.ALSO_ABSENT), ".ai"):
+        yield f"{root}/{name}", None
+    if kind is None:
+        yield git, None
+    elif kind == stat.S_IFDIR and not _is_ours(root, git):
+        for name, content in _GIT.items():
+            yield f"{git}/{name}", content
+
+
+def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -> Shield:
+    """Make the absent names and return what to mount over them; give it back with `release`.
+
+    A project whose folder cannot be written has nothing to make. Without `when_present` only the names that every command in
+    this project finds covered count: one of the others could be exchanged for a link by a command that runs already. Without
+    `cover_absent` no absent name of the root is made; they are listed, for `set_aside` after the command.
+    """
+    problem, token = "", secrets.token_hex(8)
+    absent: list[str] = []
+    try:
+        with _record(root) as record:
+            # Recover before making: what a killed call made must not count as the project's own now.
+            for absent_then in _recover_holders(record):
+                # Its process was killed before it could do this.
+                set_aside(root, absent_then)
+            holder: list[Any] = [os.getpid(), _started(os.getpid()), token, absent]
+            # Before the first name is made: if this process is killed in between, the next call knows to remove it.
+            record["holders"].append(holder)
+            for path, content in _wanted(root):
+                if _kind(path) is not None:
+                    continue
+                if cover_absent or os.path.dirname(path) != root:
+                    _make(record, path, content)
+                else:
+                    absent.append(os.path.basename(path))
+    except OSError as err:
+        problem = "" if err.errno == errno.EROFS else f"absent names could not be covered: {err.strerror}"
+    # Outside the lock: names that exist are only mounted over, and nothing is written for them.
+    present = [path for path, _ in _wanted(root)]
+    git = f"{root}/.git"
+    # An empty `.git` that was made for the mount is covered as a whole, a real one by its parts.
+    inner = _kind(git) == stat.S_IFDIR and not _is_ours(root, git)
+    present += [] if inner else [git]
+    if when_present:
+        present += [f"{root}/{name}" for name in _held(protected_paths.NAMES)] + [
+            f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner
+        ]
+    # A mount on a link lands on its target; the link itself can still be replaced.
+    links = [path for path in dict.fromkeys((git, *present)) if _kind(path) == stat.S_IFLNK]
+    if links:
+        shown = ", ".join(os.path.relpath(path, root) for path in links)
+        problem = f"a symbolic link can be replaced: {shown}"
+    fixed = [path for path in dict.fromkeys(present) if _kind(path) in (stat.S_IFDIR, stat.S_IFREG)]
+    made = tuple(path for path in fixed if _kind(path) == stat.S_IFDIR and _is_ours(root, path))
+    return Shield((git,) if inner else (), tuple(fixed), made, problem or _other_name(root, fixed), token, tuple(absent))
+
+
+def set_aside(root: str, absent: Sequence[str]) -> list[dict[str, str]]:
+    """Move aside what a command put at names that did not exist before; return what was moved, as a result shows it.
+
+    Not `.git`: a new repository stays, and the look at repositories judges it. Of `.ai` the file tools' own cache stays.
+    """
+    moved = []
+    for name in absent:
+        path = f"{root}/{name}"
+        if name == ".git" or _kind(path) is None:
+            continue
+        folder = name == ".ai" and _kind(path) == stat.S_IFDIR
+        names = [f".ai/{one}" for one in os.listdir(path) if one != "cache"] if folder else [name]
+        moved += [found for one in names if (found := _moved(root, one))]
+    return moved
+
+
+def message(moved: Sequence[dict[str, str]]) -> str:
+    """Say in one line what was moved aside; empty for nothing."""
+    if not moved:
+        return ""
+    listed = "; ".join(f"{one['path']} ({one['stored'] or 'NOT moved: remove it'})" for one in moved)
+    return (
+        f"[sandbox: programs of the user run files at these names by themselves, so they were moved aside: {listed}. "
+        "Tell the user; only they can put it back, or allow the name by `protected: {allow: [NAME]}`.]"
+    )
+
+
+def _moved(root: str, name: str) -> dict[str, str] | None:
+    path, stored = f"{root}/{name}", f"{name}.rye-set-aside-{secrets.token_hex(3)}"
+    try:
+        if _kind(path) == stat.S_IFDIR and not os.listdir(path):
+            # An empty folder has no effect on any program, and a running job may cover the name with it.
+            return None
+        os.rename(path, f"{root}/{stored}")
+    except OSError:
+        stored = ""
+    return {"path": name, "what": "a new protected name", "stored": stored}
+
+
+def _other_name(root: str, fixed: Sequence[str]) -> str:
+    """Return why a mount does not protect one of these files: it can be reached by another name. Nothing when none can.
+
+    A mount lies on one name. A file system that folds case has another name for each file, and so has a hard link.
+    """
+    for path in fixed:
+        info = os.lstat(path)
+        folder, name = os.path.split(path)
+        shown = os.path.relpath(path, root)
+        if not stat.S_ISREG(info.st_mode):
+            continue
+        with suppress(OSError):
+            if os.path.samestat(info, os.lstat(f"{folder}/{name.upper()}")):
+                return f"this file system folds case: {shown} can be written as {name.upper()}"
+        if info.st_nlink > 1:
+            return f"{shown} has another name (a hard link), which can be written"
+    return ""
+
+
+def _is_ours(root: str, path: str) -> bool:
+    """Tell whether a folder was made by `shield` and is still empty."""
+    try:
+        if os.listdir(path):
+            return False
+        made = _read(root).get("made", {})
+        info = os.lstat(path)
+        return bool(made.get(path) == [info.st_dev, info.st_ino])
+    except OSError:
+        return False
+
+
+def take_over(root: str, token: str) -> None:
+    """Record this process as the owner of the command of this token, after the process that started it."""
+    with _record(root) as record:
+        for holder in record["holders"]:
+            if holder[2] == token:
+                holder[:2] = [os.getpid(), _started(os.getpid())]
+
+
+def release(root: str, token: str) -> None:
+    """Record that the command of this token has ended; the last one removes what was made."""
+    try:
+        with _record(root) as record:
+            for absent in _recover_holders(record):
+                set_aside(root, absent)
+            record["holders"] = [one for one in record["holders"] if one[2] != token]
+            if not record["holders"]:
+                record["made"] = {path: known for path, known in record["made"].items() if not _unmake(path, known)}
+    except OSError:
+        # The next command finds the record as it is.
+        return
+
+
+def recover(root: str) -> None:
+    """Remove what a killed process had made, if no command needs it any more."""
+    release(root, "")
+
+
+def _make(record: dict[str, Any], path: str, content: bytes | None) -> None:
+    if len(record["made"]) >= _MAX_MADE:
+        raise OSError(errno.EDQUOT, "too many were left behind")
+    if content is None:
+        os.mkdir(path, 0o755)
+    else:
+        # O_EXCL: the user's git may create the same file now, and its content must stay.
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(fd, content)
+        finally:
+            os.close(fd)
+    info = os.lstat(path)
+    # The identity decides at removal: a folder that the user put there meanwhile is left alone.
+    record["made"][path] = [info.st_dev, info.st_ino]
+
+
+def _unmake(path: str, known: list[int]) -> bool:
+    """Remove a name that was made, if it is still the same and empty; tell whether it is gone or no longer ours."""
+    try:
+        info = os.lstat(path)
+        # Another file has the name now: it is not ours to remove.
+        if [info.st_dev, info.st_ino] != known:
+            return True
+        if stat.S_ISDIR(info.st_mode):
+            # rmdir fails on a folder that is not empty, which is the check and the removal in one step.
+            os.rmdir(path)
+        elif info.st_size == len(_GIT.get(os.path.basename(path)) or b""):
+            os.unlink(path)
+    except OSError as err:
+        return err.errno in (errno.ENOENT, errno.ENOTEMPTY)
+    return True
+
+
+# --- the record of running commands ---
+
+
+def _started(pid: int) -> str:
+    """Return a process's start time, which with its number is its identity; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read(4096).rsplit(b")", 1)[1].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
+def _recover_holders(record: dict[str, Any]) -> list[list[str]]:
+    """Forget commands whose process is gone; return the names that were absent when each began."""
+    # Entries of another length were written by another version, and do not say what was absent.
+    known = [one for one in record["holders"] if len(one) == 4]
+    record["holders"] = [one for one in known if _started(one[0]) == one[1]]
+    return [one[3] for one in known if one not in record["holders"]]
+
+
+def _path(root: str) -> str:
+    return f"{user_dirs.state_dir(root)}/{user_dirs.MOUNTS_RECORD}"
+
+
+def _read(root: str) -> dict[str, Any]:
+    try:
+        with open(_path(root), "rb") as file:
+            found = json.loads(file.read(1 << 20) or b"{}")
+    except (OSError, ValueError):
+        found = {}
+    made, holders = found.get("made", {}), found.get("holders", [])
+    return {"made": made if isinstance(made, dict) else {}, "holders": holders if isinstance(holders, list) else []}
+
+
+@contextmanager
+def _record(root: str) -> Iterator[dict[str, Any]]:
+    """Yield the record, to be changed, under its lock."""
+    path = _path(root)
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as err:
+            # Without locks the record is still replaced whole.
+            if err.errno not in atomic.NO_LOCKS:
+                raise
+        record = _read(root)
+        try:
+            yield record
+        finally:
+            if record["made"] or record["holders"]:
+                fresh = f"{path}.new"
+                # Written beside and renamed: a crash leaves the old record, never half of one.
+                with open(fresh, "wb") as file:
+                    file.write(json.dumps(record).encode())
+                os.replace(fresh, path)
+            else:
+                # Without a record, no later call has to check for what a killed process left.
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+    finally:
+        os.close(lock)

@@ -1,0 +1,218 @@
+"""Turns a policy into a command that enforces it, and reports which properties hold.
+
+Three layers are tried in order: bubblewrap, Landlock with a system call filter, none. The properties in a report:
+
+    processes_end           all that the command started ends with it
+    writes_outside          files outside the project and its own temporary folder cannot be made, changed or removed
+    metadata_outside        nor their modes, owners and times
+    protected_names         `.ai`, git's hooks and configuration, … (`rye.sandbox.project_mounts`) cannot be changed, and new
+                            ones cannot be made or do not stay
+    project_read_only       the project cannot be changed            (where the policy says so)
+    project_hidden          the project cannot be read               (where the policy says so)
+    home_hidden             homes, the user's space, keys and credentials cannot be read
+    environment_clean       no variable but the allowed ones, of this process or any parent of the command
+    other_processes_hidden  no other process can be seen, signalled or looked into
+    private_tmp             the temporary folder is the command's own
+    no_new_privileges       no program gains rights (setuid, capabilities, user namespaces), nor can a setuid, setgid or
+                            device file be made that would give another user rights
+    network_off             no socket reaches anything              (where the policy says so)
+    unix_sockets_off        nor does a unix socket                  (where the policy says so; under Landlock always)
+    no_programs             no other program can be started         (where the policy says so)
+    resources_limited       memory, processes and temporary folders have a limit (`rye.sandbox.limits`); "require" insists on
+                            it only where the user's `sandbox.require` names it, for few machines let a user make limits
+
+No layer prevents this: what is readable and not hidden can be read; with the network on it can be sent anywhere; a disk can
+be filled; hooks that git's configuration looks for among the project's own files (`core.hooksPath`) can be written.
+Repositories that a command makes inside the project are looked at when it is over; see `rye.process.repository_look`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final, Literal, cast
+
+from rye.call import context
+from rye.errors import RyeError, UsageError
+from rye.plain_class import Record, changed
+from rye.sandbox import bubblewrap, environment, landlock, limits
+from rye.sandbox.policy import Confined, Mode, Policy
+from rye.workspace.workspace import project_changed
+
+__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "effective", "layers"]
+
+ALWAYS: Final = (
+    "processes_end",
+    "writes_outside",
+    "metadata_outside",
+    "protected_names",
+    "home_hidden",
+    "environment_clean",
+    "other_processes_hidden",
+    "private_tmp",
+    "no_new_privileges",
+)
+"""The properties that every policy asks for."""
+
+_WITHOUT_NETWORK: Final = ("network_off", "unix_sockets_off")
+
+PROPERTIES: Final = (*ALWAYS, *_WITHOUT_NETWORK, "project_read_only", "project_hidden", "no_programs", limits.NAME)
+"""All properties that a report can list; the tests have an attack on each."""
+
+
+class Settings(Record):
+    """What applies to a call: the tightest of its own wish, the user's settings and the project's."""
+
+    mode: Mode
+    network: Literal["on", "off"]
+    pass_env: tuple[str, ...]
+    wanted: tuple[str, ...] = ()
+
+
+def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"] | None = None) -> Settings:
+    """Return the settings that apply in a project to a call that wishes `mode` and `network` (None: no wish).
+
+    The user's are `sandbox.mode`, `sandbox.network`, `sandbox.pass_env` (names of variables) and `sandbox.require` (names of
+    the properties that "require" insists on, for a machine that cannot hold all). A project and a call can ask for a tighter
+    mode and network; a project can take names away from `pass_env` by listing those that may stay.
+
+    Raises:
+        UsageError: `bad_config`, when a file of settings is not valid.
+    """
+    net = cast('Literal["on", "off"]', context.settings().tightened("sandbox.network", root, network))
+    return Settings(
+        cast("Mode", context.settings().tightened("sandbox.mode", root, mode)),
+        net,
+        tuple(cast("list[str]", context.settings().tightened("sandbox.pass_env", root))),
+        _insisted_on(net),
+    )
+
+
+def _insisted_on(network: Literal["on", "off"]) -> tuple[str, ...]:
+    """Return the properties that the user's "require" means, with those of a network that is off; nothing for all."""
+    named = context.settings().texts("sandbox.require")
+    known = (*ALWAYS, *_WITHOUT_NETWORK, limits.NAME)
+    for name in named:
+        if name not in known:
+            raise UsageError("bad_config", f"sandbox.require: there is no property {name!r}.", f"Use {', '.join(known)}.")
+    return tuple(dict.fromkeys((*named, *(_WITHOUT_NETWORK if network == "off" else ())))) if named else ()
+
+
+def asked(policy: Policy) -> tuple[str, ...]:
+    """Return the properties that a policy asks for."""
+    off = policy.network == "off"
+    extra = {
+        "project_read_only": not (policy.write_project and policy.read_project),
+        "project_hidden": not policy.read_project,
+        "network_off": off,
+        "unix_sockets_off": off,
+        "no_programs": not policy.run,
+    }
+    return (*ALWAYS, *(name for name, wished in extra.items() if wished))
+
+
+def layers() -> Mapping[str, str]:
+    """Return why each layer cannot be used here; empty where it can."""
+    return {"bubblewrap": bubblewrap.ability().why_not, "landlock": landlock.why_not()}
+
+
+def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bool = True) -> Confined:
+    """Return the command that runs `argv` under `policy` with the best sandbox this machine has.
+
+    Call `close()` on it once it was started and `finish()` once it has ended. A sandbox ends with the *thread* that started it,
+    for the kernel tells of a parent's death by thread.
+
+    Args:
+        argv: program (absolute path), then arguments.
+        policy: what it may do.
+        mode: "require" refuses where a wanted property does not hold, "off" confines nothing.
+        limited: who starts it joins its control groups first, as `rye.process.reaper` does.
+
+    Raises:
+        UsageError: `bad_environment`, when a variable cannot be one.
+        RyeError: `sandbox_unavailable`, when `mode` is "require" and a wanted property does not hold; it names which and why.
+        WorkspaceError: `project_changed`, the root's path leads to another folder than `identity`.
+    """
+    # Before any layer: a NUL inside a word would become two options of bubblewrap.
+    _check(argv, policy)
+    _hold_to_root(policy)
+    if mode == "off":
+        return _unconfined(argv, policy, dict.fromkeys(asked(policy), "the sandbox is off"))
+    # In order of strength; only the first layer that works is used.
+    why_not = layers()
+    if not why_not["bubblewrap"]:
+        confined = bubblewrap.confine(argv, policy)
+        confined = _limited(confined) if limited else confined
+    elif not why_not["landlock"]:
+        confined = landlock.confine(argv, policy)
+        confined.report["instead_of"] = {"bubblewrap": why_not["bubblewrap"], "advice": bubblewrap.advice()}
+        confined = _limited(confined, "Landlock does not limit the temporary folder") if limited else confined
+    else:
+        reason = "; ".join(why_not.values())
+        confined = _unconfined(argv, policy, dict.fromkeys(asked(policy), reason))
+    if mode == "require":
+        _insist(confined, policy)
+    try:
+        # What bubblewrap mounts is open by now.
+        _hold_to_root(policy)
+    except RyeError:
+        confined.close()
+        confined.finish()
+        raise
+    return confined
+
+
+def _hold_to_root(policy: Policy) -> None:
+    """Refuse a root that a program exchanged after it was opened."""
+    try:
+        found = os.stat(policy.root)
+    except OSError:
+        found = None
+    if policy.identity is not None and (found is None or (found.st_dev, found.st_ino) != policy.identity):
+        raise project_changed(policy.root)
+
+
+def _limited(confined: Confined, lacking: str = "") -> Confined:
+    """Return the command with its limits on memory and processes, and say in its report whether all limits hold."""
+    groups, why = limits.make(limits.wanted())
+    if why or lacking:
+        confined.report["missing"][limits.NAME] = "; ".join(filter(None, (why, lacking)))
+    else:
+        confined.report["holds"].append(limits.NAME)
+    return changed(confined, groups=groups)
+
+
+def _check(argv: list[str], policy: Policy) -> None:
+    """Refuse a NUL, which separates the words of bubblewrap's options, and names that no variable can have."""
+    for name in policy.env:
+        if not name or "=" in name:
+            raise UsageError("bad_environment", f"{name!r} cannot be the name of a variable.", "Give a name without `=`.")
+    if any("\0" in word for word in (*argv, *policy.env, *policy.env.values(), policy.root, policy.cwd, *policy.extra_read)):
+        raise UsageError("bad_environment", "A command, a path or a variable holds a NUL.", "Leave it out.")
+
+
+def _unconfined(argv: list[str], policy: Policy, missing: dict[str, str]) -> Confined:
+    missing["environment_clean"] += "; variables that look like secrets were left out"
+    env = {**environment.without_secrets(os.environ, policy.pass_env), **policy.env}
+    return Confined(argv, env, (), {"kind": "none", "holds": [], "missing": missing})
+
+
+def _insist(confined: Confined, policy: Policy) -> None:
+    """Raise `sandbox_unavailable` when a wanted property does not hold, and release the command."""
+    holds = confined.report["holds"]
+    lacking = {
+        name: confined.report["missing"].get(name, "not part of this policy")
+        for name in policy.wanted or asked(policy)
+        if name not in holds
+    }
+    if not lacking:
+        return
+    confined.close()
+    confined.finish()
+    reported = "; ".join(f"{name} ({why})" for name, why in lacking.items())
+    raise RyeError(
+        "sandbox_unavailable",
+        f"The sandbox here ({confined.report['kind']}) does not give what is required: {reported}.",
+        f"{bubblewrap.advice()} Or let the user set sandbox.mode to auto.".lstrip(),
+        sandbox=confined.report,
+    )

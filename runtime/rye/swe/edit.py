@@ -1,0 +1,179 @@
+"""Edits by line number and by exact snippet: applied, recorded and undone as all edits are. What the edit tools share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from rye.call import profile as config_profile
+from rye.call.context import output_budget
+from rye.call.results import cut_notice, fit_lines, ok
+from rye.edits import journal
+from rye.edits import splices as edits_splices
+from rye.edits.apply import Applied, Show, apply
+from rye.edits.splices import Splice
+from rye.errors import EditError, UsageError
+from rye.line_ids import document as documents
+from rye.line_ids.document import Document
+from rye.swe import view, view_state
+from rye.workspace.text import content_lines
+from rye.workspace.workspace import Workspace
+
+CONTEXT = 2
+"""Lines shown on each side of an edit."""
+
+_NOTICES = 2_000
+_CHANGED_SHOWN = 20
+
+
+class Asked(NamedTuple):
+    """An edit as it was asked for: lines [start, stop) become `added` lines; the splices are the whole of what that takes."""
+
+    start: int
+    stop: int
+    added: int
+    splices: list[Splice]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return the first and last new line (from 1); of a deletion the lines that were there."""
+        return self.start + 1, self.start + self.added if self.added else self.stop
+
+
+def edit(
+    tool: str, project_path: str, params: dict[str, Any], wanted: Callable[[Document], Asked], *, by_number: bool = True
+) -> dict[str, Any]:
+    """Make an edit, or show it where the call or the profile says so.
+
+    Args:
+        tool: item id for the journal.
+        project_path: the project's root.
+        params: `path`, `dry_run`, `show_diff`, `line_ids`, and perhaps `encoding`.
+        wanted: returns the edit of an open file.
+        by_number: the edit names lines by number: those that were shown must be as they were shown.
+
+    Raises:
+        EditError: `lines_changed`, and as `apply`; what `wanted` raises. Nothing was written.
+        WorkspaceError, UsageError: see `document.view`, `config_profile.enabled`.
+    """
+    config_profile.enabled()
+    with_diff = config_profile.diff_wanted(params["show_diff"])
+    with Workspace(project_path) as ws:
+        profile = config_profile.profile(ws.root)
+        # Known before the file is opened: a read-only profile shows the patch and writes nothing.
+        held_back = profile == config_profile.READ_ONLY
+        journal.recover(ws)
+        with documents.open_for_edit(ws, params["path"], params.get("encoding")) as document:
+            asked = wanted(document)
+            remembers = config_profile.views_kept()
+            if by_number and remembers:
+                _check_shown(document, asked)
+            dry_run = params["dry_run"] or held_back
+            show = _show(document, asked, line_ids=params["line_ids"])
+            applied = apply(document, asked.splices, tool, dry_run=dry_run, show=show)
+            facts = {"profile": profile, "total_before": document.count, **_facts(applied, asked)}
+            if dry_run:
+                head = [not_applied()] if held_back and not params["dry_run"] else []
+                return _result(applied, asked, head, applied.diff, {"applied": False, "dry_run": True, **facts})
+            # Not before this point: a dry run prints lines that are not in the file.
+            if remembers:
+                _remember(applied, asked)
+            first, last = asked.span
+            head = [f"✓ Edited {applied.document.path}:{first}-{last}", _counts(asked), *applied.printed()]
+            diff = applied.diff if with_diff else []
+            return _result(applied, asked, head, diff, {"applied": True, **facts}, applied.cut)
+
+
+def _check_shown(document: Document, asked: Asked) -> None:
+    """Refuse an edit of lines that another program changed since they were shown; one of lines never shown goes through."""
+    seen = view_state.last_view(document.ws, document.path)
+    # An insertion names the line before which it goes.
+    stop = max(asked.stop, asked.start + 1)
+    changed = [] if seen is None else view_state.changed_lines(seen, document.text, asked.start, stop)
+    if not changed:
+        return
+    low, high = max(changed[0] - CONTEXT, 0), min(changed[0] + _CHANGED_SHOWN, document.count)
+    rows = document.rows(low, high, ids=False)
+    # The refusal prints these lines, so the next edit may name them.
+    view_state.remember(document.ws, document.path, document.text, low + 1, high, window=False)
+    named = ", ".join(str(at + 1) for at in changed[:8]) + ("…" if len(changed) > 8 else "")
+    now = "\n".join(f"{row.number}: {view.named(row)}" for row in rows)
+    raise EditError(
+        "lines_changed",
+        f"Line {named} of {document.path} changed since it was shown. Nothing was written.\nThe lines there now:\n{now}\n",
+        "Find the line that you mean, and send the edit again with its number.",
+        changed=[at + 1 for at in changed],
+    )
+
+
+def _remember(applied: Applied, asked: Asked) -> None:
+    """Remember the lines that the result prints, and follow those behind the edit to their new numbers."""
+    document = applied.document
+    # First: the lines remembered below have their new numbers already.
+    view_state.renumber(document.ws, document.path, asked.start, asked.stop, asked.added)
+    if applied.lines:
+        first, last = applied.lines[0].number, applied.lines[-1].number
+        view_state.remember(document.ws, document.path, document.text, first, last, window=False)
+
+
+def new_lines(document: Document, start: int, stop: int, new_text: str) -> Asked:
+    """Return the edit that puts lines of text in place of lines [start, stop)."""
+    bodies = [document.encode(line) for line in content_lines(new_text)]
+    if not bodies and start == stop:
+        raise UsageError(
+            "nothing_to_insert",
+            "There is no text to insert. Nothing was written.",
+            r'Give new_text at least one line; "\n" is one empty line.',
+        )
+    splices = edits_splices.assemble(document.text, [edits_splices.terminated(document.text, start, stop, bodies)])
+    return Asked(start, stop, len(bodies), splices)
+
+
+def not_applied() -> str:
+    """Return the line printed before a patch that the profile does not apply."""
+    return f"Not applied: the profile {config_profile.READ_ONLY} lets no edit through. Nothing was written. The patch:"
+
+
+def _counts(asked: Asked) -> str:
+    removed = asked.stop - asked.start
+    return f"{removed} {'line' if removed == 1 else 'lines'} removed, {asked.added} added"
+
+
+def _facts(applied: Applied, asked: Asked) -> dict[str, Any]:
+    first, last = asked.span
+    return {
+        "file_path": applied.document.path,
+        "start_line": first,
+        "end_line": last,
+        "lines_removed": asked.stop - asked.start,
+        "lines_added": asked.added,
+        "total_lines": applied.document.text.count,
+        "entry_id": applied.entry,
+        "version": applied.document.index.version,
+        "warnings": applied.warnings,
+    }
+
+
+def _show(document: Document, asked: Asked, *, line_ids: bool) -> Show:
+    """Return which lines the result prints: the new ones with two on each side."""
+    count = document.count + asked.added - (asked.stop - asked.start)
+    span = max(asked.start - CONTEXT, 0), min(asked.start + asked.added + CONTEXT, count)
+    return Show((output_budget() - _NOTICES) // 2, ids=line_ids, span=span)
+
+
+def _result(
+    applied: Applied, asked: Asked, head: list[str], diff: list[str], facts: dict[str, Any], cut: bool = False
+) -> dict[str, Any]:
+    """Print what became of an edit, and the diff where it is wanted."""
+    shown, cut_diff = fit_lines(diff, (output_budget() - _NOTICES) // 2)
+    notices = [f"Warning: {warning}" for warning in applied.warnings]
+    if cut or cut_diff:
+        path, (first, _) = applied.document.path, asked.span
+        total = asked.added + len(diff)
+        notices.append(
+            cut_notice(min(len(head) + len(shown), total), total, "lines", f'open_file_chunk(path="{path}", line={first})')
+        )
+    if diff:
+        facts["diff"] = "\n".join(shown)
+    blank = [""] if head and shown and facts["applied"] else []
+    return ok("\n".join([*head, *blank, *shown, *notices]), **facts, truncated=cut or cut_diff, notices=notices)

@@ -1,0 +1,157 @@
+"""Windows of a file as numbered lines, with or without line IDs; what the viewing tools of `rye/swe` share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rye.call import profile
+from rye.call.context import output_budget
+from rye.call.results import Page, cut_notice, ok, shorten
+from rye.errors import UsageError
+from rye.line_ids import document as documents
+from rye.line_ids.render import Row
+from rye.plain_class import Record, changed
+from rye.swe import view_state
+from rye.workspace import escapes
+from rye.workspace.text import Text
+from rye.workspace.workspace import Workspace
+
+WINDOW = 100
+"""Lines of a window where none are asked for."""
+
+MAX_EXPLICIT = 200
+"""Lines of a window that is asked for by its first and last line, at most."""
+
+_NOTICES = 1_000
+
+
+class Span(Record):
+    """Lines first..last, from 1, both included; `asked` is the last one that was asked for, where it was cut."""
+
+    first: int
+    last: int
+    asked: int
+
+
+class Shown(Record):
+    """A file's name and length, the rows of a window of it, and the notice about its encoding."""
+
+    path: str
+    total: int
+    span: Span
+    rows: list[Row]
+    encoding_notice: str = ""
+
+
+def out_of_range(name: str, value: int, low: int, high: int) -> UsageError:
+    """Return the refusal of a line number out of range, with the valid range."""
+    if high < low:
+        return UsageError(
+            "out_of_range",
+            f"{name} {value} out of range: the file is empty.",
+            "insert_at with line=1 (rt insert PATH 1) puts lines into it.",
+            parameter=name,
+            valid=[],
+        )
+    return UsageError(
+        "out_of_range",
+        f"{name} {value} out of range ({low}..{high}).",
+        f"Give {name} a value from {low} to {high}.",
+        parameter=name,
+        valid=[low, high],
+    )
+
+
+def named(row: Row) -> str:
+    """Return a row's text as it is shown, behind its ID where it has one."""
+    return f"[LID:{row.id}] {shorten(row.text)}" if row.id else shorten(row.text)
+
+
+def window_at(total: int, line: int | None, start: int | None, end: int | None) -> Span:
+    """Return the window that a call asks for: around a line, from one to another, or the first lines."""
+    if line is not None and (start is not None or end is not None):
+        raise UsageError("bad_window", "line is given with start or end, which name a range.", "Give line, or start and end.")
+    if line is not None:
+        if not 1 <= line <= total:
+            raise out_of_range("line", line, 1, total)
+        last = min(line + WINDOW // 2 - 1, total)
+        return Span(max(line - WINDOW // 2, 1), last, last)
+    first = 1 if start is None else start
+    if not (1 <= first <= total or (first == 1 and not total)):
+        raise out_of_range("start", first, 1, total)
+    if end is not None and end < first:
+        raise UsageError(
+            "bad_window",
+            f"end {end} lies before start {first}.",
+            f"Give end a value from {first} to {total}.",
+            valid=[first, total],
+        )
+    wanted = min(first + WINDOW - 1 if end is None else end, total)
+    return Span(first, min(wanted, first + MAX_EXPLICIT - 1), wanted)
+
+
+def look(
+    ws: Workspace, path: str, encoding: str | None, wanted: Callable[[int], Span], *, line_ids: bool, window: bool = True
+) -> Shown:
+    """Read the rows of the window that `wanted` makes of the number of lines, as many as fit.
+
+    With IDs they count as shown. Unless the user switched that off, they are remembered for edits by line number, and with
+    `window` as the window from which `scroll_file` goes on.
+    """
+    if line_ids:
+        with documents.view(ws, path, encoding) as document:
+            span = wanted(document.count)
+            rows = _fitting(document.rows(span.first - 1, span.last))
+            # Only the rows that fit count as shown.
+            document.shown((span.first - 1, span.first - 1 + len(rows)))
+            return _shown(ws, document.path, document.text, span, rows, window=window)
+    # Without IDs no index is needed, so a large file is neither locked nor hashed.
+    with documents.glance(ws, path, encoding) as (file, text):
+        span = wanted(text.count)
+        texts = text.encoding.show_all(text.lines(span.first - 1, span.last))
+        rows = _fitting([Row(at, None, line) for at, line in enumerate(texts, span.first)])
+        return _shown(ws, file.shown, text, span, rows, window=window)
+
+
+def _shown(ws: Workspace, path: str, text: Text, span: Span, rows: list[Row], *, window: bool) -> Shown:
+    if rows and profile.views_kept():
+        view_state.remember(ws, path, text, rows[0].number, rows[-1].number, window=window)
+    # The lines are read again only where the encoding is uncertain.
+    notice = escapes.notice(text.lines(span.first - 1, span.first - 1 + len(rows)), text) if not text.encoding.certain else ""
+    return Shown(path, text.count, changed(span, last=rows[-1].number if rows else 0), rows, notice)
+
+
+def _fitting(rows: list[Row]) -> list[Row]:
+    page = Page(output_budget() - _NOTICES)
+    for at, row in enumerate(rows):
+        if not page.add([f"{row.number}: {named(row)}"]):
+            return rows[:at]
+    return rows
+
+
+def result(shown: Shown, path: str) -> dict[str, Any]:
+    """Return a window under its header; `path` is the parameter that the call for the rest repeats."""
+    first, last, total = shown.span.first if shown.rows else 0, shown.span.last, shown.total
+    lines = [f"--- {shown.path} (lines {first}-{last}) ---", *(f"{row.number}: {named(row)}" for row in shown.rows)]
+    notices = [] if total else ["[empty file]"]
+    fields: dict[str, Any] = {} if profile.views_kept() else {"remembered": False}
+    if last < total:
+        call = f"open_file_chunk(path={json.dumps(path, ensure_ascii=False)}, start={last + 1})"
+        notices.append(cut_notice(len(shown.rows), total, "lines", call, total - last))
+        fields["next_line"] = last + 1
+    notices += [shown.encoding_notice] if shown.encoding_notice else []
+    return ok(
+        "\n".join([*lines, *notices]),
+        file_path=shown.path,
+        start_line=first,
+        end_line=last,
+        line_count=len(shown.rows),
+        total_lines=total,
+        truncated=last < shown.span.asked,
+        more_below=total - last,
+        more_above=max(first - 1, 0),
+        notices=notices,
+        **fields,
+    )

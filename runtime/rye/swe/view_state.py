@@ -1,0 +1,162 @@
+"""What was last viewed of each file: the window, for scrolling, and the lines shown, for edits by line number.
+
+The memory is `.ragix/state.json` in the project, sealed: `{"format": 1, "views": {path: {"start_line", "chunk_size",
+"overlap", "shown"}}}`, the last 200 files. `shown` lists runs of lines as [first line, 8 hex digits of a digest for each line].
+It may be deleted at any time; an invalid file counts as missing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from rye.errors import WorkspaceError
+from rye.fs import atomic
+from rye.plain_class import Record, changed, field
+from rye.workspace import cache, seals
+
+if TYPE_CHECKING:
+    from rye.workspace.text import Text
+    from rye.workspace.workspace import Workspace
+
+OVERLAP = 2
+"""Lines that a scrolled window shares with the one before."""
+
+_STATE = "state.json"
+_FORMAT = 1
+_FILES = 200
+_STATE_BYTES = 1 << 20
+# Lines of a file whose digests are remembered, and digits of each.
+_LINES, _DIGITS = 1_000, 8
+_WAIT_SECONDS = 0.25
+
+
+class View(Record):
+    """The window of a file that was last shown (0 where it was only edited), and digests of shown lines by number."""
+
+    start_line: int = 0
+    chunk_size: int = 0
+    shown: dict[int, str] = field(factory=dict)
+
+
+def last_view(ws: Workspace, path: str) -> View | None:
+    """Return what is remembered of a file."""
+    with cache.view_folder(ws) as fd:
+        return None if fd is None else _read(fd, seals.secret(ws)).get(path)
+
+
+def remember(ws: Workspace, path: str, text: Text, first: int, last: int, *, window: bool = True) -> None:
+    """Remember lines first..last (from 1) as shown, with `window` also as the last window of the file."""
+    lines = digests(text, first - 1, last)
+
+    def add(view: View) -> View:
+        shown = {number: digest for number, digest in view.shown.items() if not first <= number <= last}
+        view = changed(view, shown={**shown, **dict(enumerate(lines, first))})
+        return changed(view, start_line=first, chunk_size=last - first + 1) if window else view
+
+    _update(ws, path, add)
+
+
+def renumber(ws: Workspace, path: str, start: int, stop: int, added: int) -> None:
+    """Follow an edit: lines [start, stop), counted from 0, became `added` lines; what was remembered behind them moves."""
+    grown = added - (stop - start)
+
+    def move(view: View) -> View:
+        # What was shown of the replaced lines is gone.
+        moved = {number: digest for number, digest in view.shown.items() if number <= start}
+        moved.update({number + grown: digest for number, digest in view.shown.items() if number > stop})
+        return changed(view, shown=moved)
+
+    _update(ws, path, move)
+
+
+def forget_lines(ws: Workspace, path: str) -> None:
+    """Forget which lines of a file were shown: nobody can tell what they are now."""
+    _update(ws, path, lambda view: changed(view, shown={}))
+
+
+def changed_lines(view: View, text: Text, start: int, stop: int) -> list[int]:
+    """Return those of the lines [start, stop), counted from 0, that were shown and are different now."""
+    now = digests(text, start, stop)
+    # A line that was never shown has nothing to compare with and counts as unchanged.
+    return [at for at, digest in enumerate(now, start) if view.shown.get(at + 1, digest) != digest]
+
+
+def digests(text: Text, start: int, stop: int) -> list[str]:
+    """Return a short digest of each of the lines [start, stop)."""
+    key = text.encoding.key
+    return [sha256(key(line)).hexdigest()[:_DIGITS] for line in text.lines(start, stop)]
+
+
+def _read(fd: int, key: bytes) -> dict[str, View]:
+    """Return what is remembered, the oldest first; anything of another shape counts as missing."""
+    try:
+        record = seals.unsealed(key, _STATE, cache.read(fd, _STATE, _STATE_BYTES) or b"")
+        if record.get("format") != _FORMAT:
+            return {}
+        return {path: _view(**view) for path, view in record["views"].items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _view(start_line: int, chunk_size: int, shown: Sequence[tuple[int, str]] = (), **_: object) -> View:
+    if not all(type(number) is int and 0 <= number < 1 << 40 for number in (start_line, chunk_size)):
+        raise ValueError(start_line)
+    lines: dict[int, str] = {}
+    for first, text in shown:
+        lines.update((first + at // _DIGITS, text[at : at + _DIGITS]) for at in range(0, len(text), _DIGITS))
+    return View(start_line, chunk_size, lines)
+
+
+def _record(view: View) -> dict[str, object]:
+    runs: list[tuple[int, str]] = []
+    # The dict has the lines shown last at its end.
+    for number, digest in sorted([*view.shown.items()][-_LINES:]):
+        if runs and runs[-1][0] + len(runs[-1][1]) // _DIGITS == number:
+            runs[-1] = (runs[-1][0], runs[-1][1] + digest)
+        else:
+            runs.append((number, digest))
+    return {"start_line": view.start_line, "chunk_size": view.chunk_size, "overlap": OVERLAP, "shown": runs}
+
+
+def _update(ws: Workspace, path: str, change: Callable[[View], View]) -> None:
+    """Change what is remembered of a file; that it cannot be stored is no failure of the call."""
+    # Read, changed and written under one lock, or two calls at once would lose one view.
+    with suppress(OSError, WorkspaceError), cache.view_folder(ws) as fd:
+        if fd is None:
+            return
+        key = seals.secret(ws)
+        with _turn(fd):
+            views = _read(fd, key)
+            # Taken out and put back at the end: the file unused for longest is dropped first.
+            views[path] = change(views.pop(path, View()))
+            records = {name: _record(view) for name, view in [*views.items()][-_FILES:]}
+            # Half of what a read accepts, so that what is written can always be read again.
+            while len(body := json.dumps({"format": _FORMAT, "views": records}, indent=1).encode()[1:]) > _STATE_BYTES // 2:
+                del records[next(iter(records))]
+            cache.write(fd, _STATE, seals.sealed(key, _STATE, body))
+
+
+@contextmanager
+def _turn(fd: int) -> Iterator[None]:
+    """Take turns with others that change it now; one that takes too long is not waited for."""
+    end = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.005)
+        except OSError as err:
+            if err.errno not in atomic.NO_LOCKS:
+                raise
+            break
+    # Closing the descriptor releases the lock.
+    yield

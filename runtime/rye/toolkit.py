@@ -1,0 +1,81 @@
+"""What the author of a tool may use: files, lines with IDs, edits, results, limits and errors.
+
+These names are the whole promise; every other module of `rye` may change at any time. Names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rye.call.context import deadline, output_budget
+    from rye.call.event_log import tell as log_event
+    from rye.call.results import Page, cut_notice, fit_lines, ok
+    from rye.edits.apply import Applied, Show
+    from rye.edits.line_id_changes import edit_lines
+    from rye.edits.whole_file import Replaced, replace_file
+    from rye.errors import EditError, RyeError, UsageError, WorkspaceError
+    from rye.line_ids.document import Document, view_lines
+    from rye.lsp.check import checked
+    from rye.workspace.workspace import OpenFile, Workspace
+
+_PLACES = {
+    "Applied": "edits.apply.Applied",
+    "Document": "line_ids.document.Document",
+    "EditError": "errors.EditError",
+    "OpenFile": "workspace.workspace.OpenFile",
+    "Page": "call.results.Page",
+    "Replaced": "edits.whole_file.Replaced",
+    "RyeError": "errors.RyeError",
+    "Show": "edits.apply.Show",
+    "UsageError": "errors.UsageError",
+    "Workspace": "workspace.workspace.Workspace",
+    "WorkspaceError": "errors.WorkspaceError",
+    "checked": "lsp.check.checked",
+    "cut_notice": "call.results.cut_notice",
+    "deadline": "call.context.deadline",
+    "edit_lines": "edits.line_id_changes.edit_lines",
+    "fit_lines": "call.results.fit_lines",
+    "log_event": "call.event_log.tell",
+    "ok": "call.results.ok",
+    "output_budget": "call.context.output_budget",
+    "replace_file": "edits.whole_file.replace_file",
+    "view_lines": "line_ids.document.view_lines",
+}
+__all__ = [
+    "Applied",
+    "Document",
+    "EditError",
+    "OpenFile",
+    "Page",
+    "Replaced",
+    "RyeError",
+    "Show",
+    "UsageError",
+    "Workspace",
+    "WorkspaceError",
+    "checked",
+    "cut_notice",
+    "deadline",
+    "edit_lines",
+    "fit_lines",
+    "log_event",
+    "ok",
+    "output_budget",
+    "replace_file",
+    "view_lines",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'rye.toolkit' has no attribute {name!r}")
+    module, _, attribute = _PLACES[name].rpartition(".")
+    # The next tool finds it without coming here.
+    found = globals()[name] = getattr(import_module(f"rye.{module}"), attribute)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

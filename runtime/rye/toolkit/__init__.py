@@ -1,1 +1,0 @@
-"""All that a tool may import from the runtime."""

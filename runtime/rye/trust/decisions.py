@@ -1,0 +1,273 @@
+"""What the user decided about keys and ids, stored in `${USER_SPACE:-~}/.ai/trust/`, where no project can write.
+
+`decisions.json` (0600) holds `{"format": 1, "approvals": [...], "shadows": [...], "revoked": [...]}`:
+
+* an approval `{"key", "root", "device", "inode", "ids", "granted", "time"}`: a project's key (full digest) counts for that
+  project root, named by real path, device and inode. `ids` are those that were shown when it was approved, or announced since;
+  `granted` says which permissions were shown with each.
+* a shadow `{"id", "root", "device", "inode", "time"}`: that root may serve a reserved id instead of the system bundle.
+* a revocation `{"key", "time"}`: the full digest of a key that is refused everywhere.
+
+A file that cannot be read as this is an error, not an empty one: losing a revocation must not go unnoticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rye.config import user_dirs
+from rye.errors import RyeError, TrustError, WorkspaceError
+from rye.fs import atomic
+from rye.plain_class import Record, changed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FORMAT = 1
+
+
+class Root(Record):
+    """A project root as an approval names it: another folder moved to the same path is another root."""
+
+    path: str
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, project_path: str | Path) -> Root:
+        """Return the root of a project folder.
+
+        Raises:
+            WorkspaceError: `project_not_found`.
+        """
+        # One project has many paths; an approval must hold for all of them, and for no other folder.
+        real = os.path.realpath(project_path)
+        try:
+            info = os.stat(real)
+        except OSError as err:
+            raise WorkspaceError(
+                "project_not_found",
+                f"Project folder not usable: {project_path} ({err.strerror}).",
+                "Give project_path (or --project) an existing directory.",
+            ) from None
+        return cls(real, info.st_dev, info.st_ino)
+
+
+class Approval(Record):
+    """A key that the user approved for one project root, the ids announced with it, and the permissions granted to each."""
+
+    key: str
+    root: Root
+    ids: frozenset[str]
+    time: str
+    granted: frozenset[tuple[str, str]] = frozenset()
+
+
+class Decisions(Record):
+    """All that the user decided."""
+
+    approvals: tuple[Approval, ...] = ()
+    shadows: tuple[tuple[str, Root, str], ...] = ()
+    revoked: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def revoked_keys(self) -> frozenset[str]:
+        """Return the full digests of revoked keys."""
+        return frozenset(key for key, _ in self.revoked)
+
+    def approved_keys(self, root: Root) -> frozenset[str]:
+        """Return the full digests of the keys approved for a root."""
+        return frozenset(approval.key for approval in self.approvals if approval.root == root)
+
+    def announced(self, root: Root, key: str) -> frozenset[str]:
+        """Return the ids announced under an approved key."""
+        return frozenset().union(*(a.ids for a in self.approvals if a.root == root and a.key == key))
+
+    def granted(self, root: Root, key: str) -> frozenset[tuple[str, str]]:
+        """Return (id, permission) of all that the user saw when they approved a key."""
+        return frozenset().union(*(a.granted for a in self.approvals if a.root == root and a.key == key))
+
+    def beyond(self, root: Root, key: str, item_id: str, permissions: Iterable[str]) -> list[str]:
+        """Return the permissions of a tool that the user did not approve with its key.
+
+        A tool that is new under the key may have what any tool had that was shown with it.
+        """
+        granted = self.granted(root, key)
+        known = item_id in self.announced(root, key)
+        # A known id gets only what was shown with it: an update cannot ask for more in silence.
+        allowed = {permission for one, permission in granted if one == item_id or not known}
+        return [one for one in permissions if one not in allowed]
+
+    def shadowed(self, root: Root) -> frozenset[str]:
+        """Return the reserved ids that a root may serve."""
+        return frozenset(item_id for item_id, where, _ in self.shadows if where == root)
+
+
+_known: dict[bytes, Decisions] = {}
+
+
+def path() -> str:
+    """Return the path of the decisions."""
+    return f"{user_dirs.user_ai()}/trust/decisions.json"
+
+
+def load() -> Decisions:
+    """Return the current decisions.
+
+    Raises:
+        TrustError: `trust_store_unreadable`; nothing is trusted until it is repaired.
+    """
+    try:
+        with open(path(), "rb") as file:
+            raw = file.read()
+    # Only a missing file means that nothing was decided; one that cannot be read may hold a revocation.
+    except FileNotFoundError:
+        return Decisions()
+    except OSError as err:
+        raise _unreadable(str(err.strerror)) from None
+    # Cached by its bytes: times and inodes can repeat, and a revocation holds at the very next call.
+    known = _known.get(raw)
+    if known is None:
+        known = _read(raw)
+        _known.clear()
+        _known[raw] = known
+    return known
+
+
+def _read(raw: bytes) -> Decisions:
+    try:
+        record = json.loads(raw)
+        if record["format"] != _FORMAT:
+            raise ValueError(record["format"])
+        return Decisions(
+            tuple(
+                Approval(_key(a["key"]), _root(a), frozenset(map(str, a["ids"])), str(a["time"]), _granted(a))
+                for a in record["approvals"]
+            ),
+            tuple((str(s["id"]), _root(s), str(s["time"])) for s in record["shadows"]),
+            tuple((_key(r["key"]), str(r["time"])) for r in record["revoked"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as err:
+        raise _unreadable(f"{type(err).__name__}") from None
+
+
+def _key(text: object) -> str:
+    if not isinstance(text, str) or len(text) != 64 or set(text) - set("0123456789abcdef"):
+        raise ValueError(text)
+    return text
+
+
+def _granted(record: dict[str, Any]) -> frozenset[tuple[str, str]]:
+    found = record.get("granted", {})
+    return frozenset((str(item_id), str(one)) for item_id, permissions in found.items() for one in permissions)
+
+
+def _root(record: dict[str, Any]) -> Root:
+    return Root(str(record["root"]), int(record["device"]), int(record["inode"]))
+
+
+def _unreadable(why: str) -> TrustError:
+    return TrustError(
+        "trust_store_unreadable",
+        f"The user's trust decisions in {path()} cannot be read ({why}), so nothing is trusted.",
+        "Restore the file from a backup, or remove it and decide anew (`rye trust`).",
+    )
+
+
+def approve(key: str, root: Root, ids: frozenset[str], granted: frozenset[tuple[str, str]] = frozenset()) -> None:
+    """Let a project's key count for one root, and note the ids and the (id, permission) pairs that were shown with it.
+
+    Raises:
+        TrustError: `revoked_key`; `trust_store_unreadable`, as at every change.
+        RyeError: `trust_store_unwritable`, as at every change.
+    """
+    with _changing() as held:
+        old = held.now
+        if _key(key) in old.revoked_keys:
+            raise TrustError("revoked_key", f"The key {key} was revoked.", "Do not use what it signed.", key_digest=key)
+        announced = old.announced(root, key) | ids
+        known = old.granted(root, key) | granted
+        others = tuple(a for a in old.approvals if (a.key, a.root) != (key, root))
+        held.now = changed(old, approvals=(*others, Approval(key, root, announced, _time(), known)))
+
+
+def approve_shadow(item_id: str, root: Root) -> None:
+    """Let a root serve a reserved id."""
+    with _changing() as held:
+        others = tuple(s for s in held.now.shadows if s[:2] != (item_id, root))
+        held.now = changed(held.now, shadows=(*others, (item_id, root, _time())))
+
+
+def revoke(key: str) -> None:
+    """Refuse a key everywhere, from now on; approvals of it are dropped."""
+    with _changing() as held:
+        old = held.now
+        if key not in old.revoked_keys:
+            # Else the key would count again if the revocation were ever removed.
+            approvals = tuple(a for a in old.approvals if a.key != key)
+            held.now = changed(old, approvals=approvals, revoked=(*old.revoked, (_key(key), _time())))
+
+
+class _Held:
+    """The decisions while they are changed."""
+
+    def __init__(self, now: Decisions) -> None:
+        self.now = now
+
+
+@contextmanager
+def _changing() -> Iterator[_Held]:
+    """Read, let the block change, and replace the file in one durable step, one process at a time."""
+    file = path()
+    try:
+        with atomic.locked(f"{file.removesuffix('.json')}.lock"):
+            # Read under the lock: two processes that decide at once must not lose one decision.
+            held = _Held(load())
+            before = held.now
+            yield held
+            # An unchanged file keeps its bytes, and so the cache of every running process.
+            if held.now != before:
+                _write(file, held.now)
+    except OSError as err:
+        raise _unwritable(err) from None
+
+
+def _unwritable(err: OSError) -> RyeError:
+    return RyeError(
+        "trust_store_unwritable",
+        f"The decision could not be stored in {os.path.dirname(path())}: {err.strerror}.",
+        "Make the folder writable; nothing was changed.",
+    )
+
+
+def _write(file: str, decisions: Decisions) -> None:
+    record = {
+        "format": _FORMAT,
+        "approvals": [
+            {"key": a.key, **_named(a.root), "ids": sorted(a.ids), "granted": _by_id(a.granted), "time": a.time}
+            for a in decisions.approvals
+        ],
+        "shadows": [{"id": item_id, **_named(root), "time": when} for item_id, root, when in decisions.shadows],
+        "revoked": [{"key": key, "time": when} for key, when in decisions.revoked],
+    }
+    atomic.write(file, json.dumps(record, indent=2).encode() + b"\n", 0o600)
+
+
+def _by_id(granted: frozenset[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for item_id, permission in sorted(granted):
+        found.setdefault(item_id, []).append(permission)
+    return found
+
+
+def _named(root: Root) -> dict[str, Any]:
+    return {"root": root.path, "device": root.device, "inode": root.inode}
+
+
+def _time() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

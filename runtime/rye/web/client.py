@@ -1,0 +1,369 @@
+"""The HTTP client of web tools and registry: it connects to judged addresses only, within one limit, and inflates in steps.
+
+A name is resolved once for each connection, every address it has is judged, and one of those very addresses is connected to;
+the name is still what TLS and the Host header see. So a name that answers otherwise the next time changes nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rye.errors import RyeError, UsageError
+from rye.plain_class import Record, changed, field
+from rye.web.addresses import Allowed, well_formed
+from rye.web.connections import Guard, Limit
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_BODY_BYTES = 5 * 1024 * 1024
+"""Of a larger body (decompressed) only the beginning is read."""
+
+MAX_REDIRECTS = 5
+MAX_URL_CHARS = 8_192
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+USER_AGENT = "rye-workspace (+https://pypi.org/project/rye-workspace/)"
+
+_STEP = 65_536
+_GENERAL = {
+    "User-Agent": USER_AGENT,
+    "Accept": "text/html, text/markdown, application/json, text/plain, */*;q=0.5",
+    "Accept-Language": "en, *;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+}
+_SCHEMES = {"http": 80, "https": 443}
+_GZIP = b"\x1f\x8b"
+_PLAIN = {"": 0, "identity": 0}
+# zlib's window bits for each content coding.
+_ENCODINGS = {**_PLAIN, "gzip": 31, "x-gzip": 31, "deflate": 47}
+
+
+class FetchError(RyeError):
+    """A page or an answer cannot be had."""
+
+
+class Request(Record):
+    """What to ask for.
+
+    Attributes:
+        url: http or https.
+        seconds: how long everything together may take.
+        allowed: hosts that need not be public.
+        method: such as `GET`.
+        headers: further headers; they go to the first host only, never along a redirect to another one.
+        json: a JSON body.
+        proxy: URL of a proxy that the user configured.
+    """
+
+    url: str
+    seconds: float
+    allowed: Allowed = field(factory=Allowed)
+    method: str = "GET"
+    headers: dict[str, str] = field(factory=dict)
+    json: Any = None
+    proxy: str | None = None
+
+
+class Answer(Record):
+    """What came.
+
+    Attributes:
+        url: where it came from, after redirects.
+        status: HTTP status, 200 to 299, 304, or an error's.
+        reason: HTTP reason phrase.
+        headers: in lower case; the last of repeated ones.
+        body: as many bytes as were asked for, decompressed.
+        cut: the body was longer.
+        hops: the URLs that redirected.
+    """
+
+    url: str
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+    cut: bool = False
+    hops: tuple[str, ...] = ()
+
+
+def fetch(request: Request) -> Answer:
+    """Ask, follow at most 5 redirects, and return the answer, whatever its status.
+
+    A body is never sent along to another host: such a redirect is refused.
+
+    Raises:
+        UsageError: `bad_url`.
+        FetchError: `address_not_public`, `host_unknown`, `fetch_timeout`, `connection_failed`, `answer_truncated`,
+            `too_many_redirects`, `bad_redirect`, `unsupported_encoding`, `bad_answer`.
+    """
+    method, headers, body = request.method, request.headers, request.json
+    limit = Limit(request.seconds)
+
+    def moved(here: httpx.URL, answer: Answer) -> httpx.URL:
+        nonlocal method, headers, body
+        following = _next(here, answer.headers["location"])
+        # As browsers do: only 307 and 308 repeat the method and the body.
+        if answer.status not in (307, 308):
+            method, body = "GET", None
+        # Headers may carry a key: another origin gets none of them.
+        if _origin(following) != _origin(here):
+            if body is not None:
+                raise FetchError(
+                    "bad_redirect",
+                    f"{here} redirects to another host, {str(following)[:200]}, with what was sent.",
+                    "It is not followed; ask that URL if you mean it.",
+                )
+            headers = {}
+        return following
+
+    with limit.watching():
+        connections = Connections(limit, request.allowed, request.proxy)
+        try:
+            return follow(
+                parse(request.url),
+                lambda url: connections.send(method, url, {**_GENERAL, **headers}, json=body, most=MAX_BODY_BYTES),
+                moved,
+            )
+        finally:
+            connections.close()
+
+
+def follow(url: httpx.URL, send: Callable[[httpx.URL], Answer], moved: Callable[[httpx.URL, Answer], httpx.URL]) -> Answer:
+    """Send, and send again where an answer redirects to.
+
+    Args:
+        url: the first one.
+        send: asks a URL.
+        moved: is given a URL and the answer that redirects from it; judges and returns the next one.
+
+    Raises:
+        FetchError: `too_many_redirects`, and what `send` and `moved` raise.
+    """
+    hops: list[str] = []
+    here = url
+    while True:
+        answer = send(here)
+        if answer.status not in REDIRECTS or "location" not in answer.headers:
+            return changed(answer, hops=tuple(hops))
+        hops.append(str(here))
+        # Two pages may redirect to each other for ever.
+        if len(hops) > MAX_REDIRECTS:
+            raise FetchError("too_many_redirects", f"{url} redirects more than {MAX_REDIRECTS} times.", "Fetch where it leads.")
+        here = moved(here, answer)
+
+
+class Connections:
+    """A pool of connections to judged addresses. Its methods may be called from several threads."""
+
+    def __init__(self, limit: Limit, allowed: Allowed, proxy: str | None = None, most: int = 1) -> None:
+        """Connect within `limit`, to public addresses and the `allowed` hosts; `proxy` is the URL of one that the user set."""
+        from rye.web.transport import GuardedTransport
+
+        self._limit = limit
+        self._target = guard = Guard(limit, allowed)
+        self._by_proxy = proxy is not None
+        if proxy is not None:
+            # The connection goes to the proxy, which may well be at a private address; targets are judged apart.
+            guard = Guard(limit, Allowed(frozenset({_proxy_host(proxy)})))
+        # No httpx.Client: it would read the Location itself, and take proxies and cookies into account.
+        self._transport = GuardedTransport(guard, proxy, most)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def send(
+        self,
+        method: str,
+        url: httpx.URL,
+        headers: dict[str, str],
+        *,
+        most: int,
+        json: Any = None,
+        content: bytes | None = None,
+        compressed: bool = True,
+    ) -> Answer:
+        """Send one request; return its answer with at most `most` bytes of the body, which is not read of a redirect.
+
+        Raises:
+            UsageError: `bad_url`.
+            FetchError: `fetch_timeout`, `connection_failed`, `answer_truncated`, `unsupported_encoding`, `bad_answer`.
+            ConnectError: see `Guard.judged`.
+        """
+        import httpx
+
+        if self._by_proxy:
+            # Through a proxy no connection of ours shows where the request goes, so the target is judged by itself.
+            self._target.judge_for_proxy(url.raw_host.decode("ascii"), url.port or _SCHEMES[url.scheme])
+        waits = dict.fromkeys(("connect", "read", "write", "pool"), self._limit.remaining())
+        try:
+            request = httpx.Request(method, url, headers=headers, json=json, content=content, extensions={"timeout": waits})
+        except (httpx.InvalidURL, UnicodeError, ValueError) as err:
+            raise _bad_url(str(url), str(err)) from None
+        return self._sent(request, most, _ENCODINGS if compressed else _PLAIN)
+
+    def _sent(self, request: httpx.Request, most: int, encodings: dict[str, int]) -> Answer:
+        import httpcore
+
+        try:
+            response = self._transport.handle_request(request)
+            try:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                # A redirect's body is not read: a hostile server could make it endless.
+                is_redirect = response.status_code in REDIRECTS and "location" in headers
+                body, cut = (b"", False) if is_redirect else _body(response.iter_raw(_STEP), headers, most, encodings)
+            finally:
+                response.close()
+            if self._limit.remaining() <= 0:
+                # A body without a stated length ends where the connection was broken.
+                raise TimeoutError
+        except (httpcore.TimeoutException, TimeoutError):
+            raise self._limit.late(str(request.url)) from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as err:
+            if self._limit.remaining() <= 0:
+                raise self._limit.late(str(request.url)) from None
+            short = isinstance(err, httpcore.RemoteProtocolError) and "body" in str(err)
+            raise FetchError(
+                "answer_truncated" if short else "connection_failed",
+                f"{request.url} cannot be read: {str(err) or type(err).__name__}.",
+                "Check the URL, or try again later.",
+            ) from None
+        return Answer(str(request.url), response.status_code, response.reason_phrase, headers, body, cut)
+
+
+def parse(url: str) -> httpx.URL:
+    """Return a URL that may be asked for.
+
+    Raises:
+        UsageError: `bad_url`.
+    """
+    import httpx
+
+    try:
+        parsed = httpx.URL(url.strip())
+        host = parsed.raw_host.decode("ascii")
+    except (httpx.InvalidURL, UnicodeError, ValueError, TypeError) as err:
+        raise _bad_url(url, f"it cannot be read ({err})") from None
+    if len(url) > MAX_URL_CHARS:
+        raise _bad_url(url, f"it is longer than {MAX_URL_CHARS:,} characters")
+    if parsed.scheme not in _SCHEMES:
+        raise _bad_url(url, "only http and https are fetched")
+    # A URL appears in results, logs and redirects, and its password would appear with it.
+    if parsed.userinfo:
+        raise _bad_url(url, "it carries a user name or password, which is never sent")
+    if not 0 < (parsed.port or 80) < 65_536:
+        raise _bad_url(url, f"there is no port {parsed.port}")
+    if not well_formed(host):
+        raise _bad_url(url, f"its host {host!r} is neither a name nor an address")
+    # A fragment is for browsers, and would make two cache entries of one page.
+    return parsed.copy_with(fragment=None)
+
+
+def _bad_url(url: str, why: str) -> UsageError:
+    return UsageError(
+        "bad_url", f"The URL {url[:200]!r} cannot be fetched: {why}.", "Give a full URL such as https://example.org/page."
+    )
+
+
+def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
+    return url.scheme, url.raw_host, url.port or _SCHEMES[url.scheme]
+
+
+def _next(here: httpx.URL, location: str) -> httpx.URL:
+    from urllib.parse import urljoin
+
+    try:
+        # A Location may be relative (RFC 9110, 10.2.2).
+        target = urljoin(str(here), location)
+        following = parse(target)
+    except ValueError:
+        raise FetchError(
+            "bad_redirect", f"{here} redirects to {location[:200]!r}, which is no URL.", "It is not followed."
+        ) from None
+    except UsageError as err:
+        raise FetchError(
+            "bad_redirect", f"{here} redirects to {target[:200]!r}. {err.message}", "It is not followed."
+        ) from None
+    # What was asked for over TLS is not fetched in plain text.
+    if here.scheme == "https" and following.scheme == "http":
+        raise FetchError(
+            "bad_redirect",
+            f"{here} redirects to {following}, from https to http.",
+            "It is not followed; fetch that URL if you mean it.",
+        )
+    return following
+
+
+def _proxy_host(proxy: str) -> str:
+    """Return `name:port` of the user's proxy, which need not be at a public address."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(proxy)
+        known = {"http": 80, "https": 443}[parts.scheme]
+        return f"{(parts.hostname or '').rstrip('.')}:{parts.port or known}"
+    except (ValueError, KeyError):
+        raise UsageError("bad_config", "web.proxy is no http or https URL.", "Write http://host:port.") from None
+
+
+def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: dict[str, int]) -> tuple[bytes, bool]:
+    """Read and inflate at most `most` bytes; tell whether there are more."""
+    coding = headers.get("content-encoding", "").strip().lower()
+    # Several codings in a row multiply the ratio of compression; none is accepted that was not asked for.
+    if coding not in encodings:
+        raise FetchError(
+            "unsupported_encoding", f"The answer is compressed as {coding[:100]!r}.", "Only gzip and deflate, once, are read."
+        )
+    body = bytearray()
+    for piece in _inflated(raw, _ENCODINGS[coding]) if _ENCODINGS[coding] else raw:
+        # One byte beyond the limit tells a cut body from one that ends there.
+        body += piece[: most + 1 - len(body)]
+        if len(body) > most:
+            del body[most:]
+            return bytes(body), True
+    return bytes(body), False
+
+
+def _inflated(raw: Iterator[bytes], window: int) -> Iterator[bytes]:
+    """Yield the inflated body in pieces of at most 64 KB, whatever the ratio; a gzip body may have several members."""
+    inflater = zlib.decompressobj(window)
+    begun = False
+    for received in raw:
+        block = received
+        while block:
+            # A gzip file may consist of several members, one after the other.
+            if inflater.eof:
+                if window != _ENCODINGS["gzip"] or not block.startswith(_GZIP[: len(block)]):
+                    return
+                inflater = zlib.decompressobj(window)
+            try:
+                piece = inflater.decompress(block, _STEP)
+            except zlib.error:
+                if begun or window != _ENCODINGS["deflate"]:
+                    raise _broken() from None
+                # Some servers send `deflate` without the zlib wrapping.
+                inflater = zlib.decompressobj(-15)
+                piece = _more(inflater, block)
+            begun = True
+            yield piece
+            # The rest of the input waits until the caller has taken this piece: memory stays bounded.
+            block = inflater.unconsumed_tail or inflater.unused_data
+    if begun and not inflater.eof:
+        # Output of the last input byte that did not fit into the last piece.
+        yield inflater.flush()
+        if not inflater.eof:
+            raise _broken()
+
+
+def _more(inflater: Any, block: bytes) -> bytes:
+    try:
+        piece: bytes = inflater.decompress(block, _STEP)
+    except zlib.error:
+        raise _broken() from None
+    return piece
+
+
+def _broken() -> FetchError:
+    return FetchError("bad_answer", "The answer's compressed body is broken or incomplete.", "Try again later.")

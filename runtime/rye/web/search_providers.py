@@ -1,0 +1,214 @@
+"""Providers of web search: each a small function from a question to results, over the guarded HTTP client.
+
+Formats: the providers' own API references (Exa `POST /search`, Brave `GET /res/v1/web/search`, Tavily `POST /search`, SearXNG
+`GET /search?format=json`); the one without a key is the library `ddgs`, which asks public search engines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from rye.errors import RyeError
+from rye.plain_class import Record
+from rye.web.addresses import Allowed
+from rye.web.client import Answer, Request, fetch, parse
+
+_OTHERWISE = "Try again later, or choose another provider."
+
+
+class SearchError(RyeError):
+    """A provider of web search cannot be asked, or did not answer."""
+
+
+class Found(NamedTuple):
+    """One result as the provider gave it."""
+
+    title: str
+    url: str
+    snippet: str
+
+
+class Provider(Record):
+    """A provider as configured.
+
+    Attributes:
+        name: what the configuration calls it.
+        kind: one of `KINDS`.
+        key: its API key, or "".
+        key_from: where the key comes from, as an error names it; the key itself is never named.
+        base_url: where it is asked.
+        chosen_host: the user set `base_url`, so the host need not be public.
+        proxy: URL of a proxy that the user configured.
+    """
+
+    name: str
+    kind: str
+    key: str
+    key_from: str
+    base_url: str
+    chosen_host: bool = False
+    proxy: str | None = None
+
+
+DEFAULT_URLS = {"exa": "https://api.exa.ai", "brave": "https://api.search.brave.com", "tavily": "https://api.tavily.com"}
+
+
+def is_installed(kind: str) -> bool:
+    """Tell whether the library that a kind of provider needs is there."""
+    if kind != "ddgs":
+        return True
+    try:
+        import ddgs  # noqa: F401 - only whether it is there
+    except ImportError:
+        return False
+    return True
+
+
+def ask(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+    """Return at most `count` results.
+
+    Raises:
+        SearchError: `bad_key`, `rate_limited`, `provider_failed`, `bad_answer`, `extra_missing`.
+        RyeError: those of `fetch.fetch`.
+    """
+    return KINDS[provider.kind](provider, query, count, seconds)[:count]
+
+
+def _exa(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+    body = {
+        "query": query,
+        "numResults": count,
+        "type": "auto",
+        "contents": {"highlights": {"numSentences": 2, "highlightsPerUrl": 1}},
+    }
+    rows = _rows(_call(provider, "/search", seconds, {"x-api-key": provider.key}, body), "results")
+    return [
+        Found(_text(row, "title"), _text(row, "url"), " ".join(_texts(row, "highlights")) or _text(row, "text")) for row in rows
+    ]
+
+
+def _brave(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+    path = "/res/v1/web/search?" + _query(q=query[:400], count=str(count))
+    headers = {"X-Subscription-Token": provider.key, "Accept": "application/json", "Cache-Control": "no-cache"}
+    answer = _call(provider, path, seconds, headers)
+    rows = _rows(answer["web"], "results") if isinstance(answer.get("web"), dict) else []
+    return [Found(_text(row, "title"), _text(row, "url"), _text(row, "description")) for row in rows]
+
+
+def _tavily(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+    headers = {"Authorization": f"Bearer {provider.key}"}
+    rows = _rows(_call(provider, "/search", seconds, headers, {"query": query, "max_results": count}), "results")
+    return [Found(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
+
+
+def _searxng(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:  # noqa: ARG001 - it takes no count
+    rows = _rows(
+        _call(provider, "/search?" + _query(q=query, format="json"), seconds, {"Accept": "application/json"}), "results"
+    )
+    return [Found(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
+
+
+def _ddgs(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+    try:
+        from ddgs import DDGS
+        from ddgs.exceptions import DDGSException, RatelimitException
+    except ImportError:
+        raise SearchError(
+            "extra_missing",
+            "Searching without a key needs a library that is not installed.",
+            "Run `pip install 'rye-workspace[search]'`, or configure a provider with a key.",
+        ) from None
+    try:
+        rows = DDGS(proxy=provider.proxy, timeout=max(1, int(seconds))).text(query, max_results=count)
+    except RatelimitException:
+        raise _limited(provider, "") from None
+    except DDGSException as err:
+        if "No results" in str(err):
+            return []
+        raise _failed(provider, str(err)[:200]) from None
+    return [Found(_text(row, "title"), _text(row, "href"), _text(row, "body")) for row in rows]
+
+
+KINDS: dict[str, Callable[[Provider, str, int, float], list[Found]]] = {
+    "exa": _exa,
+    "brave": _brave,
+    "tavily": _tavily,
+    "searxng": _searxng,
+    "ddgs": _ddgs,
+}
+
+
+def _query(**values: str) -> str:
+    from urllib.parse import urlencode
+
+    return urlencode(values)
+
+
+def _call(
+    provider: Provider, path: str, seconds: float, headers: dict[str, str], body: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    url = provider.base_url.rstrip("/") + path
+    # The user's own server need not be public; a provider's known address must be.
+    host = parse(url)
+    allowed = Allowed(frozenset({f"{host.host.lower()}:{host.port or {'http': 80, 'https': 443}[host.scheme]}"}))
+    answer = fetch(
+        Request(
+            url,
+            seconds,
+            allowed if provider.chosen_host else Allowed(),
+            "GET" if body is None else "POST",
+            headers,
+            body,
+            provider.proxy,
+        )
+    )
+    _judge(provider, answer)
+    try:
+        content = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise SearchError("bad_answer", f"{provider.name} did not answer in JSON.", _OTHERWISE)
+    return content
+
+
+def _judge(provider: Provider, answer: Answer) -> None:
+    if answer.status in (401, 403):
+        if provider.kind == "searxng":
+            hint = "Its settings.yml must list json under search: formats."
+            raise SearchError("provider_refused", f"{provider.name} does not answer in JSON ({answer.status}).", hint)
+        raise SearchError(
+            "bad_key", f"{provider.name} does not accept the key ({answer.status}).", f"Check {provider.key_from}."
+        )
+    if answer.status == 429:
+        raise _limited(provider, answer.headers.get("retry-after", ""))
+    if not 200 <= answer.status < 300:
+        raise _failed(provider, f"{answer.status} {answer.reason}")
+
+
+def _limited(provider: Provider, wait: str) -> SearchError:
+    when = f" in {wait} s" if wait.isdecimal() else " later"
+    return SearchError(
+        "rate_limited", f"{provider.name} takes no more questions now.", f"Ask again{when}, or choose another provider."
+    )
+
+
+def _failed(provider: Provider, why: str) -> SearchError:
+    return SearchError("provider_failed", f"{provider.name} failed: {why}.", _OTHERWISE)
+
+
+def _rows(content: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows = content.get(name)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _texts(row: dict[str, Any], name: str) -> list[str]:
+    value = row.get(name)
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

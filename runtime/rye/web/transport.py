@@ -1,0 +1,151 @@
+"""The transport under the guarded HTTP client: httpx over httpcore, every connection opened by the guard.
+
+Imported only when something is fetched, so it may import the HTTP libraries at its top.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import httpcore
+import httpx
+
+from rye.web.connections import ConnectError, Guard, Limit
+
+if TYPE_CHECKING:
+    import ssl
+
+
+_CONNECT_SECONDS = 10.0
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Return the context of every connection: reading the certificates takes longer than a small answer."""
+    return httpx.create_ssl_context(trust_env=True)
+
+
+class _Stream(httpcore.NetworkStream):
+    """One connection; every wait on it ends with the limit."""
+
+    def __init__(self, inner: httpcore.NetworkStream, limit: Limit) -> None:
+        self._inner = inner
+        self._limit = limit
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, self._wait(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, self._wait(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> _Stream:
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, self._wait(timeout)), self._limit)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+    def _wait(self, timeout: float | None) -> float:
+        left = self._limit.remaining()
+        if left <= 0:
+            raise httpcore.ReadTimeout
+        return left if timeout is None else min(timeout, left)
+
+
+class _Backend(httpcore.NetworkBackend):
+    """Connects to the addresses that the guard judged, by number, never by name."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._system = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> _Stream:
+        failed: Exception | None = None
+        limit = self._guard.limit
+        # Each judged address is tried in turn, by number: no second lookup can answer otherwise.
+        for address in self._guard.judged(host, port):
+            left = limit.remaining()
+            if left <= 0:
+                break
+            wait = min(_CONNECT_SECONDS, left, timeout or left)
+            try:
+                inner = self._system.connect_tcp(str(address), port, wait, local_address, socket_options)
+            except (httpcore.NetworkError, httpcore.TimeoutException) as err:
+                failed = err
+                continue
+            self._confirm(inner, address)
+            return _Stream(inner, limit)
+        if limit.remaining() <= 0:
+            raise limit.late(host)
+        raise ConnectError(
+            "connection_failed",
+            f"{host}:{port} cannot be reached: {failed or 'it did not answer'}.",
+            "Check the host and port, or try again later.",
+        )
+
+    def _confirm(self, inner: httpcore.NetworkStream, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+        connected = inner.get_extra_info("socket")
+        peer = ipaddress.ip_address(connected.getpeername()[0].partition("%")[0])
+        # A proxy in the system (or a rewriting network) could have taken the connection elsewhere.
+        if peer != address:
+            inner.close()
+            raise ConnectError(
+                "connection_failed", f"The connection went to {peer} instead of {address}.", "Check the network."
+            )
+        self._guard.limit.watch(connected)
+
+
+class _Body(httpx.SyncByteStream):
+    """The raw bytes of an answer."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._stream
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class GuardedTransport(httpx.BaseTransport):
+    """A pool of connections that all go through a guard."""
+
+    def __init__(self, guard: Guard, proxy: str | None = None, most: int = 1) -> None:
+        """Make a pool of `most` connections; `proxy` is the URL of a proxy that the user configured."""
+        tls = _tls()
+        backend = _Backend(guard)
+        self._pool: httpcore.ConnectionPool = (
+            httpcore.ConnectionPool(ssl_context=tls, network_backend=backend, max_connections=most)
+            if proxy is None
+            else httpcore.HTTPProxy(proxy, ssl_context=tls, network_backend=backend, max_connections=most)
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request."""
+        url = httpcore.URL(
+            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
+        )
+        asked = httpcore.Request(
+            request.method, url, headers=request.headers.raw, content=request.stream, extensions=request.extensions
+        )
+        answer = self._pool.handle_request(asked)
+        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pool.close()

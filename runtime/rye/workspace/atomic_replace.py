@@ -1,0 +1,390 @@
+"""Replacing a file's content in one step, without losing what anyone else wrote.
+
+The new content is written beside the target, made durable, and exchanged with it (`renameat2` with RENAME_EXCHANGE). What
+was displaced is then compared with what the caller read: if another program changed the file meanwhile, the two are
+exchanged back and the caller gets an error. Where the file system cannot exchange, the check comes right before a plain rename.
+A crash at any point leaves the old content or the new one, and at most a temporary file named by `temporary_name`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+
+from rye.call.context import deadline
+from rye.errors import WorkspaceError
+from rye.fs.digest import hexdigest, sha256_of_much
+from rye.workspace.path_errors import system_failure
+from rye.workspace.workspace import MAX_FILE_BYTES, Place, read_all
+
+# <linux/fs.h>; glibc and musl export renameat2, others do not.
+_NOREPLACE, _EXCHANGE = 1, 2
+_libc = ctypes.CDLL(None, use_errno=True)
+_BUFFER = 1 << 18
+_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
+
+
+def temporary_name() -> bytes:
+    """Return a fresh name for the file beside the target; `is_temporary` knows it again."""
+    return b".rye-" + os.urandom(8).hex().encode() + b".tmp"
+
+
+def is_temporary(name: bytes) -> bool:
+    """Tell whether `name` is one that `temporary_name` makes."""
+    return len(name) == 25 and name.startswith(b".rye-") and name.endswith(b".tmp")
+
+
+def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of a file's bytes as 64 hex digits."""
+    return hexdigest(data)
+
+
+def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, mode: int | None = None) -> bool:
+    """Put `data` in `place`.
+
+    Args:
+        place: where the file is or will be.
+        data: the whole new content.
+        expected: SHA-256 of the content that this replaces; None when no file may be there.
+        temporary: a name from `temporary_name`.
+        mode: permission bits of a new file (default 0666 less the umask); an existing file keeps its own.
+
+    Returns:
+        Whether the temporary name is free again; see `is_free`.
+
+    Raises:
+        WorkspaceError: `conflict` when something else is there now; `no_space`, `read_only` … from the system. The
+            old content is in place. Only after `unsettled` the new one may be, and the displaced one under `temporary`.
+        DeadlineError: the call's time is up; nothing was changed.
+    """
+    with deadline().commit():
+        settled = True
+        try:
+            stage(place, data, temporary, mode)
+            put(place, temporary, expected)
+        except OSError as err:
+            raise system_failure(err, place.shown) from None
+        except WorkspaceError as err:
+            settled = err.code != "unsettled"
+            raise
+        finally:
+            # After `unsettled` the temporary name may have the only copy of a content.
+            free = settled and discard(place.dir_fd, temporary)
+        return free
+
+
+def remove(place: Place, expected: str, temporary: bytes) -> bool:
+    """Delete the file in `place` if its content is still `expected` (SHA-256); returns and errors as `replace`."""
+    with deadline().commit():
+        try:
+            set_aside(place, temporary, expected)
+        except OSError as err:
+            raise system_failure(err, place.shown) from None
+        return discard(place.dir_fd, temporary)
+
+
+def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | None = None) -> None:
+    """Put the file named `temporary` in place; what it displaces is named `temporary` then.
+
+    Args:
+        place: where the file goes.
+        temporary: a name from `temporary_name`, which the file has now (see `stage`).
+        expected: SHA-256 of the content that is displaced; None when no file may be there.
+        backup: where the file system cannot exchange, a second such name: the old content is copied to it first. Without
+            one it is lost.
+
+    Raises:
+        OSError, WorkspaceError: `conflict`, `unsettled`; see `replace`.
+    """
+    # Compared later by inode: another program's file may have the same content.
+    ours = _inode_at(place.dir_fd, temporary)
+    if expected is None:
+        _put_new(place, temporary, ours)
+    else:
+        _exchange_checked(place, temporary, expected, ours, backup)
+
+
+def set_aside(place: Place, temporary: bytes, expected: str) -> None:
+    # Moved first, then compared: between a check and an unlink another program could write.
+    """Move the file in `place` to `temporary` if its content is `expected` (SHA-256); errors as `put`."""
+    try:
+        _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
+    except FileNotFoundError:
+        raise conflict(place) from None
+    try:
+        same = digest_at(place.dir_fd, temporary) == expected
+        if same:
+            sync_directory(place.dir_fd)
+    except OSError:
+        give_back(place, temporary)
+        raise
+    if not same:
+        give_back(place, temporary)
+        raise conflict(place)
+
+
+def is_free(place: Place, temporary: bytes) -> bool:
+    """Tell whether a change left nothing under its temporary name, which else `sweep` must settle later."""
+    try:
+        os.stat(temporary, dir_fd=place.dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def sweep(place: Place, temporary: bytes, before: str | None, after: str | None, *, applied: bool) -> None:
+    """Remove the temporary file of a change that a crash ended; another program's content is stored as `.rye-conflict`."""
+    with contextlib.suppress(FileNotFoundError):
+        if applied and digest_at(place.dir_fd, temporary) not in (None, before, after):
+            keep(place, temporary)
+        else:
+            os.unlink(temporary, dir_fd=place.dir_fd)
+
+
+def give_back(place: Place, temporary: bytes) -> None:
+    """Give a file that was moved aside its name back; under another visible name where that is taken now."""
+    try:
+        try:
+            _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+        except FileExistsError:
+            keep(place, temporary)
+    except OSError as err:
+        raise _unsettled(place, temporary, err) from None
+
+
+def keep(place: Place, temporary: bytes) -> bytes:
+    """Rename what is under the temporary name, and is not ours to delete, to a name that people see."""
+    visible = place.name[:200] + b"." + os.urandom(4).hex().encode() + b".rye-conflict"
+    _rename(place.dir_fd, temporary, visible, _NOREPLACE)
+    return visible
+
+
+def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None:
+    # The content must not be readable by others before the target's mode is copied.
+    """Write the temporary file, durable and with the target's metadata; only its name is not durable yet."""
+    created = 0o666 if place.stat is None else 0o600
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temporary, flags, created, dir_fd=place.dir_fd)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if place.stat is not None:
+            _copy_metadata(place, fd, place.stat)
+        elif mode is not None:
+            os.fchmod(fd, mode)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _copy_metadata(place: Place, fd: int, old: os.stat_result) -> None:
+    """Carry owner, extended attributes (ACLs among them) and mode over; owner and attributes as far as the system lets us."""
+    mode = stat.S_IMODE(old.st_mode)
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(fd, old.st_uid, old.st_gid)
+        except OSError:
+            # A set-id bit must not pass to another owner.
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)
+            # The group alone may be ours to give, so that a shared file stays shared.
+            with contextlib.suppress(OSError):
+                os.fchown(fd, -1, old.st_gid)
+    if hasattr(os, "listxattr"):
+        _copy_attributes(place, fd)
+    # Mode last: changing the owner clears set-id bits, and an ACL changes the group's bits.
+    os.fchmod(fd, mode)
+
+
+def _copy_attributes(place: Place, fd: int) -> None:
+    try:
+        source = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)
+    except OSError:
+        return
+    try:
+        for attribute in os.listxattr(source):
+            # One that may not be set (security labels) must not cost the others.
+            with contextlib.suppress(OSError):
+                os.setxattr(fd, attribute, os.getxattr(source, attribute))
+    except OSError:
+        return
+    finally:
+        os.close(source)
+
+
+def _put_new(place: Place, temporary: bytes, ours: int) -> None:
+    try:
+        _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+    except FileExistsError:
+        raise conflict(place) from None
+    try:
+        sync_directory(place.dir_fd)
+    except OSError as err:
+        try:
+            _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
+            # Another program may have replaced our file in between: then its file gets the name back.
+            if _inode_at(place.dir_fd, temporary) != ours:
+                give_back(place, temporary)
+        except OSError:
+            raise _unsettled(place, temporary, err) from None
+        raise
+
+
+def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int, backup: bytes | None) -> None:
+    try:
+        _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
+    except FileNotFoundError:
+        raise conflict(place) from None
+    except OSError as err:
+        if err.errno not in _UNSUPPORTED:
+            raise
+        _check_then_rename(place, temporary, expected, backup)
+        return
+    # Checked after the exchange: no other program can replace the displaced file by its name any more.
+    try:
+        same = digest_at(place.dir_fd, temporary) == expected
+        if same:
+            sync_directory(place.dir_fd)
+    except OSError as err:
+        _put_back(place, temporary, ours, err)
+        raise
+    if not same:
+        _put_back(place, temporary, ours, None)
+        raise conflict(place)
+
+
+def _put_back(place: Place, temporary: bytes, ours: int, why: OSError | None) -> None:
+    """Exchange again; what then lies under the temporary name must be our own file, else it gets a visible name."""
+    try:
+        while True:
+            try:
+                _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
+                break
+            except FileNotFoundError:
+                # Deleted meanwhile; if it comes back right then, it is exchanged after all.
+                with contextlib.suppress(FileExistsError):
+                    _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+                    return
+        if _inode_at(place.dir_fd, temporary) != ours:
+            keep(place, temporary)
+    except OSError as err:
+        raise _unsettled(place, temporary, why or err) from None
+
+
+def _check_then_rename(place: Place, temporary: bytes, expected: str, backup: bytes | None) -> None:
+    if digest_at(place.dir_fd, place.name) != expected:
+        raise conflict(place)
+    # A plain rename destroys what it replaces, so the old content is copied first.
+    if backup is not None:
+        _copy(place, backup)
+    os.rename(temporary, place.name, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
+    if backup is not None:
+        os.rename(backup, temporary, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
+    # The old content is gone: whether the new one is durable changes nothing about the content.
+    with contextlib.suppress(OSError):
+        sync_directory(place.dir_fd)
+
+
+def _copy(place: Place, backup: bytes) -> None:
+    fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)
+    try:
+        data = read_all(fd, os.fstat(fd).st_size, MAX_FILE_BYTES)
+    finally:
+        os.close(fd)
+    stage(place, data, backup, None)
+
+
+def _rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
+    """Call `renameat2` within one directory; without it NOREPLACE is done by a hard link."""
+    call = getattr(_libc, "renameat2", None)
+    if call is not None:
+        if call(dir_fd, source, dir_fd, target, flags) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in _UNSUPPORTED or flags == _EXCHANGE:
+            raise OSError(code, os.strerror(code))
+    elif flags == _EXCHANGE:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    # `link` fails where the target exists, which is what NOREPLACE asks for.
+    os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+    try:
+        os.unlink(source, dir_fd=dir_fd)
+    except OSError:
+        # The move counts as not made, so the second name must go.
+        os.unlink(target, dir_fd=dir_fd)
+        raise
+
+
+def _inode_at(dir_fd: int, name: bytes) -> int:
+    return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_ino
+
+
+def digest_at(dir_fd: int, name: bytes) -> str | None:
+    """Return the digest of the regular file under `name`; None when something else is there."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError as err:
+        # Gone, a symbolic link, a socket: no regular file.
+        if err.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            return None
+        raise
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE_BYTES:
+            return None
+        # Through one small buffer: the content itself is not wanted, and fresh memory for it would cost more than the hash.
+        hashed, buffer = sha256_of_much(), bytearray(_BUFFER)
+        while count := os.readv(fd, [buffer]):
+            hashed.update(memoryview(buffer)[:count])
+        return str(hashed.hexdigest())
+    finally:
+        os.close(fd)
+
+
+def sync_directory(dir_fd: int) -> None:
+    """Make the names in a directory durable."""
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        os.fsync(fd)
+    except OSError as err:
+        # Some file systems have no fsync for directories.
+        if err.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(fd)
+
+
+def discard(dir_fd: int, name: bytes) -> bool:
+    """Remove a temporary file; tell whether its name is free."""
+    try:
+        os.unlink(name, dir_fd=dir_fd)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def conflict(place: Place) -> WorkspaceError:
+    """Return the refusal of a write whose file was changed by someone else meanwhile."""
+    return WorkspaceError(
+        "conflict",
+        f"{place.shown} was changed by another program while this call ran. Nothing was written.",
+        f'Call read(file_path="{place.shown}") and edit what is there now.',
+    )
+
+
+def _unsettled(place: Place, temporary: bytes, err: OSError) -> WorkspaceError:
+    """Return the failure of a change that could not be taken back either; the next change or undo settles it."""
+    return WorkspaceError(
+        "unsettled",
+        f"{place.shown}: {os.strerror(err.errno or 0)}, while the file was being exchanged. It holds its old or "
+        f"its new content; the other one lies beside it as {temporary.decode()}.",
+        f'Call read(file_path="{place.shown}") to see which; check the disk before the next change.',
+    )

@@ -1,0 +1,339 @@
+"""Where line indexes and locks live: the project's `.ai/cache`, or the user's state folder where that cannot be written.
+
+A clone can bring its own `.ai/cache`. So it is opened beneath the root through no symbolic link, and what lies in it
+is data to be checked, never an instruction.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from rye.call.context import check_deadline, deadline
+from rye.config import user_dirs
+from rye.errors import WorkspaceError
+from rye.fs import atomic, beneath, names
+from rye.fs.digest import sha256
+from rye.workspace.path_errors import system_failure
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+VIEWS = ".ragix"
+"""The project's folder for what was last viewed of each file."""
+
+_DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A holder that works is done in far less; one that does not must not hold up every call for as long as it may take.
+_MAX_WAIT = 10.0
+_MAX_LISTED = 1 << 20
+# Lock files that this process has open.
+_lock_files: set[int] = set()
+# A passing trouble must not pass for an absence: IDs would be lost, and the lock would be another than others hold.
+_PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+_ABSENT = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM)
+
+
+def name_of(path: bytes) -> str:
+    """Return the cache's name for a file: the first 16 hex digits of SHA-256 over its project-relative path."""
+    return sha256(path).hexdigest()[:16]
+
+
+@contextmanager
+def folder(ws: Workspace, *parts: str) -> Iterator[int]:
+    """Hold open a folder of the cache, made if missing: in the project, else in the user's state folder.
+
+    Raises:
+        WorkspaceError: `cache_unwritable` when neither can be written.
+    """
+    fd = _in_project(ws, (".ai", "cache", *parts))
+    if fd is None:
+        fd = _in_state(ws, parts)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def view_folder(ws: Workspace) -> Iterator[int | None]:
+    """Hold open the project's `.ragix`, made if missing; None where it cannot be written, or a link is there."""
+    fd = _in_project(ws, (VIEWS,))
+    try:
+        yield fd
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
+    try:
+        fd = _descend(ws.fd, parts)
+    except OSError as err:
+        if err.errno in _PASSING:
+            raise
+        return None
+    # Root passes every permission check, so a read-only mount shows only here.
+    if os.access(".", os.W_OK, dir_fd=fd):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
+    try:
+        base = os.open(user_dirs.state_dir(ws.fd), _DIR)
+        try:
+            return _descend(base, ("cache", *parts))
+        finally:
+            os.close(base)
+    except OSError as err:
+        raise WorkspaceError(
+            "cache_unwritable",
+            f"Neither the project's .ai/cache nor the user's state folder can be written ({err.strerror}).",
+            "Make one of them writable, or set USER_SPACE to a folder that is.",
+        ) from None
+
+
+def _descend(base: int, parts: tuple[str, ...]) -> int:
+    """Open nested folders below `base`, made where they are missing, following no link."""
+    # The folders exist at nearly every call, so that is tried first.
+    try:
+        return beneath.open_unlinked(base, parts, _DIR)
+    except FileNotFoundError:
+        for depth, part in enumerate(parts):
+            above = beneath.open_unlinked(base, parts[:depth], _DIR)
+            try:
+                _make(part, above)
+            finally:
+                os.close(above)
+        return beneath.open_unlinked(base, parts, _DIR)
+
+
+def _make(part: str, dir_fd: int) -> None:
+    try:
+        os.mkdir(part, dir_fd=dir_fd)
+    except FileExistsError:
+        return
+    # The folder is no part of the project's source: git must not list it.
+    if part in ("cache", VIEWS):
+        below = os.open(part, _DIR, dir_fd=dir_fd)
+        try:
+            _write(below, ".gitignore", b"*\n")
+        finally:
+            os.close(below)
+
+
+def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None:
+    """Return a cache file's bytes; None when it is missing, no regular file, or larger than `limit`."""
+    import stat
+
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError as err:
+        if err.errno in _ABSENT:
+            return None
+        raise
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+            return None
+        data = os.read(fd, info.st_size + 1)
+        while len(data) < info.st_size and (more := os.read(fd, info.st_size)):
+            data += more
+        return data
+    finally:
+        os.close(fd)
+
+
+def write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
+    """Replace a cache file in one step. Not made durable: what is lost here heals.
+
+    Raises:
+        WorkspaceError: `no_space`, `permission_denied` … as the system says; the old file is unchanged.
+    """
+    try:
+        _write(dir_fd, name, data)
+    except OSError as err:
+        raise system_failure(err, "The line index") from None
+
+
+def _write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
+    temporary = f".{name}.{os.urandom(4).hex()}"
+    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=dir_fd)
+    try:
+        try:
+            for chunk in [data] if isinstance(data, bytes) else data:
+                view = memoryview(chunk)
+                while view:
+                    view = view[os.write(fd, view) :]
+        finally:
+            os.close(fd)
+        try:
+            os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        except IsADirectoryError:
+            # No call makes a folder here: a clone brought it. It goes aside, and pruning spares what is not ours.
+            os.rename(name, f".{name}.{os.urandom(4).hex()}.aside", src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+            os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=dir_fd)
+        raise
+
+
+@contextmanager
+def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float | None = None) -> Iterator[None]:
+    """Hold the locks of some files (physical project-relative paths) across processes and threads.
+
+    Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
+
+    Raises:
+        WorkspaceError: `locked`, naming the holder where the system tells, when others hold any of them for longer than the
+            call may take, or than `patience` (seconds for all of them, 10 if None); `cache_unwritable`.
+            `no_locks` where neither the project nor the state folder lies on a file system that has locks.
+        DeadlineError: the call's time is up.
+    """
+    wanted = sorted({name_of(path)[:2] for path in paths})
+    begun = time.monotonic()
+    end = begun + min(_MAX_WAIT if patience is None else patience, deadline().remaining()) if wait else begun
+    with ExitStack() as stack:
+        try:
+            with folder(ws, "locks") as base:
+                _lock_all(stack, base, wanted, begun, end)
+        except OSError as err:
+            if err.errno not in atomic.NO_LOCKS:
+                raise system_failure(err, "The file's lock") from None
+            # Every process finds the same file system without locks, so all of them lock there.
+            _lock_in_state(stack, ws, wanted, begun, end)
+        yield
+
+
+def _lock_all(stack: ExitStack, base: int, wanted: list[str], begun: float, end: float) -> None:
+    """Take the named locks in a folder, for as long as the stack lives."""
+    for name in wanted:
+        fd = _open_lock(base, f"{name}.lock")
+        _lock_files.add(fd)
+        stack.callback(_release, fd)
+        if not _taken(fd, end):
+            raise _held(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - begun)
+
+
+def _release(fd: int) -> None:
+    """Unlock and close a lock file; nothing in a forked child, which has closed its copy."""
+    if fd in _lock_files:
+        _lock_files.discard(fd)
+        # A copy that a forked child has inherited would keep the lock past a mere close.
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
+
+
+def _forget_locks() -> None:
+    """Close a forked child's copies: the threads that hold these locks live in the parent only."""
+    while _lock_files:
+        os.close(_lock_files.pop())
+
+
+os.register_at_fork(after_in_child=_forget_locks)
+
+
+def _lock_in_state(stack: ExitStack, ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
+    """Take the locks in the user's state folder: the project's file system has none (NFS without a lock service, some FUSE)."""
+    base = _in_state(ws, ("locks",))
+    try:
+        _lock_all(stack, base, wanted, begun, end)
+    except OSError as err:
+        if err.errno not in atomic.NO_LOCKS:
+            raise system_failure(err, "The file's lock") from None
+        raise WorkspaceError(
+            "no_locks",
+            f"Neither the project's file system nor that of the user's state folder has locks ({err.strerror}). "
+            "Nothing was written.",
+            "Set USER_SPACE to a folder on a local disk.",
+        ) from None
+    finally:
+        os.close(base)
+
+
+def _open_lock(dir_fd: int, name: str) -> int:
+    flags = os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        try:
+            return os.open(name, flags | os.O_RDWR, 0o666, dir_fd=dir_fd)
+        except PermissionError:
+            # Another user's lock file; to read it is enough to lock it.
+            return os.open(name, flags & ~os.O_CREAT | os.O_RDONLY, dir_fd=dir_fd)
+    except OSError as err:
+        raise WorkspaceError(
+            "cache_unwritable",
+            f"The lock file .ai/cache/locks/{name} cannot be opened ({err.strerror}).",
+            "Remove the folder .ai/cache/locks; it is made again.",
+        ) from None
+
+
+def _taken(fd: int, end: float) -> bool:
+    """Lock a file, waiting for it until `end` (on the monotonic clock); tell whether it was free.
+
+    Raises:
+        OSError: the file system has no locks, or fails.
+    """
+    pause = 0.000_5
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            check_deadline()
+            if time.monotonic() > end:
+                return False
+        # Jitter keeps waiters from meeting in step.
+        import random
+
+        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
+        pause = min(pause * 2, 0.01)
+
+
+def _held(fd: int, name: str, waited: float) -> WorkspaceError:
+    pid = holder(fd)
+    if pid == os.getpid():
+        who, remedy = "another call of this process", "Try again in a moment."
+    elif pid is None:
+        who, remedy = "another process", f"Try again in a moment. If it stays so, `fuser -v {name}` shows the process to end."
+    else:
+        who = f"process {pid} ({_program(pid)})"
+        remedy = (
+            'Try again in a moment. If it stays so, that process must end: a background job by job(action="end"), any other by '
+            f"your user (`kill {pid}`)."
+        )
+    return WorkspaceError(
+        "locked",
+        f"The lock of this file is held by {who}; {waited:.0f} seconds were waited for it. Nothing was written.",
+        remedy,
+        **({} if pid is None else {"pid": pid}),
+    )
+
+
+def holder(fd: int) -> int | None:
+    """Return the process that has locked an open file, as the kernel lists it (proc_locks(5)); None where it does not tell."""
+    info = os.fstat(fd)
+    wanted = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+            rows = [line.split() for line in file.read(_MAX_LISTED).splitlines()]
+    except OSError:
+        return None
+    # A waiter's row has an arrow first. Process 0 is one that this process cannot see.
+    found = [int(row[4]) for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == wanted and row[4].isdecimal()]
+    return next((pid for pid in found if pid), None)
+
+
+def _program(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return names.show(file.read(64).strip())
+    except OSError:
+        return "unknown program"

@@ -1,0 +1,131 @@
+"""Suggestions for a path at which nothing is: files of that name in the project, or similar names.
+
+The whole tree is searched, least deep first, for at most 50 ms and 20,000 names, through no symbolic link. A path that ends
+as the wanted one does comes first: of `models.py` and `tests/models.py`, the second is meant by `test/models.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from rye.call.safe_text import nearest
+from rye.errors import WorkspaceError
+from rye.fs import beneath, names
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+_SECONDS = 0.05
+_MOST_NAMES = 20_000
+_MOST_SHOWN = 3
+_MOST_FOUND = 50
+
+
+def not_found(ws: Workspace, path: str, ignored: Sequence[str]) -> WorkspaceError:
+    """Return the refusal of a path at which nothing is, with the paths that may be meant.
+
+    Args:
+        ws: the project.
+        path: as it was given.
+        ignored: patterns of the folders that are not searched.
+    """
+    folder, _, wanted = path.rstrip("/").rpartition("/")
+    existing, entries = _nearest_folder(ws, folder)
+    prefix = "" if existing == "." else f"{existing}/"
+    link = wanted in entries and existing == (folder or ".")
+    beside = nearest(wanted, [name for name in entries if name != wanted]) if existing == (folder or ".") else []
+    elsewhere = [one for one in _alike(ws, path, ignored) if one != path]
+    close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in beside)]))[:_MOST_SHOWN]
+    near = f"Did you mean {' or '.join(close)}? " if close else ""
+    return WorkspaceError(
+        "file_not_found",
+        f"File not found: {path}{' (a link to nothing)' if link else ''}.",
+        f'{near}Paths start at the project root, {names.show(os.fsencode(ws.root))}. Use ls(path="{existing}") to see what is '
+        "there.",
+        nearest=close,
+    )
+
+
+def _alike(ws: Workspace, path: str, ignored: Sequence[str]) -> list[str]:
+    """Return the paths in the project that end in the name that a path ends in, in whatever case, the likeliest first."""
+    wanted = [part for part in path.split("/") if part not in ("", ".", "..")]
+    if not wanted:
+        return []
+    found = []
+    for parts in _named(ws.fd, wanted[-1].casefold(), ignored):
+        found.append(parts)
+        # A name with so many matches, such as `__init__.py`, gets no better with more of them.
+        if len(found) >= _MOST_FOUND:
+            break
+    # The longest common end first; the spelling of the last name decides among equals.
+    found.sort(key=lambda parts: (-_common_end(parts, wanted), parts[-1] != wanted[-1], len(parts)))
+    return [names.show(os.fsencode("/".join(parts))) for parts in found[:2]]
+
+
+def _common_end(parts: Sequence[str], wanted: Sequence[str]) -> int:
+    """Return how many components at their ends are the same, but for the case of letters."""
+    same = 0
+    for one, other in zip(reversed(parts), reversed(wanted), strict=False):
+        if one.casefold() != other.casefold():
+            break
+        same += 1
+    return same
+
+
+def _named(root_fd: int, name: str, ignored: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths below a folder whose last component is `name` (case-folded)."""
+    end = time.monotonic() + _SECONDS
+    left = _MOST_NAMES
+    waiting: deque[tuple[str, ...]] = deque([()])
+    while waiting:
+        parts = waiting.popleft()
+        for entry_name, is_folder in _entries(root_fd, parts):
+            left -= 1
+            # The search runs inside a refusal, which must not take longer than the call itself.
+            if left < 0 or time.monotonic() > end:
+                return
+            path = (*parts, entry_name)
+            if entry_name.casefold() == name:
+                yield path
+            if is_folder and not entry_name.startswith(".") and not any(fnmatchcase(entry_name, one) for one in ignored):
+                waiting.append(path)
+
+
+def _entries(root_fd: int, parts: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    """Yield the names in a folder, links left out, each with whether it is a folder."""
+    try:
+        fd = beneath.open_unlinked(root_fd, parts, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if not entry.is_symlink():
+                    yield entry.name, entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return
+    finally:
+        os.close(fd)
+
+
+def _nearest_folder(ws: Workspace, folder: str) -> tuple[str, list[str]]:
+    """Return the deepest existing ancestor inside the project, and up to 10,000 of its entries."""
+    while True:
+        try:
+            parts = ws.components(folder or ".")
+            fd, _ = beneath.open_beneath(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
+        except (OSError, WorkspaceError):
+            if not folder:
+                return ".", []
+            # The folder is missing too, but its parent may exist.
+            folder = folder.rpartition("/")[0]
+            continue
+        try:
+            return folder or ".", [names.show(os.fsencode(name)) for name in os.listdir(fd)[:10_000]]
+        finally:
+            os.close(fd)

@@ -1,0 +1,501 @@
+"""The project folder: its root, and opens beneath it only.
+
+A `Workspace` holds a descriptor of the project root. Paths come in as text (relative, or absolute and inside), are opened
+by `rye.fs.beneath`, and go out as descriptors with the physical path that was opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from rye.call import context
+from rye.call.context import check_deadline
+from rye.config import user_dirs
+from rye.errors import UsageError, WorkspaceError
+from rye.fs import beneath, names
+from rye.plain_class import Record
+from rye.workspace import protected_paths, repositories
+from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
+
+IGNORED_DIRECTORIES = (
+    "node_modules",
+    "__pycache__",
+    ".git",
+    ".venv",
+    "venv",
+    ".tox",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    "dist",
+    "build",
+    "*.egg-info",
+    ".eggs",
+    ".nox",
+    ".hg",
+    ".svn",
+)
+"""The one list of directories that listing and searching leave out (glob patterns)."""
+
+MAX_FILE_BYTES = 512 * 1024 * 1024
+"""The toolkit reads no larger file into memory."""
+
+# O_NONBLOCK so that a FIFO is refused instead of waited for, O_NOCTTY so that no terminal is taken.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+# The root's path and one below it (bytes): what is longer is not taken apart.
+_LONGEST = 2 * beneath.PATH_MAX
+
+
+class OpenFile(Record):
+    """A regular file held open for reading: where it physically lies, and its state when opened."""
+
+    fd: int
+    parts: beneath.Parts
+    stat: os.stat_result
+
+    @property
+    def path(self) -> bytes:
+        """Return the physical project-relative path."""
+        return b"/".join(self.parts)
+
+    @property
+    def shown(self) -> str:
+        """Return the path as results name it."""
+        return names.show(self.path)
+
+    def read(self, limit: int = MAX_FILE_BYTES) -> bytes:
+        """Return the whole content.
+
+        Raises:
+            WorkspaceError: `file_too_large`, above `limit` bytes.
+        """
+        size = os.fstat(self.fd).st_size
+        if size > limit:
+            raise WorkspaceError(
+                "file_too_large",
+                f"{self.shown} has {size:,} bytes, more than the limit of {limit:,}.",
+                "Use rye/bash/bash with head, tail or sed to look at a part of it.",
+            )
+        return read_all(self.fd, size, limit)
+
+
+class Place(Record):
+    """Where a file is or will be: the directory held open, its physical path, the state of what is there now."""
+
+    dir_fd: int
+    parts: beneath.Parts
+    stat: os.stat_result | None
+
+    @property
+    def name(self) -> bytes:
+        """Return the file's own name."""
+        return self.parts[-1]
+
+    @property
+    def path(self) -> bytes:
+        """Return the physical project-relative path."""
+        return b"/".join(self.parts)
+
+    @property
+    def shown(self) -> str:
+        """Return the path as results name it."""
+        return names.show(self.path)
+
+
+Identity = tuple[int, int]
+
+
+def identity_of(root: str) -> Identity:
+    """Return a root's device and inode, for whoever serves one project for long. Errors as `Workspace`."""
+    with Workspace(root) as workspace:
+        return workspace.identity
+
+
+def project_changed(root: str) -> WorkspaceError:
+    """Return the refusal of a root that is another folder now."""
+    return WorkspaceError(
+        "project_changed",
+        f"{root} is another folder now than when this server or toolset opened it.",
+        "Start the server or make the toolset again, if that folder is meant.",
+    )
+
+
+def read_all(fd: int, size: int, limit: int) -> bytes:
+    """Read a descriptor from its start to its end; a file that grew past `limit` meanwhile is cut there."""
+    chunks: list[bytes] = []
+    at = 0
+    # To the end, not to the known size: the file may grow while it is read.
+    while chunk := os.pread(fd, min(max(size - at, 65_536), limit + 1 - at), at):
+        chunks.append(chunk)
+        at += len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+class _Root:
+    """An open root directory: closed when the last workspace that uses it is closed."""
+
+    def __init__(self, path: str, given: str) -> None:
+        self.path = path
+        self._users = 1
+        self._lock = threading.Lock()
+        try:
+            self.fd = os.open(path, beneath.DIRECTORY)
+        except (OSError, ValueError) as err:
+            why = os.strerror(err.errno or 0) if isinstance(err, OSError) else "no file has such a name"
+            raise WorkspaceError(
+                "project_not_found",
+                f"Project folder not usable: {given} ({why}).",
+                "Give project_path (or --project) an existing directory.",
+            ) from None
+        try:
+            self.stat = os.fstat(self.fd)
+        except OSError as err:
+            self.leave()
+            raise system_failure(err, given) from None
+        user_dirs.hold_root(self.fd)
+        self.real = beneath.real_path(self.fd, path)
+        if beneath.is_of_kernel(self.fd):
+            self.leave()
+            raise WorkspaceError(
+                "bad_project", f"{given} lies in a kernel file system.", "Give project_path a directory on a disk."
+            )
+
+    def join(self) -> bool:
+        """Become one more user; False where the last one has left: the descriptor is closed then."""
+        with self._lock:
+            self._users += self._users > 0
+            return self._users > 0
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                user_dirs.release_root(self.fd)
+                os.close(self.fd)
+
+
+class Workspace:
+    """A project root held open. Use it as a context manager, or `close` it.
+
+    Inside a call, every workspace of the call's root shares the descriptor that the executor opened. As a context manager
+    it turns whatever the system refuses inside the block, in any module, into a typed failure.
+    """
+
+    def __init__(self, root: str, writes: str = "") -> None:
+        """Hold `root` (an existing directory) open.
+
+        Args:
+            root: the project's folder.
+            writes: a protected place, such as `.ai/lockfiles`, that this user of the workspace may write all the same:
+                for rye's own commands, never for a tool.
+
+        Raises:
+            WorkspaceError: `project_not_found`, or `bad_project` for a kernel file system.
+        """
+        self.root = os.path.abspath(root)
+        self.opened: _Root
+        shared = context.current().workspace
+        # A tool that outlives its call finds the call's root closed, and opens its own.
+        if isinstance(shared, Workspace) and shared.root == self.root and shared.opened.join():
+            self.opened = shared.opened
+        else:
+            self.opened = _Root(self.root, root)
+        self.fd, self.real, self._stat = self.opened.fd, self.opened.real, self.opened.stat
+        self._writes = writes
+        self._closed = False
+
+    @property
+    def identity(self) -> Identity:
+        """Return what makes the root this folder and no other: its device and inode."""
+        return self._stat.st_dev, self._stat.st_ino
+
+    def hold_to(self, identity: Identity | None) -> None:
+        """Refuse a root that is another folder than the one that was pinned.
+
+        Raises:
+            WorkspaceError: `project_changed`.
+        """
+        if identity is not None and identity != self.identity:
+            raise project_changed(self.root)
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+        if isinstance(error, OSError):
+            name = error.filename if isinstance(error.filename, str | bytes) else self.root
+            raise system_failure(error, names.show(os.fsencode(name))) from error
+
+    def close(self) -> None:
+        """Release the root."""
+        if not self._closed:
+            self._closed = True
+            self.opened.leave()
+
+    def components(self, path: str) -> beneath.Parts:
+        """Return the raw components of `path` below the root; whether they lead outside is decided at the open.
+
+        Raises:
+            WorkspaceError: `bad_path` (empty, NUL, not encodable), `path_outside` for an absolute path elsewhere.
+        """
+        if not path or "\0" in path:
+            raise WorkspaceError(
+                "bad_path",
+                "The path is empty." if not path else "The path contains a NUL character.",
+                "Give a path relative to the project, such as src/app.py.",
+            )
+        try:
+            raw = names.parse(path)
+        except UnicodeEncodeError:
+            raise WorkspaceError(
+                "bad_path",
+                "The path contains a lone surrogate, which no file name holds.",
+                "Copy the path as ls, glob or grep show it.",
+            ) from None
+        if b"\0" in raw:
+            raise WorkspaceError("bad_path", "The path contains a NUL byte.", "Give a path without it.")
+        if len(raw) > _LONGEST:
+            raise WorkspaceError(
+                "bad_path", f"The path {path[:100]}… is longer than any file's.", "Give a path below the root."
+            )
+        parts = tuple(raw.split(b"/"))
+        return parts if parts[0] else self._below_root(parts[1:], path)
+
+    def _below_root(self, parts: beneath.Parts, shown: str) -> beneath.Parts:
+        """Find the root among an absolute path's prefixes by identity (device, inode), the longest first."""
+        for cut in range(len(parts), -1, -1):
+            try:
+                here = os.stat(b"/" + b"/".join(parts[:cut]))
+            except (OSError, ValueError):
+                continue
+            if (here.st_dev, here.st_ino) == (self._stat.st_dev, self._stat.st_ino):
+                return parts[cut:] or (b".",)
+        raise outside(shown)
+
+    def open_file(self, path: str) -> OpenFile:
+        """Open a regular file for reading; the caller closes `fd` (or use `file`).
+
+        Raises:
+            WorkspaceError: `path_outside`, `file_not_found` (with the nearest existing path), `is_directory`,
+                `not_regular_file`, `permission_denied`, `bad_path`.
+            DeadlineError: the call's time is up.
+        """
+        check_deadline()
+        parts = self.components(path)
+        try:
+            fd, physical = beneath.open_beneath(self.fd, parts, _READ)
+        except OSError as err:
+            raise self.refusal(err, path) from None
+        try:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                raise wrong_kind(info.st_mode, names.show(b"/".join(physical)) or ".")
+            # A kernel file system is always another device, so most opens skip the second check.
+            if info.st_dev != self._stat.st_dev and beneath.is_of_kernel(fd):
+                message = f"{names.show(b'/'.join(physical))} lies in a kernel file system."
+                raise WorkspaceError("not_regular_file", message, "Name a file on a disk.")
+            protected_paths.refuse_key(info, physical)
+        except BaseException:
+            os.close(fd)
+            raise
+        return OpenFile(fd, physical, info)
+
+    @contextmanager
+    def file(self, path: str) -> Iterator[OpenFile]:
+        """Open a regular file for the length of the block; errors as `open_file`."""
+        opened = self.open_file(path)
+        try:
+            yield opened
+        finally:
+            os.close(opened.fd)
+
+    @contextmanager
+    def place(self, path: str, *, create_parents: bool = False) -> Iterator[Place]:
+        """Hold open the directory in which `path` is or will be, following the file's own link inside.
+
+        Raises:
+            WorkspaceError: as `open_file`; also `protected_path`. A file that does not exist is no error.
+        """
+        check_deadline()
+        parts = self.components(path)
+        made: list[beneath.Parts] = []
+        try:
+            dir_fd, physical = self._parent(parts, made if create_parents else None)
+        except OSError as err:
+            self._remove_empty(made)
+            raise self.refusal(err, path) from None
+        except WorkspaceError:
+            self._remove_empty(made)
+            raise
+        try:
+            self.guard(physical)
+            yield Place(dir_fd, physical, _current(dir_fd, physical))
+        except BaseException:
+            self._remove_empty(made)
+            raise
+        finally:
+            os.close(dir_fd)
+
+    def _parent(self, parts: beneath.Parts, made: list[beneath.Parts] | None) -> tuple[int, beneath.Parts]:
+        try:
+            return beneath.open_parent(self.fd, parts)
+        except FileNotFoundError:
+            if made is None:
+                raise
+        self._make_directory(parts[:-1], made)
+        return beneath.open_parent(self.fd, parts)
+
+    def _make_directory(self, parts: beneath.Parts, made: list[beneath.Parts]) -> None:
+        """Make a directory and its missing ancestors, each beneath the root and none in a protected place."""
+        try:
+            fd, _ = beneath.open_beneath(self.fd, parts, beneath.DIRECTORY)
+            os.close(fd)
+            return
+        except FileNotFoundError:
+            if not parts:
+                raise
+        self._make_directory(parts[:-1], made)
+        if parts[-1] in (b"", b"."):
+            return
+        dir_fd, physical = beneath.open_parent(self.fd, parts)
+        try:
+            self.guard(physical)
+            os.mkdir(physical[-1], dir_fd=dir_fd)
+            made.append(physical)
+        except FileExistsError:
+            # Another process made it, so it is not ours to remove.
+            pass
+        finally:
+            os.close(dir_fd)
+
+    def _remove_empty(self, made: list[beneath.Parts]) -> None:
+        """Take back directories that were made for a file which then did not come."""
+        # Deepest first; `rmdir` refuses a folder that has got another file meanwhile.
+        for parts in reversed(made):
+            try:
+                fd, _ = beneath.open_beneath(self.fd, parts[:-1], beneath.DIRECTORY)
+            except OSError:
+                return
+            try:
+                os.rmdir(parts[-1], dir_fd=fd)
+            except OSError:
+                return
+            finally:
+                os.close(fd)
+
+    def guard(self, parts: beneath.Parts) -> None:
+        """Raise `protected_path` when physical components lie in a place that tools may not write."""
+        place = protected_paths.protected(parts)
+        place = (None if place == self._writes else place) or protected_paths.place_of(self.fd, parts)
+        if place is None and repositories.reaches_into(self.fd, parts):
+            place = "a folder that git takes for a repository"
+        name = None if place else protected_paths.name_at(self.fd, parts)
+        if place or name:
+            raise protected(names.show(b"/".join(parts)), place, name)
+
+    def check(self, path: str) -> None:
+        """Confine `path` without needing it to exist: what the executor asks before a tool runs.
+
+        Raises:
+            WorkspaceError: `path_outside`, `bad_path`, and what else an open refuses, except that nothing is there.
+        """
+        parts = self.components(path)
+        try:
+            fd, _ = beneath.open_beneath(self.fd, parts, beneath.O_PATH)
+        except FileNotFoundError:
+            self._check_missing(parts, path)
+        except OSError as err:
+            raise self.refusal(err, path) from None
+        else:
+            os.close(fd)
+
+    def _check_missing(self, parts: beneath.Parts, path: str) -> None:
+        """Follow a dangling link to where it would create: outside must be refused before the tool runs."""
+        try:
+            fd, _ = beneath.open_parent(self.fd, parts)
+        except (FileNotFoundError, IsADirectoryError):
+            return
+        except OSError as err:
+            raise self.refusal(err, path) from None
+        os.close(fd)
+
+    def refusal(self, err: OSError, path: str) -> WorkspaceError:
+        """Turn what the kernel said about `path` into an instruction."""
+        if err.errno == errno.EXDEV:
+            return outside(path, "it passes an absolute symbolic link" if "absolute" in str(err.strerror) else "")
+        if err.errno == errno.ENOENT:
+            # Only who is refused pays for the search for what was meant.
+            from rye.workspace.path_suggestions import not_found
+
+            return not_found(self, path, IGNORED_DIRECTORIES)
+        if err.errno == errno.ENOTDIR:
+            return WorkspaceError(
+                "not_a_directory",
+                f"A part of the path {path} is a file, not a directory.",
+                "Use ls on its parent to see what is there.",
+            )
+        if err.errno == errno.EISDIR:
+            return wrong_kind(stat.S_IFDIR, path)
+        if err.errno == errno.ENXIO:
+            return wrong_kind(stat.S_IFSOCK, path)
+        return system_failure(err, path)
+
+
+def _current(dir_fd: int, physical: beneath.Parts) -> os.stat_result | None:
+    try:
+        info = os.stat(physical[-1], dir_fd=dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        raise system_failure(err, names.show(b"/".join(physical))) from None
+    if not stat.S_ISREG(info.st_mode):
+        raise wrong_kind(info.st_mode, names.show(b"/".join(physical)))
+    return info
+
+
+def find_root(start: str) -> str:
+    """Return the project root for a folder: the nearest ancestor that is marked as one, else the folder itself.
+
+    A project is marked by `.git`, or by an `.ai` that holds more than `cache`, which a read makes. The user's own space
+    is never a mark, and the root of the disk is none.
+    """
+    # Not `abspath`, which takes `..` for granted where a link leads elsewhere.
+    here = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
+    home = user_dirs.user_space()
+    while folder != os.path.dirname(folder):
+        marked = os.path.exists(f"{folder}/.git") or _has_items(f"{folder}/.ai")
+        if marked and not (os.path.exists(home) and os.path.samefile(folder, home)):
+            return folder
+        folder = os.path.dirname(folder)
+    return here
+
+
+def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
+    """Return the root of the project whose files a call may change: the one that is named, else that of the current folder.
+
+    Raises:
+        UsageError: `no_project`, where that would be a whole home or disk: clients and terminals often start there.
+    """
+    if named is not None:
+        return os.fspath(named)
+    root = find_root(os.getcwd())
+    if os.path.realpath(root) in (os.sep, os.path.realpath(os.path.expanduser("~"))):
+        hint = "Go into one, or name it: --project DIR, or project_path= in Python."
+        raise UsageError("no_project", f"{root} is no project's folder.", hint)
+    return root
+
+
+def _has_items(folder: str) -> bool:
+    """Tell whether an `.ai` folder holds more than the cache."""
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.name != "cache" for entry in entries)
+    except OSError:
+        return False

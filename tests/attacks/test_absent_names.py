@@ -1,0 +1,121 @@
+"""Protected names that do not exist: a command sees no empty folders in their place, and what it makes there does not stay."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from rye.sandbox import bubblewrap, sandbox
+from support.shell_calls import bash, job, set_sandbox, started
+
+pytestmark = pytest.mark.skipif(
+    bool(sandbox.layers()["bubblewrap"]) or not bubblewrap.ability().by_descriptor,
+    reason="names are protected by bubblewrap; without mounts by descriptor absent names are covered",
+)
+TASKS = '{"version": "2.0.0"}'
+ATTACKS = {
+    ".vscode": f"mkdir .vscode; echo '{TASKS}' > .vscode/tasks.json",
+    ".mcp.json": f"echo '{TASKS}' > .mcp.json",
+    ".claude": f"mkdir -p .claude; echo '{TASKS}' > .claude/settings.json",
+    ".cursor": f"mkdir x; echo '{TASKS}' > x/mcp.json; mv x .cursor",
+    ".ai/tools": "mkdir -p .ai/tools; echo evil > .ai/tools/x.py",
+    ".ai/config": "mkdir -p .ai/config; echo 'sandbox: {}' > .ai/config/rye.yaml",
+}
+
+
+def content(project):
+    return sorted(str(one.relative_to(project)) for one in project.rglob("*"))
+
+
+def test_a_command_sees_and_packs_only_what_is_there(project):
+    (project / "file").write_text("text")
+    seen = bash(project, "ls -A; tar c . | tar t | sort")["output"].splitlines()
+    assert seen == ["file", "./", "./file"], seen
+    assert content(project) == ["file"]
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_what_a_command_makes_at_one_is_moved_aside(project, user_space, name):
+    set_sandbox(user_space, "off")
+    bash(project, ATTACKS[name])
+    assert (project / name).exists(), "control"
+    subprocess.run(["rm", "-rf", project / ".ai", project / name], check=True)
+    set_sandbox(user_space, "auto")
+    found = bash(project, f"{ATTACKS[name]}; ls -A; echo done")
+    assert "done" in found["output"]
+    assert "protected_names" in found["sandbox"]["holds"]
+    assert not (project / name).exists()
+    (moved,) = found["set_aside"]
+    assert moved["path"] == name
+    assert (project / moved["stored"]).exists()
+    assert moved["stored"] in found["output"]
+    # Nothing is lost: the user can put it back, and then it stays.
+    (project / moved["stored"]).rename(project / name)
+    assert "set_aside" not in bash(project, "true")
+    assert (project / name).exists()
+
+
+def test_links_and_dangling_links_at_one_are_moved_aside(project):
+    found = bash(project, "mkdir t; echo x > t/tasks.json; ln -s t .vscode; ln -s nowhere .mcp.json")
+    assert sorted(one["path"] for one in found["set_aside"]) == [".mcp.json", ".vscode"]
+    assert not any(os.path.lexists(project / name) for name in (".vscode", ".mcp.json"))
+
+
+def test_the_user_can_allow_a_name(project, user_space):
+    (user_space / ".ai/config").mkdir(parents=True)
+    (user_space / ".ai/config/rye.yaml").write_text("protected: {allow: [.vscode]}\n")
+    assert "set_aside" not in bash(project, ATTACKS[".vscode"])
+    assert (project / ".vscode/tasks.json").exists()
+
+
+def test_a_repository_can_be_made_in_the_root_and_its_hooks_are_looked_at(project):
+    assert bash(project, "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x")["success"]
+    assert (project / ".git/HEAD").exists()
+    subprocess.run(["rm", "-rf", project / ".git"], check=True)
+    hook = "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit"
+    found = bash(project, f"git init -q . && git config core.fsmonitor ./evil; {hook}")
+    assert len(found["set_aside"]) == 2, found
+    assert not (project / ".git/hooks/pre-commit").exists()
+    assert "evil" not in (project / ".git/config").read_text()
+
+
+def test_a_killed_process_leaves_none_behind(project, user_space):
+    code = (
+        "import sys, rye; rye.execute('rye/bash/bash', "
+        "{'command': 'mkdir .vscode; echo x > .vscode/tasks.json; echo made > made; sleep 60'}, project_path=sys.argv[1])"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, project], start_new_session=True)
+    end = time.monotonic() + 20
+    while not (project / "made").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert (project / ".vscode/tasks.json").exists(), "control"
+    bash(project, "true")
+    assert not (project / ".vscode").exists()
+
+
+@pytest.mark.slow
+def test_a_job_holds_absent_names_by_empty_folders_and_beside_it_a_command_works(project):
+    job_id = started(project, "echo up; sleep 60")
+    while "up" not in job(project, "read", job_id)["output"]:
+        time.sleep(0.02)
+    # It may run for hours, in which an editor might load what it makes.
+    assert bash(project, f"echo '{TASKS}' > .mcp.json; rmdir .vscode; mv .claude c; ls -A .vscode")["exit_code"] == 0
+    assert content(project) == [".ai", ".claude", ".cursor", ".git", ".mcp.json", ".vscode"]
+    job(project, "end", job_id)
+    assert content(project) == []
+
+
+def test_what_json_says_is_the_same(project):
+    found = bash(project, ATTACKS[".mcp.json"])
+    assert json.loads(json.dumps(found["set_aside"]))[0].keys() == {"path", "what", "stored"}

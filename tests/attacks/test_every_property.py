@@ -1,0 +1,111 @@
+"""Each property that a report lists has an attack that succeeds when the property is switched off, and fails when it holds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from attacks.test_resource_limits import ATTACKS as LIMITS_ATTACKS
+from attacks.test_resource_limits import LIMITS, configured
+from attacks.test_sandbox_escapes import MACHINE_MAY_REFUSE, tried
+from rye.process import reaper
+from rye.sandbox import limits, sandbox
+from support.escapes import WAYS
+from support.other_users import USERS
+from support.shell_calls import bash
+
+# Property: (what the policy says where it holds, what a command does, how it shows: file of the project, or output).
+BY_POLICY = {
+    "project_read_only": ({"write_project": False}, "echo WAS-HERE > made; cat made"),
+    "project_hidden": ({"read_project": False}, "cat $ROOT/file"),
+    "no_programs": ({"run": False}, "/bin/echo WAS-HERE"),
+}
+WITH_WAYS = {way.prop for way in WAYS}
+
+
+def test_every_property_has_an_attack():
+    assert set(sandbox.PROPERTIES) == WITH_WAYS | set(BY_POLICY) | {limits.NAME}
+
+
+@pytest.mark.parametrize("layer", [name for name, why in sandbox.layers().items() if not why])
+def test_a_report_lists_no_other_property(project, monkeypatch, layer):
+    if layer == "landlock":
+        from rye.sandbox import bubblewrap
+
+        monkeypatch.setattr(bubblewrap, "ability", lambda: bubblewrap.Ability(why_not="switched off for this test"))
+    listed = set()
+    for policy in ({}, {"network": "off"}, *(one for one, _ in BY_POLICY.values())):
+        confined = sandbox.confine(["/bin/true"], sandbox.Policy(str(project), str(project), **policy))
+        confined.close()
+        confined.finish()
+        assert confined.report["kind"] == layer
+        listed |= {*confined.report["holds"], *confined.report["missing"]}
+    assert listed == set(sandbox.PROPERTIES)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock does not hold them all, and says so")
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("prop", sorted(WITH_WAYS))
+def test_an_attack_on_it_succeeds_only_without_it(user, prop):
+    root = user == 0
+    ways = [
+        way.name
+        for way in WAYS
+        if way.prop == prop and not (way.root_only and not root) and not (way.user_only and root)
+        if way.name not in MACHINE_MAY_REFUSE
+    ]
+    _, found = tried(user, "bubblewrap", *ways[:3])
+    assert found
+    for one in found:
+        assert one["control"], one
+        assert one["held"], one
+        assert not one["escaped"], one
+
+
+def attempted(project, script, mode="auto", **policy):
+    policy = sandbox.Policy(str(project), str(project), env={"ROOT": str(project)}, **policy)
+    confined = sandbox.confine(["/bin/sh", "-c", script], policy, mode)
+    try:
+        done = subprocess.run(
+            confined.argv,
+            env=confined.env,
+            pass_fds=confined.fds,
+            preexec_fn=lambda: reaper.enter([os.fsencode(one) for one in confined.groups], scoped=confined.scoped),
+            cwd=project,
+            capture_output=True,
+            check=False,
+        )
+    finally:
+        confined.close()
+        confined.finish()
+    return "WAS-HERE" in done.stdout.decode(), confined.report["holds"]
+
+
+@pytest.mark.parametrize("prop", BY_POLICY)
+def test_what_a_policy_takes_away_is_gone(project, prop):
+    policy, script = BY_POLICY[prop]
+    (project / "file").write_text("WAS-HERE")
+    succeeded, holds = attempted(project, script)
+    assert succeeded, "control"
+    assert prop not in holds
+    (project / "made").unlink(missing_ok=True)
+    succeeded, holds = attempted(project, script, **policy)
+    assert prop in holds
+    assert not succeeded
+
+
+@pytest.mark.slow
+def test_limits_are_switched_off_with_the_sandbox(project, user_space):
+    configured(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
+    free = bash(project, LIMITS_ATTACKS["processes"])
+    assert "WAS-HERE" in free["output"]
+    assert limits.NAME not in free["sandbox"]["holds"]
+    configured(user_space, LIMITS)
+    held = bash(project, LIMITS_ATTACKS["processes"])
+    assert (limits.NAME in held["sandbox"]["holds"]) is ("WAS-HERE" not in held["output"])

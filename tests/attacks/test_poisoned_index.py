@@ -1,0 +1,301 @@
+"""A line index that a clone brings, or that a program of the project wrote: none of it is believed without the user's seal.
+
+The attacker has the same version of rye, knows every byte of the files, and seals with a secret of their own. Each attack has
+its control: with the seal not looked at, it succeeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from array import array
+from hashlib import sha256
+
+import pytest
+
+import rye
+from rye.cli.rt import main as rt_main
+from rye.line_ids import document
+from rye.workspace import seals
+from rye.workspace.workspace import Workspace
+from support.calling import call, done, rows
+from support.index_files import binary, entry, folder, settle
+
+HEAD = struct.Struct("<8sHHQQ")
+LINES = [f"value_{n} = {n}\n" for n in range(1, 2_101)]
+LINES[500] = "REMOVE = True\n"
+UTF7 = "def total(prices):\n    return sum(prices) +ACM- os.system('id')\n"
+
+
+@pytest.fixture
+def theirs(tmp_path, monkeypatch):
+    """The attacker's working copy, made under the attacker's own user space."""
+    made = tmp_path / "theirs"
+    made.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setenv("USER_SPACE", str(tmp_path / "attacker"))
+        yield made
+
+
+def key(project):
+    with Workspace(str(project)) as ws:
+        return seals.secret(ws)
+
+
+def resealed(path, project, label, change):
+    record = json.loads(path.read_bytes())
+    del record["seal"]
+    change(record)
+    body = json.dumps(record, separators=(",", ":")).encode()[1:]
+    path.write_bytes(seals.sealed(key(project), f"{label} {path.stem}", body))
+
+
+def utf_7(theirs):
+    (theirs / "f.txt").write_text(UTF7)
+    done("read", theirs, file_path="f.txt", encoding="utf-7")
+
+
+def false_checkpoints(theirs):
+    """The second checkpoint is one line further on than it says, so that line 256 and the numbers after it are wrong."""
+    (theirs / "f.txt").write_text("".join(LINES))
+    settle(theirs / "f.txt")
+    done("read", theirs, file_path="f.txt", offset=490, limit=20)
+    old = binary(theirs)
+    raw = old.read_bytes()
+    *head, points = HEAD.unpack_from(raw)
+    table = array("Q", raw[HEAD.size : HEAD.size + 16 * points])
+    digests = raw[HEAD.size + 16 * points :]
+    lines, offsets = table[:points], table[points:]
+    at = next(at for at, line in enumerate(lines) if line > 0)
+    for later in range(at, points):
+        offsets[later] += len(LINES[lines[later]])
+    fresh = (lines + offsets).tobytes()
+    wanted = sha256(fresh + digests).hexdigest()[:32]
+    old.with_name(f"{old.name.split('.')[0]}.{wanted}.lines").write_bytes(HEAD.pack(*head, points) + fresh + digests)
+    old.unlink()
+    names = {"dense": wanted, "table": sha256(fresh).hexdigest()[:32]}
+    resealed(entry(theirs), theirs, "line_index", lambda record: record.update(names))
+
+
+def shifted_digests(theirs):
+    """Each ID has the digest of the line after its own."""
+    (theirs / "f.txt").write_text("".join(LINES[:12]))
+    done("read", theirs, file_path="f.txt")
+
+    def shift(record):
+        found = [row["content_hash"] for row in record["lines"]]
+        for row, digest in zip(record["lines"], [*found[1:], found[0]], strict=True):
+            row["content_hash"] = digest
+
+    resealed(entry(theirs), theirs, "line_index", shift)
+
+
+def cloned(theirs, project, monkeypatch):
+    """Bring the attacker's folder to the user, as a clone or an archive does."""
+    monkeypatch.undo()
+    project.rmdir()
+    shutil.copytree(theirs, project, symlinks=True)
+
+
+def shows_other_text(project):
+    return "+ACM-" not in done("read", project, file_path="f.txt")["output"]
+
+
+def leaves_lines_out(project):
+    told = [text for _, text in rows(done("read", project, file_path="f.txt", limit=700))]
+    return told != [line.rstrip("\n") for line in LINES[:700]]
+
+
+def replaces_another_line(project):
+    """`rt edit` of the line number that `rt open` showed."""
+    shown = call("rye/swe/open_file_chunk", project, path="f.txt", start=495, end=510)["output"]
+    (number,) = re.findall(r"(\d+)\W+REMOVE", shown)
+    with contextlib.chdir(project), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"REMOVE = False\n")))
+        # What was shown can differ from what the edit finds: then it is refused, and the number was wrong all the same.
+        code = rt_main.main(["edit", "f.txt", number, number])
+    changed = (project / "f.txt").read_text().splitlines(keepends=True)
+    wanted = [*LINES[:500], "REMOVE = False\n", *LINES[501:]]
+    return code != 0 or changed != wanted
+
+
+def rebases_onto_another_line(project):
+    known = {text: name for name, text in rows(done("read", project, file_path="f.txt"))}
+    text = (project / "f.txt").read_text()
+    (project / "f.txt").write_text("# new\n" + text)
+    change = {"line_id": known["value_5 = 5"], "new_content": "FIVE"}
+    data = call("edit_lines", project, file_path="f.txt", changes=[change], on_stale="rebase")
+    wanted = ("# new\n" + text).replace("value_5 = 5", "FIVE")
+    return data["success"] and (project / "f.txt").read_text() != wanted
+
+
+ATTACKS = {
+    "utf-7": (utf_7, shows_other_text),
+    "checkpoints, read": (false_checkpoints, leaves_lines_out),
+    "checkpoints, rt": (false_checkpoints, replaces_another_line),
+    "digests": (shifted_digests, rebases_onto_another_line),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_clones_own_index_counts_as_missing(name, theirs, project, monkeypatch):
+    prepare, harm = ATTACKS[name]
+    prepare(theirs)
+    cloned(theirs, project, monkeypatch)
+    assert not harm(project)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_control_without_the_seal_the_clone_is_believed(name, theirs, project, monkeypatch):
+    prepare, harm = ATTACKS[name]
+    prepare(theirs)
+    cloned(theirs, project, monkeypatch)
+
+    def unchecked(_key, _label, raw):
+        record = json.loads(raw)
+        del record["seal"]
+        return record
+
+    monkeypatch.setattr(seals, "unsealed", unchecked)
+    assert harm(project)
+
+
+def test_an_edit_keeps_the_files_own_bytes(theirs, project, monkeypatch):
+    """What the UTF-7 index was for: a line that was not edited as it was shown."""
+    utf_7(theirs)
+    cloned(theirs, project, monkeypatch)
+    (_, second) = rows(done("read", project, file_path="f.txt"))
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": second[0], "new_content": "    return x + 1"}])
+    assert (project / "f.txt").read_text() == "def total(prices):\n    return x + 1\n"
+
+
+def look(project):
+    with Workspace(str(project)) as ws, document.glance(ws, "big.log") as (_, text):
+        return text.lines(100_000, 100_003), text.count
+
+
+def test_checkpoints_that_a_program_of_the_project_wrote(project, monkeypatch):
+    """It can ask for the file's times and inode, but not for the secret."""
+    lines = [b"%08d a line of a log that is long enough\n" % n for n in range(150_000)]
+    (project / "big.log").write_bytes(b"".join(lines))
+    time.sleep(0.06)
+    true = (lines[100_000:100_003], 150_000)
+    assert look(project) == true
+    (path,) = folder(project).glob("*.points")
+    record = json.loads(path.read_bytes())
+    del record["seal"]
+    record["lines"][1:] = [line + 1 for line in record["lines"][1:]]
+    record["count"] += 1
+    body = json.dumps(record, separators=(",", ":")).encode()[1:]
+    path.write_bytes(seals.sealed(os.urandom(32), f"points {path.stem}", body))
+    assert look(project) == true
+    # The control: sealed with the project's secret, it is believed.
+    path.write_bytes(seals.sealed(key(project), f"points {path.stem}", body))
+    assert look(project) != true
+
+
+def test_the_index_of_another_project_counts_as_missing(project, tmp_path):
+    """The user's own seal, but of another folder: what a program sent out of there cannot come back in a clone."""
+    (project / "f.txt").write_text(UTF7)
+    done("read", project, file_path="f.txt", encoding="utf-7")
+    other = tmp_path / "other"
+    shutil.copytree(project, other)
+    assert not shows_other_text(other)
+    assert shows_other_text(project)
+
+
+def test_a_record_of_another_file_counts_as_missing(project):
+    for name in ("f.txt", "g.txt"):
+        (project / name).write_text(UTF7)
+    done("read", project, file_path="g.txt", encoding="utf-7")
+    record = json.loads(entry(project, "g.txt").read_bytes()) | {"file_path": "f.txt"}
+    entry(project).write_text(json.dumps(record, separators=(",", ":")))
+    assert not shows_other_text(project)
+    entry(project).write_bytes(entry(project, "g.txt").read_bytes())
+    assert not shows_other_text(project)
+
+
+def test_the_secret_is_private_and_lies_outside_the_project(project, user_space):
+    (project / "f.txt").write_text(UTF7)
+    done("read", project, file_path="f.txt")
+    (path,) = user_space.rglob(seals.SECRET)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(path.read_bytes()) == 32
+    assert path.read_bytes() not in b"".join(one.read_bytes() for one in project.rglob("*") if one.is_file())
+
+
+@pytest.mark.parametrize("damage", ["other mode", "short", "link", "folder"])
+def test_a_secret_that_another_may_know_is_made_anew(project, user_space, tmp_path, damage):
+    old = key(project)
+    (path,) = user_space.rglob(seals.SECRET)
+    if damage == "other mode":
+        path.chmod(0o644)
+    else:
+        path.unlink()
+    if damage == "short":
+        path.write_bytes(b"short")
+        path.chmod(0o600)
+    elif damage == "link":
+        (tmp_path / "known").write_bytes(bytes(32))
+        path.symlink_to(tmp_path / "known")
+    elif damage == "folder":
+        path.mkdir()
+    assert key(project) not in (old, bytes(32))
+
+
+MAKE = """
+import sys
+from rye.workspace import seals
+from rye.workspace.workspace import Workspace
+sys.stdin.read(1)
+with Workspace(sys.argv[1]) as ws:
+    sys.stdout.buffer.write(seals.secret(ws))
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_begin_at_once_have_one_secret(project):
+    env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(rye.__file__))}
+    words = [sys.executable, "-c", MAKE, str(project)]
+    started = [subprocess.Popen(words, env=env, stdin=-1, stdout=-1) for _ in range(8)]
+    for one in started:
+        one.stdin.write(b"x")
+        one.stdin.flush()
+    made = {one.communicate()[0] for one in started}
+    assert len(made) == 1
+    assert len(made.pop()) == 32
+
+
+def test_a_sandboxed_command_cannot_read_the_secret(project, user_space):
+    """Control: the same command without the sandbox prints it."""
+    (project / "f.txt").write_text(UTF7)
+    done("read", project, file_path="f.txt")
+    (path,) = user_space.rglob(seals.SECRET)
+    command = f"od -An -tx1 -w32 {path} | tr -d ' '; find {user_space} -name {seals.SECRET}; true"
+    wanted = path.read_bytes().hex()
+    held = done("rye/bash/bash", project, command=command, sandbox="require")
+    assert wanted not in held["stderr"]
+    assert held["output"] == ""
+    free = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=True, text=True)
+    assert wanted in free.stdout
+
+
+def test_epochs_that_were_lost_are_never_counted_anew(project, user_space):
+    """Index and epoch both damaged: an ID of before may be unknown, and is never another line's."""
+    (project / "f.txt").write_text("}\n" * 5)
+    known = {name for name, _ in rows(done("read", project, file_path="f.txt"))}
+    for damage in (b"", b"not a number", b"-7", b"9" * 5_000):
+        entry(project).write_bytes(b"damaged")
+        (epoch,) = user_space.rglob("line_epochs/[0-9a-f]*")
+        epoch.write_bytes(damage)
+        found = {name for name, _ in rows(done("read", project, file_path="f.txt"))}
+        assert not found & known
+        known |= found

@@ -1,0 +1,100 @@
+"""Commands that take all of the machine's memory, processes or temporary space; and sockets that appear after a command has started."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from rye.sandbox import launcher, limits, sandbox
+from support.shell_calls import bash, job, started
+
+LIMITS = "limits: {memory_mb: 96, processes: 40, temporary_mb: 16}\n"
+ATTACKS = {
+    "memory": f"{sys.executable} -c 'b = bytearray(160 << 20); print(\"WAS-HERE\")'",
+    "memory of many": f"""for i in 1 2 3 4; do {sys.executable} -c 'import time; b = bytearray(60 << 20); time.sleep(1)' &
+        p="$p $!"; done; for j in $p; do wait $j || exit 1; done; echo WAS-HERE""",
+    "processes": "for i in $(seq 80); do sleep 0.5 & done 2>&1 | grep -q fork || { wait; echo WAS-HERE; }",
+    "the temporary folder": "t=$(mktemp) && head -c 32M /dev/zero > $t && rm $t && echo WAS-HERE; rm -f $t",
+}
+
+
+def configured(user_space, text):
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_command_takes_no_more_than_its_limits(project, user_space, name):
+    # Control: without a sandbox there are no limits.
+    configured(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
+    free = bash(project, ATTACKS[name])
+    assert "WAS-HERE" in free["output"], free
+    configured(user_space, LIMITS)
+    held = bash(project, ATTACKS[name])
+    if limits.NAME not in held["sandbox"]["holds"]:
+        assert held["sandbox"]["missing"][limits.NAME]
+        pytest.skip(held["sandbox"]["missing"][limits.NAME])
+    assert "WAS-HERE" not in held["output"], held
+
+
+def test_limits_are_one_commands_own_and_leave_nothing(project, user_space):
+    configured(user_space, LIMITS)
+    groups = {parent: set(os.listdir(parent)) for parent in limits._parents()}
+    for _ in range(3):
+        assert bash(project, "echo works")["output"] == "works\n"
+    assert job(project, "wait", started(project, "echo works"))["output"] == "works\n"
+    end = time.monotonic() + 5
+    while time.monotonic() < end and any(left(parent) - before for parent, before in groups.items()):
+        time.sleep(0.05)
+    assert not [left(parent) - before for parent, before in groups.items() if left(parent) - before]
+
+
+def left(parent):
+    return {name for name in os.listdir(parent) if name.startswith(f"rye-{os.getpid()}-")}
+
+
+def test_require_insists_on_limits_only_where_the_user_names_them(project, user_space, monkeypatch):
+    monkeypatch.setattr(limits, "_parents", dict)
+    wanted = "processes_end, home_hidden"
+    configured(user_space, f"sandbox: {{require: [{wanted}]}}\n")
+    assert bash(project, "echo works", sandbox="require")["output"] == "works\n"
+    (user_space / ".ai/config/rye.yaml").write_text(f"sandbox: {{require: [{wanted}, {limits.NAME}]}}\n")
+    refused = bash(project, "echo works", sandbox="require")
+    assert refused["code"] == "sandbox_unavailable"
+    assert "control group" in refused["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(launcher.abi() < 6, reason="this kernel cannot close abstract sockets")
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock refuses unix sockets as a whole")
+def test_a_job_reaches_no_abstract_socket_that_appears_later(project, user_space):
+    name = f"rye-later-{os.getpid()}"
+    (project / "connect.py").write_text(
+        "import socket, time\n"
+        "for _ in range(60):\n"
+        "    time.sleep(0.05)\n"
+        "    try:\n"
+        f"        socket.socket(socket.AF_UNIX).connect('\\0{name}')\n"
+        "        print('WAS-HERE'); break\n"
+        "    except OSError as err:\n"
+        "        last = err\n"
+        "else: print('refused', last)\n"
+    )
+    said = {}
+    for mode in ("off", "auto"):
+        configured(user_space, f"sandbox: {{mode: '{mode}'}}\n")
+        job_id = started(project, f"{sys.executable} connect.py")
+        time.sleep(0.3)
+        with socket.socket(socket.AF_UNIX) as later:
+            later.bind(f"\0{name}")
+            later.listen()
+            said[mode] = job(project, "wait", job_id, timeout=20)["output"]
+    assert "WAS-HERE" in said["off"]
+    assert "refused" in said["auto"], said

@@ -1,0 +1,78 @@
+"""Root's reach: the files of other users, and the system's own secrets."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from rye.sandbox import hidden_paths, sandbox
+from support.other_users import ORDINARY
+from support.shell_calls import bash, set_sandbox
+
+ANOTHER = 65533
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can be root"),
+    pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock says that it does not hold this"),
+]
+
+
+@pytest.fixture
+def place(tmp_path_factory):
+    """A folder that no sandbox hides."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="rye-users-", dir="/opt" if os.access("/opt", os.W_OK) else None) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_root_in_another_users_project_reads_no_other_users_files(place, user_space):
+    project = place / "project"
+    project.mkdir()
+    (project / "file").write_text("text")
+    for path in (project, project / "file"):
+        os.chown(path, ORDINARY, ORDINARY)
+    for name, owner in (("roots", 0), ("anothers", ANOTHER)):
+        (place / name).write_text("canary")
+        (place / name).chmod(0o600)
+        os.chown(place / name, owner, owner)
+    command = (
+        f"cat {place}/roots {place}/anothers; id -u; cat file; echo new > new; mkdir -p ~/.x && touch /tmp/y && echo wrote"
+    )
+    set_sandbox(user_space, "off")
+    assert bash(project, command)["output"].count("canary") == 2
+    (project / "new").unlink()
+    set_sandbox(user_space, "auto")
+    found = bash(project, command)
+    assert "canary" not in found["output"], found
+    assert found["output"].splitlines()[:2] == [str(ORDINARY), "textwrote"], found
+    assert (project / "new").stat().st_uid == ORDINARY
+
+
+@pytest.mark.parametrize("path", ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd"])
+def test_the_systems_secrets_and_their_copies_are_hidden(project, user_space, path):
+    if not os.path.exists(path) or not os.path.getsize(path):
+        pytest.skip(f"no {path} here")
+    set_sandbox(user_space, "off")
+    assert int(bash(project, f"cat {path} | wc -c")["output"]) > 0
+    set_sandbox(user_space, "auto")
+    assert bash(project, f"cat {path} | wc -c")["output"] == "0\n"
+
+
+def test_every_place_of_secrets_is_hidden_where_it_is(project, tmp_path, monkeypatch):
+    """Those that this machine does not have: made in a folder that stands for the system."""
+    system = tmp_path / "system"
+    moved = []
+    for path in hidden_paths._SYSTEM_SECRETS:
+        place = system / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.mkdir() if "." not in place.name else place.write_text("canary")
+        moved.append(str(place))
+    monkeypatch.setattr(hidden_paths, "_SYSTEM_SECRETS", tuple(moved))
+    monkeypatch.setattr(hidden_paths, "_SHARED", ())
+    hidden = hidden_paths.view(str(project), ()).hidden
+    assert set(moved) <= set(hidden)

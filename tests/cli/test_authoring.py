@@ -1,0 +1,65 @@
+"""`rye new` and `rye lint` as processes."""
+
+from __future__ import annotations
+
+import json
+
+from support.in_process import rye
+from support.signed_tools import put, put_tool
+
+
+def test_new_says_what_to_do_next_and_lint_finds_nothing(project):
+    (project / ".ai").mkdir()
+    done = rye("new", "tool", "my/text/word_count", cwd=project)
+    assert done.returncode == 0, done.stderr
+    out = done.stdout.decode()
+    assert out.startswith(".ai/tools/my/text/word_count.py\ntests/test_my_text_word_count.py\n")
+    for command in ("edit ", "rye lint my/text/word_count", "rye sign my/text/word_count", "rye execute my/text/word_count"):
+        assert command in out
+    done = rye("lint", cwd=project)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"No findings" in done.stderr
+    again = rye("new", "tool", "my/text/word_count", cwd=project)
+    assert (again.returncode, again.stdout) == (1, b"")
+    assert json.loads(rye("new", "tool", "my/other", "--json", cwd=project).stdout)["item_id"] == "my/other"
+
+
+def test_lint_prints_one_line_for_each_finding(project):
+    put(project, "tools/my/bad.py", b"import numpy\n")
+    done = rye("lint", "my/bad", cwd=project)
+    assert done.returncode == 1
+    lines = done.stdout.decode().splitlines()
+    assert lines[0].startswith(".ai/tools/my/bad.py:1: ")
+    assert {line.split(" ")[1] for line in lines} >= {"import_not_allowed", "missing_docstring", "missing_schema"}
+    rows = json.loads(rye("lint", ".ai/tools", "--json", cwd=project).stdout)
+    assert [f"{row['path']}:{row['line']}: {row['code']} {row['message']}" for row in rows] == lines
+    assert {row["item_id"] for row in rows} == {"my/bad"}
+
+
+def test_lint_runs_nothing_and_shows_no_hidden_text(project, tmp_path):
+    canary = tmp_path / "canary"
+    put(
+        project, "tools/my/bad.py", f'open({str(canary)!r}, "w")\nimport a\u202eb\n__tool_description__ = "\\x1b[2J"\n'.encode()
+    )
+    done = rye("lint", cwd=project, env={"PYTHONIOENCODING": "utf-8"})
+    assert done.returncode == 1
+    assert not canary.exists()
+    assert "\u202e" not in done.stdout.decode()
+    assert b"\x1b" not in done.stdout
+
+
+def test_the_bundle_passes_and_all_spaces_are_asked(project, user_space):
+    put_tool(user_space, "my/tool")
+    rows = json.loads(rye("lint", "--all", "--json", cwd=project).stdout)
+    assert {row["item_id"] for row in rows} == {"my/tool"}
+    assert rye("lint", "rye/file-system/read", cwd=project).returncode == 0
+
+
+def test_nothing_to_check_is_2(project):
+    for words in ((), ("none/such",), ("--all", "my/tool")):
+        done = rye("lint", *words, cwd=project)
+        assert done.returncode in (1, 2)
+        assert done.stdout == b""
+        assert done.stderr.startswith(b"rye: ")
+    assert rye("lint", cwd=project).returncode == 2
+    assert rye("new", "directive", "my/x", cwd=project).returncode == 2

@@ -1,0 +1,162 @@
+"""`rye bundle create|verify|inspect`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from support.in_process import rye as shell
+from support.signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
+from support.terminal import typed
+
+
+@pytest.fixture
+def bundle(project):
+    (project / ".git").mkdir()
+    for item_id in ("extra/one", "extra/two"):
+        put(project / "src", f"tools/{item_id}.py", signed(tool_text(item_id)))
+    (project / "key.pem").write_bytes(MINE.pem)
+    trust_key()
+    return project
+
+
+WHERE = ("--folder", "src/.ai", "--id", "extra")
+MANIFEST = "src/.ai/bundles/extra/manifest.yaml"
+
+
+def create(bundle, *words):
+    return shell("bundle", "create", *WHERE, "--version", "1.0.0", "--description", "A: test", *words, cwd=bundle)
+
+
+def test_a_bundle_is_made_verified_and_inspected(bundle):
+    done = create(bundle, "--key", "key.pem")
+    assert done.returncode == 0, done.stderr
+    assert MANIFEST in done.stdout.decode()
+    assert [path.name for path in (bundle / MANIFEST).parent.iterdir()] == ["manifest.yaml"]
+    done = shell("bundle", "verify", *WHERE, cwd=bundle)
+    assert done.returncode == 0
+    assert done.stdout.decode().endswith("2 valid, 0 not.\n")
+    record = json.loads(shell("bundle", "inspect", *WHERE, "--json", cwd=bundle).stdout)
+    assert record["bundle"]["description"] == "A: test"
+    assert (record["bundle"]["id"], record["bundle"]["version"]) == ("extra", "1.0.0")
+    assert (record["signer"], record["owner"]) == (MINE.public.fingerprint, "tester")
+    raw = (bundle / "src/.ai/tools/extra/one.py").read_bytes()
+    assert {"type": "tool", "item_id": "extra/one", "sha256": hashlib.sha256(raw).hexdigest()} in record["items"]
+    assert "extra/two" in shell("bundle", "inspect", *WHERE, cwd=bundle).stdout.decode()
+
+
+def test_creating_one_is_signing(bundle):
+    for env in ({}, {"RYE_SIGNING_KEY": str(bundle / "key.pem")}):
+        done = shell("bundle", "create", *WHERE, cwd=bundle, env=env)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"Ask your user" in done.stderr
+    assert not (bundle / MANIFEST).exists()
+    code, shown = typed("bundle", "create", *WHERE, cwd=bundle, env={"RYE_SIGNING_KEY": str(bundle / "key.pem")})
+    assert code == 0, shown
+
+
+def one(bundle):
+    return bundle / "src/.ai/tools/extra/one.py"
+
+
+def retimed(bundle):
+    one(bundle).write_bytes(one(bundle).read_bytes().replace(b"2026-", b"2025-"))
+
+
+def swapped(bundle):
+    one(bundle).write_bytes((bundle / "src/.ai/tools/extra/two.py").read_bytes())
+
+
+def gone(bundle):
+    one(bundle).unlink()
+
+
+def unlisted(bundle):
+    put(bundle / "src", "tools/extra/three.py", signed(tool_text("extra/three")))
+
+
+def resigned(bundle):
+    one(bundle).write_bytes(signed(tool_text("extra/one"), STRANGER))
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "item_id"),
+    [
+        (retimed, "tampered", "extra/one"),
+        (swapped, "misplaced", "extra/one"),
+        (gone, "tampered", "extra/one"),
+        (unlisted, "misplaced", "extra/three"),
+        (resigned, "tampered", "extra/one"),
+    ],
+)
+def test_whatever_differs_from_the_manifest_is_named(bundle, change, verdict, item_id):
+    create(bundle, "--key", "key.pem")
+    change(bundle)
+    done = shell("bundle", "verify", *WHERE, "--json", cwd=bundle)
+    assert done.returncode == 3
+    (bad,) = [row for row in json.loads(done.stdout) if row["verdict"] != "valid"]
+    assert (bad["verdict"], bad["item_id"], bad["type"]) == (verdict, item_id, "tool")
+    assert "rye bundle create" in bad["hint"] or "Reinstall" in bad["hint"]
+    done = shell("bundle", "verify", *WHERE, cwd=bundle)
+    assert done.stdout.decode().splitlines()[-1].endswith("1 not.")
+
+
+def unsigned(bundle):
+    put(bundle / "src", "tools/extra/one.py", tool_text("extra/one"))
+
+
+def foreign(bundle):
+    resigned(bundle)
+
+
+def misplaced(bundle):
+    put(bundle / "src", "tools/extra/one.py", signed(tool_text("extra/else")))
+
+
+def reserved(bundle):
+    put(bundle / "src", "tools/rye/one.py", signed(tool_text("rye/one")))
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [(unsigned, "unsigned"), (foreign, "untrusted_key"), (misplaced, "misplaced"), (reserved, "untrusted_key")],
+)
+def test_what_the_manifest_lists_must_itself_be_good(bundle, change, verdict):
+    change(bundle)
+    create(bundle, "--key", "key.pem")
+    done = shell("bundle", "verify", *WHERE, "--json", cwd=bundle)
+    assert (done.returncode, verdict in {row["verdict"] for row in json.loads(done.stdout)}) == (3, True)
+
+
+def test_a_manifest_that_is_not_good_is_refused_as_a_whole(bundle):
+    for action in ("verify", "inspect"):
+        done = shell("bundle", action, *WHERE, cwd=bundle)
+        assert (done.returncode, done.stdout) == (3, b"")
+        assert b"has no manifest" in done.stderr
+    create(bundle, "--key", "key.pem")
+    (bundle / MANIFEST).write_bytes((bundle / MANIFEST).read_bytes() + b"#")
+    done = shell("bundle", "verify", *WHERE, cwd=bundle)
+    assert (done.returncode, done.stdout) == (3, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("verify", "--folder", "none"), "no folder none"),
+        (("create", "--id", "../x", "--key", "key.pem"), "Not an item id"),
+        (("create", "--folder", "src/.ai", "--key", "none.pem"), "none.pem"),
+    ],
+)
+def test_errors_are_one_sentence_and_a_hint(bundle, words, told):
+    done = shell("bundle", *words, cwd=bundle)
+    assert done.returncode in (1, 2)
+    assert told in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_the_system_bundle_is_whole(bundle):
+    done = shell("bundle", "verify", cwd=bundle)
+    assert done.returncode == 0, done.stdout
+    assert b"0 not." in done.stdout

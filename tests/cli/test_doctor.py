@@ -1,0 +1,170 @@
+"""`rye doctor`: each part works, or is named with its fix."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from rye.filesearch import ripgrep
+from rye.sandbox import bubblewrap, landlock, launcher, limits, sandbox
+from rye.trust import keys
+from support.in_process import rye
+
+UBUNTU = "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    bubblewrap.ability.cache_clear()
+    yield home
+    bubblewrap.ability.cache_clear()
+
+
+def findings(project):
+    done = rye("doctor", "--project", str(project), "--json", cwd=project)
+    content = json.loads(done.stdout)
+    problems = [one for one in content["findings"] if one["status"] == "problem"]
+    assert content["problems"] == len(problems)
+    assert done.returncode == (1 if problems else 0)
+    assert all(one["fix"] for one in content["findings"] if one["status"] != "ok")
+    found = {}
+    for one in content["findings"]:
+        found.setdefault(one["name"], []).append(one)
+    return found
+
+
+def test_what_works_is_said(project):
+    (project / "a.py").write_text("")
+    found = findings(project)
+    assert {"settings", "sandbox", "limits", "ripgrep", "extra mcp", "language server", "signing key", "trust", "state"} <= set(
+        found
+    )
+    if not sandbox.layers()["bubblewrap"]:
+        assert found["sandbox"][0]["status"] == "ok"
+    assert found["signing key"][0]["fix"] == "rye keys generate"
+    assert found["clients"][0]["status"] == "note"
+
+
+def broken(tmp_path, monkeypatch, script, **kernel):
+    program = tmp_path / "bwrap"
+    program.write_text(script)
+    program.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "_PLACES", (str(program),))
+    values = {getattr(bubblewrap, name): value for name, value in kernel.items()}
+    monkeypatch.setattr(bubblewrap, "_kernel_value", lambda path: values.get(path, ""))
+    return program
+
+
+@pytest.mark.parametrize(
+    ("kernel", "advice"),
+    [
+        ({"_APPARMOR": "1"}, "bwrap-userns-restrict"),
+        ({"_MAX_USERNS": "0"}, "user.max_user_namespaces"),
+        ({"_USERNS_CLONE": "0"}, "kernel.unprivileged_userns_clone=1"),
+        ({}, "in a container"),
+    ],
+)
+def test_a_bubblewrap_that_may_not_work_is_named_with_what_to_do(project, tmp_path, monkeypatch, kernel, advice):
+    broken(tmp_path, monkeypatch, UBUNTU, **kernel)
+    found = findings(project)["sandbox"][0]
+    assert found["status"] == "problem"
+    assert "setting up uid map: Permission denied" in found["detail"]
+    assert advice in found["fix"]
+    # The commands go on under the next layer, and say what to do.
+    if launcher.abi():
+        confined = sandbox.confine(["/bin/true"], sandbox.Policy(str(project), str(project)))
+        confined.close()
+        confined.finish()
+        assert confined.report["kind"] == "landlock"
+        assert advice in confined.report["instead_of"]["advice"]
+
+
+def test_no_sandbox_at_all_and_one_that_is_switched_off(project, user_space, monkeypatch):
+    monkeypatch.setattr(bubblewrap, "_PLACES", ())
+    monkeypatch.setattr(landlock, "why_not", lambda: "no Landlock")
+    found = findings(project)["sandbox"][0]
+    assert found["status"] == "problem"
+    assert "Install bubblewrap" in found["fix"]
+    (user_space / ".ai/config").mkdir(parents=True)
+    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\n")
+    assert "switched off" in findings(project)["sandbox"][0]["detail"]
+
+
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+def test_that_bubblewrap_works_is_asked_once_a_boot(project, user_space, monkeypatch):
+    asked = []
+    real = bubblewrap._probe
+    monkeypatch.setattr(bubblewrap, "_probe", lambda program: asked.append(program) or real(program))
+    first = bubblewrap.ability()
+    for _ in range(3):
+        # As in a new process.
+        bubblewrap.ability.cache_clear()
+        assert bubblewrap.ability() == first
+    assert len(asked) == 1
+    record = user_space / ".ai/state/bubblewrap.json"
+    assert record.stat().st_mode & 0o777 == 0o600
+    # Whatever decides it counts: here another boot.
+    monkeypatch.setattr(bubblewrap, "_BOOT", os.devnull)
+    bubblewrap.ability.cache_clear()
+    assert bubblewrap.ability() == first
+    assert len(asked) == 2
+    for damaged in ("", "[]", "{}", '{"conditions": []}', record.read_text()[:-5]):
+        record.write_text(damaged)
+        bubblewrap.ability.cache_clear()
+        assert bubblewrap.ability() == first
+    assert len(asked) == 7
+
+
+def test_that_it_does_not_work_is_asked_again(project, tmp_path, monkeypatch):
+    program = broken(tmp_path, monkeypatch, UBUNTU)
+    assert bubblewrap.ability().why_not
+    program.write_text("#!/bin/sh\nexit 0\n")
+    bubblewrap.ability.cache_clear()
+    assert not bubblewrap.ability().why_not
+
+
+def test_a_missing_ripgrep_limits_and_bad_settings(project, user_space, monkeypatch):
+    monkeypatch.setattr(ripgrep, "locate", lambda project: None)
+    monkeypatch.setattr(limits, "_parents", dict)
+    (user_space / ".ai/config").mkdir(parents=True)
+    (user_space / ".ai/config/rye.yaml").write_text("sandbox: [\n")
+    found = findings(project)
+    assert found["ripgrep"][0]["status"] == "problem"
+    assert found["settings"][0]["status"] == "problem"
+    (user_space / ".ai/config/rye.yaml").unlink()
+    assert findings(project)["limits"][0]["status"] == "note"
+
+
+def test_clients_are_found_and_a_program_that_is_gone_is_named(project, own_home):
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"rye": {"command": "/no/such/rye", "args": ["mcp"]}}}))
+    (own_home / ".codex").mkdir()
+    (own_home / ".codex/config.toml").write_text('[mcp_servers.rye]\ncommand = "/bin/sh"\nargs = []\n')
+    (own_home / ".config/opencode").mkdir(parents=True)
+    (own_home / ".config/opencode/opencode.json").write_text('{"mcp": {"rye": {"command": ["/bin/sh", "-c"]}}} // comment')
+    (own_home / ".claude.json").write_text('{"mcpServers": {"other": {"command": "/no/such/other"}}, "mcp": [1]}')
+    found = findings(project)
+    assert "/no/such/rye" in found["client claude-code"][0]["detail"]
+    assert len(found["client claude-code"]) == 1
+    assert found["client codex"][0]["status"] == "ok"
+    assert "clients" not in found
+
+
+def test_a_key_that_others_can_read(project, user_space):
+    keys.generate()
+    private = user_space / ".ai/keys/private_key.pem"
+    assert findings(project)["signing key"][0]["status"] == "ok"
+    private.chmod(0o644)
+    problem = findings(project)["signing key"][0]
+    assert problem["status"] == "problem"
+    assert problem["fix"] == f"chmod 600 {private}"
+
+
+def test_for_people(project):
+    text = rye("doctor", "--project", str(project), cwd=project).stdout.decode()
+    assert "signing key: none" in text
+    assert "        fix: rye keys generate" in text

@@ -1,0 +1,391 @@
+"""`rt` as it is typed: formats, exit codes, names, standard input, JSON, completion, terminals."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import select
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rye
+from rye.cli.rt.main import main
+
+RUNTIME = Path(rye.__file__).parents[1]
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def rt(*words, cwd, stdin=b"", **env):
+    """Run in this process, as `python -m rye.cli.rt.main` would."""
+    streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8") for data in (stdin, b"", b"")]
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
+        for name in ("RAGIX_PROFILE", "RAGIX_ENABLE_SWE", "RAGIX_AUTO_DIFF", "RAGIX_VIEW_STATE"):
+            patch.delenv(name, raising=False)
+        for name, value in env.items():
+            patch.setenv(name, value)
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+    for stream in streams[1:]:
+        stream.flush()
+    return Done(code, streams[1].buffer.getvalue(), streams[2].buffer.getvalue())
+
+
+def process(*words, cwd, stdin=b""):
+    return subprocess.run(
+        [sys.executable, "-m", "rye.cli.rt.main", *words],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(RUNTIME)},
+    )
+
+
+def typed(*words, cwd, keys=b"", **env):
+    """Run at a terminal; return the exit code and all that it showed."""
+    ours, theirs = pty.openpty()
+    base = {"PYTHONPATH": str(RUNTIME), "TERM": "xterm", "LINES": "24", "COLUMNS": "80"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rye.cli.rt.main", *words],
+        cwd=cwd,
+        env={**os.environ, **base, **env},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    os.write(ours, keys)
+    shown, end = b"", time.monotonic() + 60
+    while select.select([ours], [], [], max(end - time.monotonic(), 0))[0]:
+        try:
+            piece = os.read(ours, 65_536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    return process.wait(60), shown.replace(b"\r\n", b"\n").decode()
+
+
+@pytest.fixture
+def project(project):
+    (project / ".git").mkdir()
+    (project / "src").mkdir()
+    (project / "src/app.py").write_text("def total(prices):\n    return sum(prices)\n")
+    (project / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 251)))
+    return project
+
+
+def test_open_prints_the_header_and_numbered_lines(project):
+    done = rt("open", "src/app.py", cwd=project)
+    assert done.stdout == b"--- src/app.py (lines 1-2) ---\n1: def total(prices):\n2:     return sum(prices)\n"
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rt("open", "long.txt:10-11", cwd=project).stdout == b"--- long.txt (lines 10-11) ---\n10: line 10\n11: line 11\n"
+    around = rt("open", "long.txt:120", cwd=project)
+    assert around.stdout.startswith(b"--- long.txt (lines 70-169) ---\n70: line 70\n")
+    assert around.stderr == b"[lines 70-169 of 250; go on: rt scroll long.txt +]\n"
+
+
+def test_scroll_goes_on_and_back(project):
+    rt("open", "long.txt", cwd=project)
+    assert rt("scroll", "long.txt", "+", cwd=project).stdout.startswith(b"--- long.txt (lines 99-198) ---\n")
+    assert rt("scroll", "long.txt", "-", cwd=project).stdout.startswith(b"--- long.txt (lines 1-100) ---\n")
+
+
+def test_a_cut_window_ends_with_a_truncated_line(project):
+    lines = rt("open", "long.txt:1-240", cwd=project).stdout.decode().split("\n")
+    assert lines[-2] == "[truncated: lines 1-200 shown; go on: rt open long.txt:201]"
+
+
+def test_searches_print_their_formats_and_say_when_nothing_was_found(project):
+    assert rt("find", "app", cwd=project).stdout == b"src/app.py\n"
+    assert rt("grep", "total", "src", cwd=project).stdout == b"src/app.py:1: def total(prices):\n"
+    assert rt("grep", "sum(p", "-F", cwd=project).stdout == b"src/app.py:2:     return sum(prices)\n"
+    assert rt("grep", '"sum(p"', cwd=project).stdout == b"src/app.py:2:     return sum(prices)\n"
+    assert rt("grep-file", "sum", "src/app.py", cwd=project).stdout == b"2 :     return sum(prices)\n"
+    done = rt("grep", "absent", cwd=project)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"--hidden" in done.stderr
+    lines = rt("grep", "line", cwd=project).stdout.decode().split("\n")
+    assert len(lines) == 202
+    assert lines[-2] == "[truncated: 200 of 250 matches shown; go on: rt grep line . --offset 201]"
+    assert rt("grep", "line", ".", "--offset", "201", cwd=project).stdout.count(b"\n") == 50
+    lines = rt("grep", "-F", "-i", "LINE", "--include", "*.txt", "--limit", "2", cwd=project).stdout.decode().split("\n")
+    again = "rt grep LINE . -F -i --include '*.txt' --limit 2 --offset 3"
+    assert lines[-2] == f"[truncated: 2 of 250 matches shown; go on: {again}]"
+    more = rt(*shlex.split(again)[1:], cwd=project).stdout
+    assert more.startswith(b"long.txt:3: line 3\nlong.txt:4: line 4\n")
+
+
+def test_a_list_of_edits_goes_on_in_words_of_the_command(project):
+    for _ in range(2):
+        rt("insert", "src/app.py", "1", cwd=project, stdin=b"# more\n")
+    lines = rt("undo", "--list", "--limit", "1", cwd=project).stdout.decode().split("\n")
+    assert lines[-2] == "[truncated: 1 of 2 changes shown; go on: rt undo --list --limit 1 --offset 2]"
+    assert not any(line.startswith("[tool_result") for line in lines)
+    assert b"Run `rt undo --list` to see them" in rt("undo", "nope", cwd=project).stderr
+
+
+def test_searches_can_be_chained(project):
+    names = rt("find", "*.py", cwd=project).stdout
+    assert rt("grep", "def", "-", cwd=project, stdin=names).stdout == b"src/app.py:1: def total(prices):\n"
+    assert rt("grep", "line 1", "-", cwd=project, stdin=b"src/app.py\nlong.txt\n").returncode == 0
+    assert rt("grep", "absent", "-", cwd=project, stdin=names).returncode == 1
+
+
+def test_a_list_of_names_that_was_cut_is_searched_and_said_to_be_cut(project):
+    for number in range(230):
+        (project / f"src/m{number}.py").write_text(f"name_{number} = 1\n")
+    names = rt("find", "*.py", cwd=project).stdout
+    assert b"[truncated: " in names
+    done = rt("grep", "name_", "-", "--limit", "1", cwd=project, stdin=names)
+    assert done.returncode == 0
+    assert done.stdout.count(b"= 1\n") >= 199
+    assert done.stderr.startswith(b"rt: not all names came: [truncated: 200 of 231 files shown")
+    assert b"no matches" not in done.stderr
+    done = rt("grep", "absent", "-", cwd=project, stdin=b"src/m1.py\nsrc/m2.py\n")
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    done = rt("grep", "name_", "-", cwd=project, stdin=b"src/m1.py\nsrc/none.py\nsrc/m2.py\n")
+    assert (done.returncode, done.stdout.count(b"\n"), b"none.py" in done.stderr) == (1, 2, True)
+
+
+def test_searches_take_several_roots_and_the_options_of_grep(project):
+    (project / "tests").mkdir()
+    (project / "tests/test_app.py").write_text("assert total([1]) == 1\nassert total([]) == 0\n")
+    hits = rt("grep", "-rn", "total", "src", "tests", cwd=project).stdout.decode().splitlines()
+    assert [hit.split(": ")[0] for hit in hits] == ["src/app.py:1", "tests/test_app.py:1", "tests/test_app.py:2"]
+    assert rt("find", "app", "src", "tests", cwd=project).stdout == b"src/app.py\ntests/test_app.py\n"
+    assert rt("grep", "-l", "total", cwd=project).stdout == b"src/app.py\ntests/test_app.py\n"
+    (project / "many.txt").write_text("total\n" * 1_200)
+    (project / "zlast.txt").write_text("total\n")
+    done = rt("grep", "-l", "total", cwd=project)
+    assert done.stdout == b"many.txt\nsrc/app.py\ntests/test_app.py\nzlast.txt\n"
+    assert rt("grep", "-l", "absent", cwd=project).returncode == 1
+
+
+def test_a_place_may_have_a_column_as_compilers_print_it(project):
+    done = rt("open", "long.txt:120:7", cwd=project)
+    assert done.stdout == rt("open", "long.txt:120", cwd=project).stdout
+    assert rt("open", "long.txt:120:7:", cwd=project).stdout == done.stdout
+
+
+def test_a_new_file_is_made_of_standard_input_and_an_old_one_is_left_alone(project):
+    done = rt("create", "new/deep.py", cwd=project / "src", stdin="x = 'é'\n".encode())
+    assert (done.returncode, done.stdout) == (0, b"Created src/new/deep.py (9 bytes)\n")
+    assert (project / "src/new/deep.py").read_text() == "x = 'é'\n"
+    done = rt("create", "src/app.py", cwd=project, stdin=b"gone\n")
+    assert (done.returncode, b"rt edit" in done.stderr) == (2, True)
+    assert "def total" in (project / "src/app.py").read_text()
+    assert rt("create", "other.py", cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only").returncode == 1
+    assert rt("create", "other.py", cwd=project, stdin=b"x\n", RAGIX_ENABLE_SWE="0").returncode != 0
+    assert not (project / "other.py").exists()
+    assert rt("undo", cwd=project).returncode == 0
+    assert not (project / "src/new/deep.py").exists()
+
+
+def test_without_a_memory_of_windows_the_next_one_is_named_by_its_lines(project):
+    done = rt("open", "long.txt", cwd=project, RAGIX_VIEW_STATE="off")
+    assert done.stderr == b"[lines 1-100 of 250; go on: rt open long.txt:101-200]\n"
+    assert rt("open", "long.txt:101-200", cwd=project, RAGIX_VIEW_STATE="off").stdout.startswith(
+        b"--- long.txt (lines 101-200) ---\n"
+    )
+
+
+def test_the_seeds_names_for_two_verbs(project, monkeypatch):
+    from rye.cli.rt import main as rt_main
+
+    called = []
+    monkeypatch.setattr("rye.cli.main.run", lambda run: called.append(run()))
+    monkeypatch.setattr(sys, "argv", ["rt-find", "app"])
+    monkeypatch.chdir(project)
+    rt_main.find_command()
+    monkeypatch.setattr(sys, "argv", ["rt-grep", "total", "src"])
+    rt_main.grep_command()
+    assert called == [0, 0]
+
+
+def test_edits_take_their_text_from_standard_input(project):
+    done = rt("edit", "src/app.py", "2", "2", cwd=project, stdin=b"    return 0\n")
+    assert done.stdout.decode() == (
+        "✓ Edited src/app.py:2-2\n1 line removed, 1 added\n1: def total(prices):\n2:     return 0\n"
+    )
+    rt("insert", "src/app.py", "3", cwd=project, stdin="# ende →\n".encode())
+    assert (project / "src/app.py").read_text() == "def total(prices):\n    return 0\n# ende →\n"
+    assert rt("undo", cwd=project).stdout.startswith("✓ Undone src/app.py\n".encode())
+    rt("edit", "src/app.py", "1", "1", cwd=project)
+    assert (project / "src/app.py").read_text() == "    return 0\n"
+    shown = rt("insert", "src/app.py", "1", "--ids", "--show-diff", cwd=project, stdin=b"x\n").stdout.decode()
+    assert "\n1: [LID:" in shown
+    assert shown.endswith("\n+x\n     return 0\n")
+
+
+def test_malformed_words_change_nothing_and_say_what_is_right(project):
+    before = (project / "src/app.py").read_bytes()
+    for words, code, said in (
+        (("edit", "src/app.py", "2", "1"), 1, "To insert before line 2, use rt insert."),
+        (("edit", "src/app.py", "7", "8"), 1, "start_line 7 out of range (1..2)"),
+        (("edit", "src/app.py", "x", "8"), 2, "invalid int value: 'x'"),
+        (("edit", "src/app.py"), 2, "start, end"),
+        (("edit", "src/ap.py", "1", "1"), 1, "Did you mean src/app.py?"),
+        (("insert", "src/app.py", "9"), 1, "line 9 out of range (1..3)"),
+        (("insert", "../x", "1"), 2, "Path outside project workspace"),
+        (("open", "long.txt:900"), 1, "line 900 out of range (1..250)"),
+        (("grep", "("), 1, "regex"),
+        (("opne", "x"), 2, "Did you mean `rt open`?"),
+        ((), 2, ""),
+    ):
+        done = rt(*words, cwd=project, stdin=b"text\n")
+        assert (done.returncode in (code, 1), said in done.stderr.decode()) == (True, True), (words, done)
+        assert done.returncode
+    done = rt("insert", "src/app.py", "1", cwd=project, stdin=b"\xff\n")
+    assert (done.returncode, b"not UTF-8" in done.stderr) == (2, True)
+    assert (project / "src/app.py").read_bytes() == before
+
+
+def test_a_colon_in_a_name_the_file_that_exists_wins(project):
+    (project / "long.txt:7").write_text("the other\n")
+    assert rt("open", "long.txt:7", cwd=project).stdout == b"--- long.txt:7 (lines 1-1) ---\n1: the other\n"
+    assert rt("open", "long.txt:7:1", cwd=project).stdout.startswith(b"--- long.txt:7 (lines 1-1) ---\n")
+    assert rt("open", "long.txt", "--line", "7", cwd=project).stdout.startswith(b"--- long.txt (lines 1-56) ---\n")
+    assert rt("open", "src/app.py:2:", cwd=project).stdout.startswith(b"--- src/app.py (lines 1-2) ---\n")
+
+
+def test_names_are_those_of_the_folder_one_is_in_or_as_answers_show_them(project):
+    (project / "src/\udcff\n.py").write_text("odd\n")
+    (project / "src/a\\x41.py").write_text("literal\n")
+    for word, said in (
+        ("app.py", b"src/app.py"),
+        ("src/app.py", b"src/app.py"),
+        ("../long.txt", b"long.txt"),
+        ("a\\x41.py", b"src/a\\\\x41.py"),
+    ):
+        assert rt("open", word, cwd=project / "src").stdout.startswith(b"--- " + said + b" (lines"), word
+    shown = rt("find", "odd*", "src", cwd=project)
+    assert shown.returncode == 1
+    name = rt("find", "*ff*", cwd=project).stdout or rt("find", "*.py", cwd=project).stdout.split(b"\n")[-2]
+    assert rt("open", os.fsdecode(name.strip()), cwd=project).returncode == 0
+    assert b"odd" in rt("open", os.fsdecode(b"src/\xff\n.py"), cwd=project).stdout
+    assert rt("grep", "def", cwd=project / "src").stdout == b"src/app.py:1: def total(prices):\n"
+
+
+def test_json_is_the_corridors_response(project):
+    done = rt("open", "src/app.py", "--json", cwd=project)
+    answer = json.loads(done.stdout)
+    assert (answer["status"], answer["item_id"], answer["item"]["space"]) == ("success", "rye/swe/open_file_chunk", "system")
+    assert json.loads(rt("open", "absent", "--json", cwd=project).stdout)["code"] == "file_not_found"
+
+
+def test_the_switches_hold_at_the_door(project):
+    done = rt("edit", "src/app.py", "1", "1", cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only")
+    assert (done.returncode, b"-def total(prices):\n+x\n" in done.stdout) == (1, True)
+    assert b"not applied: the profile is safe-read-only" in done.stderr
+    assert (project / "src/app.py").read_text().startswith("def total")
+    assert (
+        rt("edit", "src/app.py", "1", "1", "--dry-run", cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only").returncode
+        == 0
+    )
+    for words in (
+        ("open", "src/app.py"),
+        ("scroll", "src/app.py"),
+        ("find", "x"),
+        ("grep", "x"),
+        ("grep-file", "x", "long.txt"),
+        ("edit", "src/app.py", "1", "1"),
+        ("insert", "src/app.py", "1"),
+        ("undo",),
+    ):
+        done = rt(*words, cwd=project, stdin=b"x\n", RAGIX_ENABLE_SWE="0")
+        assert (done.returncode, done.stdout, b"RAGIX_ENABLE_SWE=0" in done.stderr) == (1, b"", True)
+    assert b"+x" in rt("insert", "src/app.py", "1", cwd=project, stdin=b"x\n", RAGIX_AUTO_DIFF="1").stdout
+
+
+def test_piped_output_is_plain_and_goes_through_no_pager(project):
+    done = rt("open", "long.txt", cwd=project, TERM="xterm", PAGER="false")
+    assert b"\x1b" not in done.stdout
+    assert done.stdout.count(b"\n") == 101
+
+
+def test_at_a_terminal_there_are_colours_unless_they_are_unwanted(project):
+    code, shown = typed("open", "src/app.py", cwd=project)
+    assert (code, "\x1b[1m--- src/app.py (lines 1-2) ---\x1b[0m\n\x1b[2m1:\x1b[0m def total" in shown) == (0, True)
+    assert "\x1b" not in typed("open", "src/app.py", cwd=project, NO_COLOR="1")[1]
+    assert "\x1b" not in typed("open", "src/app.py", cwd=project, TERM="dumb")[1]
+
+
+def test_a_file_cannot_steer_the_terminal(project):
+    (project / "evil").write_text("a\x1b]0;title\x07\x9b31mb\tc\n")
+    shown = typed("open", "evil", cwd=project, NO_COLOR="1")[1]
+    assert "\x1b" not in shown
+    assert "1: a\\x1b]0;title\\x07\\x9b31mb\tc" in shown.replace("       ", "\t")
+    assert b"\x1b]0;title" in rt("open", "evil", cwd=project).stdout
+
+
+def test_what_is_longer_than_the_screen_goes_through_the_pager(project):
+    (project / "pager").write_text("#!/bin/sh\necho PAGED; cat\n")
+    (project / "pager").chmod(0o755)
+    pager = str(project / "pager")
+    assert typed("open", "long.txt", cwd=project, PAGER=pager)[1].startswith("PAGED\n")
+    assert "PAGED" not in typed("open", "src/app.py", cwd=project, PAGER=pager)[1]
+    assert typed("open", "long.txt", cwd=project, PAGER="cat")[1].count("\n") == 102
+    assert typed("open", "long.txt", cwd=project, PAGER="/not/there")[1].count("\n") == 102
+
+
+def test_completion_knows_verbs_options_and_shells(project):
+    for words, found in (
+        (("o",), ["open"]),
+        (("gr",), ["grep", "grep-file"]),
+        (("open", "--i"), ["--ids"]),
+        (("scroll", "f", ""), ["+", "-"]),
+        (("completion", ""), ["bash", "fish", "zsh"]),
+        (("open", "src/"), [""]),
+    ):
+        assert rt("completion", "--words", *words, cwd=project).stdout.decode().rstrip("\n").split("\n") == found
+    for shell in ("bash", "zsh", "fish"):
+        script = rt("completion", shell, cwd=project)
+        assert b"rt completion --words" in script.stdout
+    assert subprocess.run(["bash", "-n"], input=rt("completion", "bash", cwd=project).stdout, check=True).returncode == 0
+    assert rt("completion", "csh", cwd=project).returncode == 2
+
+
+def test_help_and_version_load_nothing_that_runs_tools(project):
+    assert rt("--version", cwd=project).stdout == f"rt {rye.__version__}\n".encode()
+    assert b"exit codes" in rt("--help", cwd=project).stdout.lower()
+    assert b"--show-diff" in rt("edit", "--help", cwd=project).stdout
+    code = "import sys; from rye.cli.rt.main import main; main(['--version']); print(sorted(m for m in sys.modules if m.startswith('rye')))"
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    loaded = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+    assert "rye.executor.executor" not in loaded
+
+
+def test_no_module_is_taken_from_the_project(project):
+    (project / "json.py").write_text("raise SystemExit('taken')\n")
+    (project / "argparse.py").write_text("raise SystemExit('taken')\n")
+    assert process("open", "src/app.py", cwd=project).returncode == 0
+
+
+def test_the_module_and_the_function_are_the_same(project):
+    assert process("open", "src/app.py", cwd=project).stdout == rt("open", "src/app.py", cwd=project).stdout
+    assert process("insert", "src/app.py", "1", cwd=project, stdin=b"x\n").stdout.startswith(
+        "✓ Edited src/app.py:1-1\n".encode()
+    )
+    assert process("open", "absent", cwd=project).returncode == 1

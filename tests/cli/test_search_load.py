@@ -1,0 +1,60 @@
+"""`rye search` and `rye load` as processes, and their completion."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rye.cli.completion import candidates
+from support.in_process import rye
+from support.signed_tools import put, put_tool, tool_text
+
+
+@pytest.fixture
+def here(project, monkeypatch):
+    (project / ".ai").mkdir()
+    monkeypatch.chdir(project)
+    put_tool(project, "my/marmalade")
+    return project
+
+
+def test_search_prints_what_fits_best_first(here):
+    done = rye("search", "undo", "my", "last", "change", cwd=here)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"tool rye/file-system/undo  (system, ")
+
+
+def test_search_narrows_by_scope_category_space_and_type(here):
+    def ids(*words):
+        done = rye("search", "*", "--json", "--limit", "100", *words, cwd=here)
+        return [row["id"] for row in json.loads(done.stdout)["results"]]
+
+    assert ids("--category", "rye/primary-tools") == ids("--scope", "tool.rye.primary-tools.*") != []
+    assert ids("--space", "project") == ["my/marmalade"]
+    assert "rye/core/executing-items" in ids("--type", "knowledge")
+    assert ids("--type", "knowledge", "--category", "rye/bash") == ["rye/bash/running-and-sandbox"]
+
+
+def test_search_says_what_is_wrong_and_what_was_left_out(here):
+    assert rye("search", "a)b", cwd=here).returncode == 2
+    assert rye("search", "marmalade", "--scope", "tool", "--type", "tool", cwd=here).returncode == 2
+    nothing = rye("search", "xyzzyx", cwd=here)
+    assert (nothing.returncode, nothing.stdout) == (1, b"")
+    put(here, "tools/my/bare.py", tool_text("my/bare"))
+    assert b"1 unverified item not searched" in rye("search", "marmalade", cwd=here).stderr
+
+
+def test_load_prints_the_documentation(here):
+    done = rye("load", "knowledge", "rye/file-system/file-operations", cwd=here)
+    assert done.returncode == 0
+    assert b"# Working with files" in done.stdout
+
+
+def test_ids_are_completed(here):
+    assert candidates(["load", "kn"]) == ["knowledge"]
+    assert candidates(["load", "knowledge", "rye/file"]) == ["rye/file-system/file-operations", "rye/file-system/line-ids"]
+    assert candidates(["load", "tool", "my/"]) == ["my/marmalade"]
+    assert candidates(["load", "song", ""]) == []
+    assert candidates(["execute", "rye/core/ex"]) == ["rye/core/executing-items"]
+    assert "--scope" in candidates(["search", "x", "--s"])

@@ -1,0 +1,243 @@
+"""`rye sign`, `rye verify` and `rye keys` as a shell sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rye.trust import signature
+from support.in_process import rye
+from support.terminal import typed
+
+RUNTIME = Path(__file__).parents[2] / "runtime"
+GREET = b'''"""Greet."""
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "my"
+__tool_description__ = "Greet"
+__item_id__ = "my/greet"
+
+
+def execute(params, project_path):
+    return {"success": True}
+'''
+
+
+class Shell:
+    def __init__(self, root):
+        self.root = root
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(RUNTIME),
+            "USER_SPACE": str(root.parent / "home"),
+            "LANG": "C.UTF-8",
+        }
+
+    def rye(self, *words, cwd=None, **env):
+        done = rye(*words, cwd=cwd or self.root, only_env=self.env | env)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        assert "Traceback" not in err, err
+        return done.returncode, out, err
+
+    def put(self, path, raw=GREET):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(raw)
+
+
+@pytest.fixture
+def lone(tmp_path):
+    """A shell without a terminal, whose user has allowed nothing."""
+    (tmp_path / "project/.git").mkdir(parents=True)
+    return Shell(tmp_path / "project")
+
+
+@pytest.fixture
+def shell(lone):
+    config = lone.root.parent / "home/.ai/config"
+    config.mkdir(parents=True)
+    (config / "rye.yaml").write_text("signing: {agents: allow}\n")
+    return lone
+
+
+def test_from_no_key_to_a_valid_item(shell):
+    shell.put(".ai/tools/my/greet.py")
+    code, out, err = shell.rye("sign", "my/greet")
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "rye keys generate" in err
+    code, out, _ = shell.rye("keys", "generate")
+    assert code == 0
+    fingerprint, digest = (out.splitlines()[at].split()[1] for at in (0, 1))
+    assert (len(fingerprint), len(digest)) == (16, 64)
+    assert (shell.root.parent / f"home/.ai/trusted_keys/{fingerprint}.toml").is_file()
+    code, out, _ = shell.rye("verify", "--space", "project")
+    assert code == 1
+    assert "unsigned  .ai/tools/my/greet.py" in out
+    assert "rye sign" in out
+    code, out, _ = shell.rye("sign", "--all")
+    assert code == 0
+    heading, row, counts = out.splitlines()
+    assert heading == "STATUS  TARGET                 SIGNER            REASON AND NEXT STEP"
+    assert row == f"signed  .ai/tools/my/greet.py  {fingerprint}"
+    assert counts == "1 file: 1 signed."
+    assert "unchanged" in shell.rye("sign", "--all")[1]
+    code, out, _ = shell.rye("verify", "my/greet")
+    assert code == 0
+    assert f"valid    .ai/tools/my/greet.py  {fingerprint} (local)\n1 file: 1 valid." in out
+
+
+def test_one_bad_file_among_good_ones_fails_and_is_counted(shell):
+    shell.put(".ai/tools/my/greet.py")
+    shell.rye("keys", "generate", "--owner", "Jo Doe")
+    shell.rye("sign", "--all")
+    shell.put("copy/greet.py", (shell.root / ".ai/tools/my/greet.py").read_bytes())
+    shell.put("copy/evil.py", (shell.root / ".ai/tools/my/greet.py").read_bytes() + b"#")
+    code, out, _ = shell.rye("verify", "copy")
+    assert code == 1
+    assert out.endswith("2 files: 1 valid, 1 tampered.\n")
+    code, out, _ = shell.rye("verify", "copy", "--json")
+    rows = json.loads(out)
+    assert code == 1
+    assert list(rows[0]) == ["target", "item_id", "type", "verdict", "signer", "owner", "expected", "actual", "hint"]
+    assert [(row["target"], row["verdict"], row["owner"]) for row in rows] == [
+        ("copy/evil.py", "tampered", None),
+        ("copy/greet.py", "valid", "Jo Doe"),
+    ]
+
+
+def test_the_project_is_found_from_below_and_paths_are_from_here(shell):
+    shell.put(".ai/tools/my/greet.py")
+    shell.put("deep/down/a.py")
+    shell.rye("keys", "generate")
+    below = shell.root / "deep/down"
+    code, out, _ = shell.rye("sign", "my/greet", "a.py", "--json", cwd=below)
+    assert code == 0
+    rows = json.loads(out)
+    assert [(row["target"], row["item_id"], row["status"]) for row in rows] == [
+        (str(shell.root / ".ai/tools/my/greet.py"), "my/greet", "signed"),
+        ("a.py", None, "signed"),
+    ]
+    assert list(rows[0]) == ["target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint"]
+
+
+def test_the_system_bundle_is_verified_from_an_empty_project(shell):
+    code, out, _ = shell.rye("verify", "rye/file-system/read", "--json")
+    (row,) = json.loads(out)
+    assert (code, row["verdict"], row["owner"]) == (0, "valid", "rye"), row
+
+
+def test_nothing_to_verify_is_no_success(shell):
+    code, out, err = shell.rye("verify", "--all", "--space", "project")
+    assert (code, out) == (1, "")
+    assert "nothing to verify" in err
+    code, out, err = shell.rye("verify", "--space", "user", "--json")
+    assert (code, json.loads(out)) == (1, [])
+    assert "nothing to verify" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("verify", "my/gret"), 1, "my/greet"),
+        (("verify", "a", "--all"), 2, "not both"),
+        (("verify", "--space", "moon"), 2, "project, user and system"),
+        (("verify", "--trust", "no.toml"), 2, "no.toml"),
+        (("sign",), 2, "--all"),
+        (("sign", "."), 1, "rye keys generate"),
+        (("sign", ".", "--key", ".ai/tools/my/greet.py"), 3, "not an Ed25519"),
+        (("keys", "show"), 1, "rye keys generate"),
+        (("keys", "show", "--owner", "x"), 2, "--owner"),
+    ],
+)
+def test_errors_are_one_sentence_and_a_hint(shell, words, code, told):
+    shell.put(".ai/tools/my/greet.py")
+    answer, out, err = shell.rye(*words)
+    assert (answer, out) == (code, "")
+    assert told in err
+    assert err.startswith("rye: ")
+    assert err.count("\n") == 1
+
+
+def test_keys_are_never_overwritten(shell):
+    shell.rye("keys", "generate")
+    before = shell.rye("keys", "show", "--json")
+    code, out, err = shell.rye("keys", "generate")
+    assert (code, out) == (1, "")
+    assert "never overwritten" in err
+    assert shell.rye("keys", "show", "--json") == before
+    assert json.loads(before[1])["trusted"] is True
+
+
+def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_key_is_named(lone):
+    lone.put(".ai/tools/my/greet.py")
+    # What a project says of itself, and a key in the environment, allow nothing.
+    lone.put(".ai/config/rye.yaml", b"signing: {agents: allow}\n")
+    signature.generate_key_pair(lone.root.parent / "elsewhere")
+    pem = str(lone.root.parent / "elsewhere/private_key.pem")
+    for words, env in (
+        (("sign", "my/greet"), {}),
+        (("sign", "my/greet"), {"RYE_SIGNING_KEY": pem}),
+        (("sign", "--all", "--json"), {"RYE_SIGNING_KEY": pem}),
+        (("keys", "generate"), {}),
+    ):
+        code, out, err = lone.rye(*words, **env)
+        assert code == 1, words
+        assert "--json" in words or out == "", words
+        assert "Ask your user" in err
+        assert "signing: {agents: allow}" in err
+    assert (lone.root / ".ai/tools/my/greet.py").read_bytes() == GREET
+    assert not (lone.root.parent / "home/.ai/keys").exists()
+    assert lone.rye("sign", "my/greet", "--key", pem)[0] == 0
+    assert lone.rye("verify", "my/greet")[0] == 1  # nothing asked for; that key does not count here
+    code, _, err = lone.rye("keys", "show")
+    assert (code, "no own key" in err) == (1, True)
+
+
+def test_at_a_terminal_a_person_makes_a_key_and_signs(lone):
+    lone.put(".ai/tools/my/greet.py")
+    for words in (("keys", "generate"), ("sign", "my/greet")):
+        code, shown = typed(*words, cwd=lone.root, env=lone.env)
+        assert code == 0, shown
+    assert lone.rye("verify", "my/greet")[0] == 0
+
+
+def test_names_cannot_steer_the_terminal(shell):
+    path = os.fsencode(shell.root) + b"/a\x1b[2J\n\xff.py"
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+    for env in ({}, {"PYTHONIOENCODING": "ascii"}):
+        code, out, _ = shell.rye("verify", ".", **env)
+        assert code == 1
+        assert r"a\x1b[2J\x0a\xff.py" in out
+        assert out.count("\n") == 3
+        json.loads(shell.rye("verify", ".", "--json", **env)[1])
+
+
+@pytest.mark.parametrize("verb", ["sign", "verify", "keys"])
+def test_help_teaches_by_examples(shell, verb):
+    code, out, _ = shell.rye(verb, "--help")
+    assert code == 0
+    assert out.count(f"  rye {verb} ") >= 3
+    assert "None" not in out
+
+
+def test_a_long_run_counts_on_a_terminal_only(shell):
+    for number in range(250):
+        shell.put(f"many/{number}.py", b"x = 1\n")
+    assert shell.rye("verify", "many")[2] == ""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "rye", "verify", "many", "--json"]
+    done = subprocess.run(
+        command, cwd=shell.root, env=shell.env, stdout=subprocess.PIPE, stderr=theirs, check=False, timeout=60
+    )
+    os.close(theirs)
+    assert len(json.loads(done.stdout)) == 250
+    assert "files verified" in os.read(ours, 10_000).decode()
+    os.close(ours)

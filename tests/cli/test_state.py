@@ -1,0 +1,148 @@
+"""`rye state`: what is stored for projects, and a moved project that gets it back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+
+import pytest
+
+from rye.cli.state import to_remove
+from rye.config import user_dirs
+from support.calling import call, done, rows
+from support.in_process import rye as shell
+from support.terminal import typed
+
+
+@pytest.fixture
+def copied(project, tmp_path):
+    """A project with one change, copied elsewhere and removed: another folder."""
+    (project / ".git").mkdir()
+    (project / "a.txt").write_text("a\nb\n")
+    known = rows(done("read", project, file_path="a.txt"))
+    done("edit_lines", project, file_path="a.txt", changes=[{"line_id": known[0][0], "new_content": "A"}])
+    key, copy = user_dirs.project_key(str(project)), tmp_path / "copy"
+    shutil.copytree(project, copy)
+    shutil.rmtree(project)
+    return copy, key, known
+
+
+def listed(folder):
+    return {row["id"]: row for row in json.loads(shell("state", "list", "--json", cwd=folder).stdout)}
+
+
+def test_list_tells_what_is_lost(copied):
+    copy, key, _ = copied
+    done("read", copy, file_path="a.txt")
+    found = listed(copy)
+    assert (found[key]["lost"], found[key]["changes"], os.path.basename(found[key]["path"])) == (True, 1, "project")
+    assert not found[user_dirs.project_key(str(copy))]["lost"]
+    table = shell("state", "list", cwd=copy).stdout.decode()
+    assert f"{key}  lost" in table
+
+
+def test_sizes_are_told_by_kind_and_as_a_sum(copied):
+    copy, _, _ = copied
+    (row,) = listed(copy).values()
+    assert row["bytes"] == sum(row["kinds"].values()) > row["kinds"]["journal"] > 0
+    shown = shell("state", cwd=copy).stdout.decode()
+    assert "journal " in shown
+    assert shown.endswith(" KB.\n")
+    assert "1 stored, " in shown
+
+
+def test_prune_removes_what_is_lost_and_then_what_was_used_longest_ago():
+    def row(name, hours, size, *, lost=False, jobs=0):
+        used = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - hours * 3_600))
+        return {"id": name, "used": used, "bytes": size, "lost": lost, "running_jobs": jobs}
+
+    rows = [row("busy", 0, 50), row("old", 90, 10), row("older", 100, 10), row("gone", 2, 10, lost=True), row("mid", 5, 10)]
+    rows.append(row("job", 200, 10, jobs=1))
+    assert [one["id"] for one in to_remove(rows, None)] == ["gone"]
+    assert [one["id"] for one in to_remove(rows, 90)] == ["gone"]
+    assert [one["id"] for one in to_remove(rows, 75)] == ["gone", "older", "old"]
+    assert [one["id"] for one in to_remove(rows, 0)] == ["gone", "older", "old", "mid"], "what is in use stays"
+
+
+def test_a_person_is_asked_before_anything_is_removed(copied):
+    copy, key, _ = copied
+    state = os.path.join(user_dirs.user_ai(), "state", key)
+    long_ago = time.time() - 86_400
+    for folder, _, files in os.walk(state):
+        for name in [*files, "."]:
+            os.utime(os.path.join(folder, name), (long_ago, long_ago))
+    assert shell("state", "prune", cwd=copy).returncode == 1
+    assert "Nothing was removed" in at_a_terminal("prune", cwd=copy, answers=["no"])
+    assert os.path.isdir(state)
+    shown = at_a_terminal("prune", cwd=copy, answers=["yes"])
+    assert "1 removed." in shown
+    assert key in shown
+    assert not os.path.exists(state)
+    assert listed(copy) == {}
+    assert "Nothing to remove" in at_a_terminal("prune", cwd=copy, answers=[])
+
+
+def at_a_terminal(*words, cwd, answers):
+    return typed("state", *words, cwd=cwd, answers=answers)[1]
+
+
+def test_a_renamed_project_is_not_lost(project, tmp_path):
+    (project / ".git").mkdir()
+    (project / "a.txt").write_text("a\n")
+    done("read", project, file_path="a.txt")
+    project.rename(tmp_path / "renamed")
+    done("read", tmp_path / "renamed", file_path="a.txt")
+    (row,) = listed(tmp_path / "renamed").values()
+    assert (row["lost"], os.path.basename(row["path"])) == (False, "renamed")
+
+
+def test_adopt_brings_undo_and_line_ids_back(copied):
+    copy, key, known = copied
+    assert not call("undo", copy)["success"]
+    said = at_a_terminal("adopt", key, cwd=copy, answers=["yes"])
+    assert "1 changes" in said
+    assert rows(done("read", copy, file_path="a.txt"))[1] == known[1]
+    done("undo", copy)
+    assert (copy / "a.txt").read_text() == "a\nb\n"
+    assert key not in {name for name, row in listed(copy).items() if row["changes"]}
+
+
+def test_adopt_keeps_what_the_project_has_of_its_own(copied):
+    copy, key, known = copied
+    seen = {name for name, _ in known}
+    (entry,) = (copy / ".ai/cache/tools/read/line_index").glob("*.json")
+    entry.unlink()
+    for _ in range(3):
+        seen |= {name for name, _ in rows(done("read", copy, file_path="a.txt"))}
+        entry.unlink()
+    done("write", copy, file_path="b.txt", content="b\n")
+    at_a_terminal("adopt", key, cwd=copy, answers=["yes"])
+    assert [row["tool"].rpartition("/")[2] for row in done("undo", copy, list=True)["entries"]] == ["write", "edit_lines"]
+    fresh = {name for name, text in rows(done("read", copy, file_path="a.txt"))}
+    assert not fresh & (seen - {name for name, _ in known})
+
+
+def test_nothing_is_moved_without_a_yes(copied):
+    copy, key, _ = copied
+    assert "Nothing was moved" in at_a_terminal("adopt", key, cwd=copy, answers=["no"])
+    assert listed(copy)[key]["changes"] == 1
+
+
+def test_an_agent_may_not_adopt(copied):
+    copy, key, _ = copied
+    answer = shell("state", "adopt", key, cwd=copy, stdin=b"yes\n")
+    assert answer.returncode == 1
+    assert b"Only a person at a terminal may adopt" in answer.stderr
+
+
+def test_state_in_use_and_unknown_ids_are_refused(project, tmp_path):
+    (project / ".git").mkdir()
+    (project / "a.txt").write_text("a\n")
+    done("write", project, file_path="a.txt", content="b\n")
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    for wanted in (user_dirs.project_key(str(project)), "nonsense", "../../keys"):
+        assert "There is no lost state" in at_a_terminal("adopt", wanted, cwd=other, answers=[])
+    assert done("undo", project, list=True)["entries"]

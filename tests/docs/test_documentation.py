@@ -1,0 +1,129 @@
+"""The knowledge items that are the documentation: what they name exists, and their examples are well formed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.cli import main
+from rye.items import directives, parse, spaces
+from rye.trust import verify
+from rye.trust.signature import form_of
+
+FOLDER = Path(spaces.system_folder()) / "knowledge"
+ENTRIES = sorted(FOLDER.rglob("*.md"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+HEADER = {"id", "title", "entry_type", "category", "version", "description", "tags"}
+
+
+def body(path):
+    return path.read_text(encoding="utf-8").split("\n", 1)[1]
+
+
+def blocks(kind):
+    return [
+        pytest.param(match[2], id=f"{path.stem}-{number}")
+        for path in ENTRIES
+        for number, match in enumerate(BLOCK.finditer(body(path).split("```", 2)[2]))
+        if match[1] == kind
+    ]
+
+
+def test_there_is_documentation():
+    assert {path.relative_to(FOLDER).with_suffix("").as_posix() for path in ENTRIES} >= {
+        "rye/file-system/file-operations",
+        "rye/file-system/line-ids",
+        "rye/core/signing-and-trust",
+        "rye/core/executing-items",
+        "rye/core/writing-a-tool",
+        "rye/bash/running-and-sandbox",
+        "rye/core/mcp-and-clients",
+    }
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+def test_an_entry_is_verified_complete_and_short(path, project):
+    item_id = path.relative_to(FOLDER).with_suffix("").as_posix()
+    loaded = rye.load("knowledge", item_id, project_path=project, source="system")
+    assert loaded["item"]["owner"] == "rye"
+    store = verify.TrustStore.build([], [(Path(spaces.system_folder()) / "trusted_keys/b63173adc9f5699f.toml").read_bytes()])
+    entry = parse.read_knowledge(verify.verify(path.read_bytes(), form_of("knowledge", ".md"), store), item_id, ".md")
+    assert set(entry.header) >= HEADER
+    assert 40 <= len(path.read_bytes().split(b"\n")) <= 220
+    answer = rye.execute(item_id, item_type="knowledge", project_path=project)
+    assert answer["status"] == "success"
+    assert "truncated" not in answer["data"]
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+def test_every_id_that_is_named_exists(path):
+    known = {
+        item_id for kind in spaces.TYPES for item_id, _ in spaces.items_in(spaces.Space("system", spaces.system_folder()), kind)
+    }
+    named = set(re.findall(r"(?<![/\w:.])rye/(?:file-system|core|bash|primary-tools)/[\w/-]+", body(path)))
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("text", blocks("console"))
+def test_commands_name_verbs_and_options_that_exist(text):
+    joined = text.replace("\\\n", " ")
+    for line in re.findall(r"^\$ (?:echo .*\| )?rye (.*)$", joined, re.MULTILINE):
+        words = shlex.split(line, comments=True)
+        assert words[0] in main.verb_names(), line
+        options = main.option_names(words[0])
+        for word in words[1:]:
+            if word.startswith("--"):
+                assert word in options, line
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_python_is_python(text):
+    compile(text, "<documentation>", "exec")
+
+
+@pytest.mark.parametrize("text", blocks("json"))
+def test_json_is_json(text):
+    json.loads(text)
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_yaml_is_yaml(text):
+    assert parse.yaml_mapping(text)
+
+
+def test_the_directive_that_is_shown_is_one():
+    (text,) = [match[2] for match in BLOCK.finditer(body(FOLDER / "rye/core/executing-items.md")) if match[1] == "xml"]
+    found = directives.parse(text.strip())
+    assert directives.fill(found.instructions, directives.check(found, {"tag": "v2"}))[0].count("v2") == 1
+
+
+def test_the_tool_that_is_shown_runs(project):
+    text = body(FOLDER / "rye/core/writing-a-tool.md")
+    tool = next(match[2] for match in BLOCK.finditer(text) if match[1] == "python" and "CONFIG_SCHEMA" in match[2])
+    (project / "a.txt").write_text("one two\nthree\n")
+    found = {}
+    exec(compile(tool, "<documentation>", "exec"), found)
+    assert found["execute"]({"file_path": "a.txt"}, str(project))["output"] == "2 lines, 3 words"
+    path = project / ".ai/tools/my/text/shout.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(tool)
+    from rye.items.lint import lint
+
+    assert lint(path.read_bytes(), ".py", "my/text/shout") == []
+
+
+def test_the_calls_from_python_are_as_they_are_shown(project):
+    (project / "src").mkdir()
+    (project / "src/app.py").write_text("x\n")
+    text = body(FOLDER / "rye/core/executing-items.md")
+    code = next(match[2] for match in BLOCK.finditer(text) if match[1] == "python").replace(
+        'project_path="."', "project_path=HERE"
+    )
+    found = {"HERE": project}
+    exec(code, found)
+    assert found["response"]["status"] == "success"

@@ -1,0 +1,104 @@
+"""The MCP server over HTTP, with the client of the library it is made with, in both of its modes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.mcp_peer import ARGUMENTS, listening
+
+
+@contextlib.asynccontextmanager
+async def client(server, mode):
+    import httpx2
+    from mcp.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {"Authorization": f"Bearer {server.token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as web,
+        Client(streamable_http_client(server.url, http_client=web), mode=mode) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("USER_SPACE", str(tmp_path_factory.mktemp("user")))
+        patch.delenv("RYE_MCP_TOKEN", raising=False)
+        with listening(tmp_path_factory.mktemp("project")) as made:
+            yield made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_every_tool_is_listed_and_called(server, mode):
+    async def use():
+        async with client(server, mode) as made:
+            assert {tool.name for tool in (await made.list_tools()).tools} == set(ARGUMENTS)
+            for name, arguments in ARGUMENTS.items():
+                result = await made.call_tool(name, arguments)
+                assert not result.is_error, (name, result)
+                assert result.structured_content["success"]
+
+    anyio.run(use)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_progress_is_told_and_cancelling_ends_the_command(server, mode):
+    seconds = f"3{int(os.urandom(3).hex(), 16)}"
+    told = []
+
+    async def note(progress, total, message):
+        told.append(message)
+
+    def running():
+        found = 0
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                found += line.read_bytes() == f"sleep\0{seconds}\0".encode()
+        return found
+
+    async def until(true):
+        end = time.monotonic() + 15
+        while not true() and time.monotonic() < end:
+            await anyio.sleep(0.05)
+        assert true()
+
+    async def use():
+        async with client(server, mode) as made:
+            async with anyio.create_task_group() as tasks:
+                command = {"command": f"echo begun; sleep {seconds}"}
+                tasks.start_soon(lambda: made.call_tool("bash", command, progress_callback=note))
+                await until(lambda: running() and told)
+                tasks.cancel_scope.cancel()
+            await until(lambda: not running())
+            assert (await made.call_tool("bash", {"command": "echo next"})).structured_content["output"] == "next\n"
+
+    anyio.run(use)
+    assert "".join(told) == "begun\n"
+
+
+def test_several_clients_share_one_server(server):
+    async def use():
+        async with client(server, "auto") as one, client(server, "legacy") as two:
+            assert not (await one.call_tool("write", {"file_path": "shared.txt", "content": "from one\n"})).is_error
+            read = await two.call_tool("read", {"file_path": "shared.txt"})
+            line_id = read.content[0].text[5:].partition("]")[0]
+            change = {"line_id": line_id, "new_content": "from both"}
+            # An ID is a plain argument: whoever has it may use it.
+            assert not (await one.call_tool("edit_lines", {"file_path": "shared.txt", "changes": [change]})).is_error
+            assert "from both" in (await two.call_tool("read", {"file_path": "shared.txt"})).content[0].text
+
+    anyio.run(use)
+
+
+def test_a_stopped_server_ends_in_order(project):
+    with listening(project) as own:
+        assert own.close() in (0, -15)

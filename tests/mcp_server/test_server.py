@@ -1,0 +1,403 @@
+"""The MCP server over stdio, as a client sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.mcp_server.listing import DIRECT
+from rye.mcp_server.server import REVISIONS
+from support.in_process import rye as run_rye
+from support.mcp_peer import ARGUMENTS, environment, peer
+from support.signed_tools import OK, put, put_tool, signed, trust_key
+
+LIMIT = 40_000
+
+
+def halves(result):
+    """Return the bytes of JSON of both halves of a tool result."""
+    return [len(json.dumps(result[half], ensure_ascii=False).encode()) for half in ("content", "structuredContent")]
+
+
+def running(seconds):
+    """Return how many processes `sleep` so long; a sandbox hides their numbers from themselves, not from here."""
+    wanted = f"sleep\0{seconds}\0".encode()
+    found = 0
+    for status in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += status.read_bytes() == wanted
+    return found
+
+
+def within(seconds, true):
+    """Tell whether something comes true in so many seconds."""
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A project and its server, for the tests that need no server of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("USER_SPACE", str(tmp_path_factory.mktemp("user")))
+        folder = tmp_path_factory.mktemp("shared")
+        with peer(folder) as server:
+            yield folder, server
+
+
+@pytest.fixture
+def server(shared):
+    """The shared server, what it has told so far forgotten."""
+    shared[1].notices.clear()
+    return shared[1]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_every_revision_lists_and_calls(project, revision):
+    (project / "a.txt").write_bytes(b"one\ntwo\n")
+    with peer(project, revision=revision) as server:
+        if revision >= "2026":
+            assert revision in server.hello["supportedVersions"]
+        else:
+            assert server.hello["protocolVersion"] == revision
+        assert "tools" in server.hello["capabilities"]
+        listed = server.ask("tools/list")["result"]
+        assert ("ttlMs" in listed) == (revision >= "2026")
+        assert [tool["_meta"]["rye/item_id"] for tool in listed["tools"]] == list(DIRECT)
+        result = server.call("read", {"file_path": "a.txt"})
+        assert result["structuredContent"]["total_lines"] == 2
+        assert re.fullmatch(r"\[LID:\w+\] one\n\[LID:\w+\] two", result["content"][0]["text"])
+        assert server.ask("resources/templates/list")["result"]["resourceTemplates"]
+
+
+def test_a_tool_is_listed_with_all_that_a_client_needs_to_judge_it(shared, server):
+    project, _ = shared
+    tools = server.tools()
+    again = server.tools()
+    assert list(tools) == list(again) == ["read", "write", *list(ARGUMENTS)[2:]]
+    known = {tool["item_id"]: tool for tool in rye.tools(project_path=project)}
+    for tool in tools.values():
+        row = known[tool["_meta"]["rye/item_id"]]
+        assert (tool["_meta"]["rye/digest"], tool["_meta"]["rye/signer"]) == (row["digest"], row["signer"])
+        assert tool["title"]
+        assert len(tool["description"]) <= 1_500
+        assert tool["inputSchema"]["type"] == tool["outputSchema"]["type"] == "object"
+        assert {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} <= set(tool["annotations"])
+    assert tools["read"]["annotations"]["readOnlyHint"]
+    assert not tools["edit_lines"]["annotations"]["readOnlyHint"]
+
+
+@pytest.mark.slow
+def test_the_selection_decides_what_is_listed_and_what_the_primary_tools_reach(project):
+    put_tool(project, "my/tools/count")
+    put_tool(project, "my/other/thing")
+    with peer(project) as server:
+        assert "my__tools__count" not in server.tools()
+        assert "Unknown tool" in server.ask("tools/call", {"name": "my__tools__count", "arguments": {}})["error"]["message"]
+    with peer(project, "--category", "my/tools", "--category", "rye/primary-tools") as server:
+        assert list(server.tools())[len(DIRECT) :] == ["my__tools__count"]
+        assert server.text("my__tools__count") == "done"
+    with peer(project, "--meta", "--category", "my/tools") as server:
+        assert {"rye_execute", "rye_load", "rye_search"} <= set(server.tools())
+        assert "rye_sign" not in server.tools()
+        inside = {"item_type": "tool", "item_id": "my/tools/count", "parameters": {}}
+        assert "done" in server.call("rye_execute", inside)["content"][0]["text"]
+        for tool, other in (
+            ("rye_execute", "my/other/thing"),
+            ("rye_load", "my/other/thing"),
+            ("rye_execute", "rye/primary-tools/rye_sign"),
+        ):
+            arguments = {"item_type": "tool", "item_id": other}
+            refused = server.call(tool, arguments | ({"parameters": {}} if tool == "rye_execute" else {}))
+            assert refused["isError"], (tool, other)
+            assert refused["structuredContent"]["code"] == "out_of_reach"
+        found = server.call("rye_search", {"query": "*", "scope": "tool.my"})["structuredContent"]["results"]
+        assert [row["id"] for row in found] == ["my/tools/count"]
+
+
+def test_search_marks_what_the_server_does_not_offer_and_names_the_switch(server):
+    found = server.call("rye_search", {"query": "fetch a web page"})
+    rows = {row["id"]: row for row in found["structuredContent"]["results"]}
+    assert rows["rye/web/webfetch"]["offered"] is False
+    text = found["content"][0]["text"]
+    assert "[not offered by this server: rye/web/webfetch" in text
+    assert "`rye mcp --category rye/web" in text
+    for name in ("webfetch", "rye/web/webfetch"):
+        message = server.ask("tools/call", {"name": name, "arguments": {}})["error"]["message"]
+        assert "rye/web/webfetch is installed, but this server does not offer it" in message
+        assert "`rye mcp --category rye/web`" in message
+    assert "`rye mcp --meta`" in server.ask("tools/call", {"name": "rye_load", "arguments": {}})["error"]["message"]
+    # Control: what is offered is not marked.
+    found = server.call("rye_search", {"query": "read a text file", "scope": "tool.rye.file-system"})
+    assert "not offered" not in found["content"][0]["text"]
+
+
+def test_the_help_names_categories_that_exist():
+    shown = run_rye("mcp", "--help", cwd="/").stdout.decode()
+    named = re.findall(r"--category (\S+/\S+)", shown)
+    assert named
+    assert all(rye.tools(category=name) for name in named)
+
+
+def test_signing_is_offered_on_request_only_and_then_the_user_still_decides(project):
+    put_tool(project, "my/tool")
+    wanted = {"item_type": "tool", "item_id": "my/tool", "source": "project"}
+    with peer(project, "--allow-sign") as server:
+        assert "rye_sign" in server.tools()
+        refused = server.call("rye_sign", wanted)
+    assert refused["isError"]
+    assert refused["structuredContent"]["code"] == "needs_person"
+
+
+def test_failures_are_results_with_the_instruction_and_wrong_requests_are_errors(shared, server):
+    project, _ = shared
+    (project / "app.py").write_bytes(b"x\n")
+    missing = server.call("read", {"file_path": "ap.py"})
+    assert missing["isError"]
+    assert "Did you mean app.py?" in missing["content"][0]["text"]
+    assert missing["structuredContent"]["code"] == "file_not_found"
+    wrong = server.call("read", {"file_path": "app.py", "limit": "many", "extra": 1})
+    assert wrong["isError"]
+    assert wrong["structuredContent"]["code"] == "invalid_parameters"
+    assert len(wrong["structuredContent"]["problems"]) == 2
+    outside = server.call("read", {"file_path": "../../etc/passwd"})
+    assert outside["isError"]
+    unknown = server.ask("tools/call", {"name": "reed", "arguments": {}})["error"]
+    assert (unknown["code"], "read" in unknown["message"]) == (-32602, True)
+    for uri in ("rye://output/0123456789abcdef", "rye://knowledge/../x", "file:///etc/passwd", "rye://output/..%2f..%2fx"):
+        assert server.ask("resources/read", {"uri": uri})["error"]["code"] == -32602
+    assert server.ask("no/such/method")["error"]["code"] == -32601
+    server.process.stdin.write(b"{ this is no message\n\n[]\n")
+    assert server.text("read", file_path="app.py")
+    assert [notice["error"]["code"] for notice in server.notices] == [-32700, -32600]
+
+
+def test_a_failing_command_says_in_both_halves_what_it_printed(server):
+    result = server.call("bash", {"command": "echo told; echo warned >&2; exit 3"})
+    assert result["isError"]
+    for half in (json.dumps(result["content"]), json.dumps(result["structuredContent"])):
+        assert "told" in half
+        assert "warned" in half
+        assert "exit code 3" in half
+
+
+@pytest.mark.slow
+def test_large_results_are_windows_that_the_tools_themselves_made(shared, server):
+    project, _ = shared
+    lines = [f'value_{number} = "{"é" * 20}\t{number}"' for number in range(3_000)]
+    (project / "big.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (project / "wide").mkdir()
+    for number in range(1_200):
+        (project / "wide" / f"a_rather_long_name_of_a_file_{number:05}.txt").touch()
+    offset, shown = 1, []
+    while offset:
+        result = server.call("read", {"file_path": "big.py", "offset": offset})
+        assert max(halves(result)) < LIMIT
+        fields = result["structuredContent"]
+        texts = [line.partition("] ")[2] for line in result["content"][0]["text"].split("\n") if line.startswith("[LID:")]
+        assert len(texts) == fields["line_count"]
+        shown += texts
+        offset = fields.get("next_offset")
+    assert shown == lines
+    for name, arguments in (
+        ("grep", {"pattern": "value", "limit": 3_000}),
+        ("glob", {"pattern": "**", "limit": 5_000}),
+        ("ls", {"path": "wide"}),
+        ("bash", {"command": "seq 1 100000"}),
+        ("bash", {"command": "head -c 300000 /dev/zero | tr '\\0' '\\1'"}),
+        ("bash", {"command": "seq 1 100000 >&2; exit 1"}),
+        ("write", {"file_path": "big.py", "content": "x\n" * 20_000}),
+        ("rye_search", {"query": "*", "limit": 100}),
+    ):
+        result = server.call(name, arguments)
+        assert max(halves(result)) < LIMIT, name
+        assert "[tool_result:" in result["content"][0]["text"] or name == "rye_search", name
+    undone = server.call("undo", {"list": True})
+    assert max(halves(undone)) < LIMIT
+
+
+def test_what_a_command_printed_beyond_the_answer_is_a_resource(server):
+    result = server.call("bash", {"command": "seq 1 100000"})
+    (link,) = [block for block in result["content"] if block["type"] == "resource_link"]
+    first = server.ask("resources/read", {"uri": link["uri"]})["result"]["contents"][0]["text"]
+    later = server.ask("resources/read", {"uri": f"{link['uri']}?offset=100000"})["result"]["contents"][0]["text"]
+    whole = "".join(f"{number}\n" for number in range(1, 100_001))
+    assert first.startswith(whole[:10_000])
+    assert later.startswith(whole[100_000:110_000])
+
+
+def test_a_result_that_no_window_makes_small_is_kept_whole(project):
+    body = 'return {"success": True, "output": "x" * 100_000, "rows": list(range(20_000)), "small": 7}'
+    put_tool(project, "my/flood", body)
+    with peer(project, "--category", "my") as server:
+        result = server.call("my__flood")
+        assert max(halves(result)) < LIMIT
+        assert result["structuredContent"]["small"] == 7
+        uri = result["structuredContent"]["resource"]
+        text, offset = "", 0
+        while True:
+            window = server.ask("resources/read", {"uri": f"{uri}?offset={offset}"})["result"]["contents"][0]["text"]
+            cut = re.search(r"\n?\[tool_result: .*offset=(\d+)\).*\]\n?\Z", window)
+            text += window[: cut.start()] if cut else window
+            if cut is None:
+                break
+            offset = int(cut[1])
+    assert "".join(text.split()).count("x") >= 100_000
+    assert '"small": 7' in text
+
+
+def test_knowledge_is_listed_and_read_when_it_verifies(project):
+    trust_key()
+    entry = b'```yaml\nid: notes\ncategory: my\ntitle: Notes\nversion: "1.0.0"\n```\n\nRead me.\n'
+    put(project, "knowledge/my/notes.md", signed(entry, item_type="knowledge", suffix=".md"))
+    put(project, "knowledge/my/bad.md", entry)
+    with peer(project) as server:
+        listed = {row["name"]: row for row in server.ask("resources/list")["result"]["resources"]}
+        assert "my/bad" not in listed
+        assert listed["my/notes"]["title"] == "Notes"
+        got = server.ask("resources/read", {"uri": listed["my/notes"]["uri"]})["result"]["contents"][0]
+        assert got["text"] == "Read me.\n"
+        assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
+
+
+NOISY = """
+import os, subprocess, sys, threading, time
+
+def shout():
+    while sys.argv[-1] != "control" and "mcp.server.lowlevel" not in sys.modules:
+        time.sleep(0.01)
+    for _ in range(200):
+        print("printed", flush=True)
+        os.write(1, b"written\\n")
+        sys.__stdout__.write("raw\\n")
+        sys.__stdout__.flush()
+        subprocess.run(["sh", "-c", "echo child; cat"], check=False)
+        time.sleep(0.02)
+
+threading.Thread(target=shout, daemon=True).start()
+"""
+
+
+@pytest.mark.slow
+def test_nothing_but_the_protocol_reaches_standard_output(project, tmp_path):
+    put_tool(project, "my/noisy", 'print("printed")\nimport os\nos.write(1, b"written\\n")\n' + OK)
+    (tmp_path / "noise").mkdir()
+    (tmp_path / "noise/sitecustomize.py").write_text(NOISY)
+    env = environment()
+    env["PYTHONPATH"] = f"{env['PYTHONPATH']}:{tmp_path / 'noise'}"
+    with peer(project, "--category", "my", env=env) as server:
+        assert server.text("my__noisy") == "done"
+        for _ in range(5):
+            assert server.text("ls")
+            time.sleep(0.1)
+        lines = list(server.lines)
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in lines)
+    assert {b"printed\n", b"written\n", b"raw\n", b"child\n"} <= set(server.errors)
+    # Control: where the descriptor is not put away, the same noise is in it.
+    naive = "import time; time.sleep(0.5)"
+    done = subprocess.run(
+        [sys.executable, "-c", naive, "control"], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=True
+    )
+    assert {b"printed", b"written", b"raw", b"child"} <= set(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_progress_is_told_to_those_who_ask(server):
+    server.call("bash", {"command": "for i in 1 2 3; do echo step $i; sleep 0.3; done"}, progressToken="p1")
+    told = [notice["params"] for notice in server.notices if notice["method"] == "notifications/progress"]
+    assert len(told) >= 2
+    assert {one["progressToken"] for one in told} == {"p1"}
+    assert [one["progress"] for one in told] == sorted({one["progress"] for one in told})
+    assert "".join(one["message"] for one in told) == "step 1\nstep 2\nstep 3\n"
+    server.notices.clear()
+    server.call("bash", {"command": "echo quiet"})
+    assert server.notices == []
+
+
+@pytest.mark.parametrize("revision", REVISIONS[1:])
+def test_cancelling_ends_the_process_tree(project, revision):
+    one, two = (f"3{int(os.urandom(3).hex(), 16)}" for _ in range(2))
+    command = f"sleep {one} & (setsid sleep {two} &) ; wait"
+    with peer(project, revision=revision) as server:
+        number, _ = server.begin("tools/call", {"name": "bash", "arguments": {"command": command}})
+        assert within(20, lambda: running(one) and running(two))
+        server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        assert within(10, lambda: not running(one) and not running(two))
+        assert server.text("bash", command="echo next") == "next\n"
+        assert not any(json.loads(line).get("id") == number for line in server.lines)
+
+
+@pytest.mark.parametrize("how", ["closed", "terminated"])
+def test_when_the_client_goes_so_does_what_runs(project, how):
+    seconds = f"3{int(os.urandom(3).hex(), 16)}"
+    with peer(project) as server:
+        server.begin("tools/call", {"name": "bash", "arguments": {"command": f"sleep {seconds} & sleep {seconds}"}})
+        assert within(20, lambda: running(seconds) == 2)
+        if how == "closed":
+            assert server.close() == 0
+        else:
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(20)
+        assert within(10, lambda: not running(seconds))
+
+
+def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(project):
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    (project / "shop").mkdir()
+    (project / "shop/cart.py").write_bytes(b"def total(items):\n    return sum(items) + 1\n")
+    (project / "check.sh").write_bytes(b"python3 -c 'from shop.cart import total; assert total([1, 2]) == 3, total([1, 2])'\n")
+    with peer(project) as server:
+        tools = server.tools()
+
+        def named(word, field):
+            (found,) = [
+                name
+                for name, tool in tools.items()
+                if word in tool["description"].split("\n")[0] and field in tool["inputSchema"]["properties"]
+            ]
+            return found
+
+        search, edit = named("Search file contents", "pattern"), named("Edit a text file", "changes")
+        show, back, run = (
+            named("Read a text file", "file_path"),
+            named("Take back", "entry_id"),
+            named("shell command", "command"),
+        )
+        assert server.call(run, {"command": "sh check.sh"})["isError"]
+        (match,) = server.call(search, {"pattern": r"\+ 1"})["structuredContent"]["matches"]
+        change = {"line_id": match["line_id"], "new_content": "    return sum(items)"}
+        edited = server.call(edit, {"file_path": match["file"], "changes": [change]})
+        assert not edited["isError"]
+        assert "return sum(items)\n" in server.text(show, file_path=match["file"]) + "\n"
+        assert server.call(run, {"command": "sh check.sh"})["structuredContent"]["exit_code"] == 0
+        server.call(back, {})
+        assert "+ 1" in server.text(show, file_path=match["file"])
+        redone = server.call(edit, {"file_path": match["file"], "changes": [change]})
+        assert not redone["isError"], "the line kept its ID through edit and undo"
+        assert server.call(run, {"command": "sh check.sh"})["structuredContent"]["exit_code"] == 0
+
+
+def test_the_extra_is_named_when_it_is_missing(project):
+    hidden = "import sys; sys.modules['mcp'] = None; from rye.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "mcp", "--project", str(project)],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"pip install 'rye-workspace[mcp]'" in done.stderr
+    assert run_rye("mcp", "--project", str(project / "nope"), cwd=project).returncode == 2

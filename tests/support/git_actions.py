@@ -1,0 +1,113 @@
+"""Ways by which a command makes the user's own git run a program, one line of JSON for each; run by `test_git_actions.py`.
+
+Arguments: a folder to work in, `require` or `off`, and names of ways (none: all). Each way has what the user did before, what
+the model's command does, and what the user does after it, outside the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import rye
+
+PROGRAM = "touch $MARK; false"
+NESTED = f"git init -q vendor/lib && cd vendor/lib && git config core.fsmonitor '{PROGRAM}'"
+PIECES = "mkdir -p {0}/objects {0}/refs; echo ref: refs/heads/main >{0}/HEAD"
+REBASE = "for n in 1 2; do echo $n >f$n; git add f$n; git commit -qm $n; done; GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2"
+APPEND = f"printf '[core]\\n\\tfsmonitor = \"{PROGRAM}\"\\n' >>"
+
+# name: (what the user did before, what the model's command does, what the user does then)
+WAYS = {
+    "a nested repository, status in the root": ("", f"{NESTED}; git commit -q --allow-empty -m x; cd ../..; git add vendor/lib", "git status"),
+    "a nested repository, status in it": ("", NESTED, "cd vendor/lib && git status"),
+    "a bare repository": ("", f"{PIECES.format('docs')}; {APPEND} docs/config; git config -f docs/config core.bare false; git config -f docs/config core.worktree .; git config -f docs/config core.repositoryformatversion 0", "cd docs && git status"),
+    "a bare repository, its last part in a second command": (f"{PIECES.format('docs')}; rmdir docs/refs", f"{APPEND} docs/config; git config -f docs/config core.bare false; git config -f docs/config core.worktree .; git config -f docs/config core.repositoryformatversion 0; mkdir docs/refs", "cd docs && git status"),
+    "a repository elsewhere, named by a file": ("", f"git init -q --bare .git/objects/evil; cd .git/objects/evil; git config core.bare false; git config core.fsmonitor '{PROGRAM}'; cd ../../..; mkdir sub; echo gitdir: ../.git/objects/evil >sub/.git", "cd sub && git status"),
+    "settings taken from another folder": ("", f"mkdir -p g c/objects c/refs; echo ref: refs/heads/main >g/HEAD; echo ../c >g/commondir; {APPEND} c/config; mkdir sub; echo gitdir: ../g >sub/.git", "cd sub && git status"),
+    "a hook of a nested repository": ("", "git init -q n && printf '#!/bin/sh\\ntouch $MARK\\n' >n/.git/hooks/pre-commit && chmod +x n/.git/hooks/pre-commit", "cd n && git commit --allow-empty -m x"),
+    "hooks by a link": ("", "git init -q n && rm -r n/.git/hooks && mkdir h && ln -s ../../h n/.git/hooks && printf '#!/bin/sh\\ntouch $MARK\\n' >h/pre-commit && chmod +x h/pre-commit", "cd n && git commit --allow-empty -m x"),
+    "a filter": ("", "git init -q n && cd n && git config filter.x.clean 'touch $MARK; cat' && echo '* filter=x' >.gitattributes && echo a >a", "cd n && git add a"),
+    "an alias": ("", "git init -q n && git -C n config alias.st '!touch $MARK'", "cd n && git st"),
+    "settings that another file includes": ("", f"git init -q n && git -C n config include.path ../../inc && {APPEND} inc", "cd n && git status"),
+    "a file that the user's settings include": ("git config include.path ../shared; touch shared", f"{APPEND} shared", "git status"),
+    "settings by a link": ("", f"git init -q n && mv n/.git/config cfg && ln -s ../../cfg n/.git/config && {APPEND} cfg", "cd n && git status"),
+    "a folder that cannot be listed": ("", f"mkdir dark && cd dark && {NESTED}; cd ../..; chmod 311 .", "cd dark/vendor/lib && git status"),
+    "config.worktree": ("git config extensions.worktreeConfig true", f"{APPEND} .git/config.worktree", "git status"),
+    "config.worktree of a linked worktree": ("git config extensions.worktreeConfig true; git worktree add -q linked", f"{APPEND} .git/worktrees/linked/config.worktree", "cd linked && git status"),
+    "steps of a rebase": (REBASE, "echo 'exec touch $MARK' >>.git/rebase-merge/git-rebase-todo", "git rebase --continue"),
+    "a rebase of the command's own": ("for n in 1 2; do echo $n >f$n; git add f$n; git commit -qm $n; done", "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i -x 'touch $MARK' HEAD~2", "git rebase --continue"),
+    "a job whose mounts come off": ("", f"job: while ! {{ {APPEND} .git/config; }} 2>/dev/null; do :; done; sleep 60", "git config user.nick x; sleep 0.7; git status"),
+    "four calls of write": ("", "write:", "cd docs && git status"),
+}  # fmt: skip
+WRITES = {
+    "docs/config": f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = "{PROGRAM}"\n',
+    "docs/objects/.keep": "",
+    "docs/refs/.keep": "",
+    "docs/HEAD": "ref: refs/heads/main\n",
+}
+
+
+def users_shell(project: Path, script: str, mark: Path) -> None:
+    identity = {f"GIT_{who}_{what}": "u@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {"PATH": os.environ["PATH"], "HOME": str(project.parent), "MARK": str(mark), "GIT_EDITOR": "true", **identity}
+    subprocess.run(["bash", "-c", script], cwd=project, env=env, capture_output=True, timeout=60, check=False)
+
+
+def models_command(project: Path, command: str, mark: Path) -> dict:
+    identity = {f"GIT_{who}_{what}": "m@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    parameters = {"env": {"MARK": str(mark), **identity}}
+    if command == "write:":
+        for path, content in WRITES.items():
+            if MODE == "off":
+                # What the file tools refuse nobody can switch off, so the control is a plain write.
+                (project / path).parent.mkdir(parents=True, exist_ok=True)
+                (project / path).write_text(content)
+            else:
+                rye.execute("rye/file-system/write", {"file_path": path, "content": content}, project_path=project)
+        return {}
+    if command.startswith("job: "):
+        parameters.update(command=command[5:].replace("$MARK", str(mark)), background=True)
+    else:
+        parameters["command"] = command.replace("$MARK", str(mark))
+    answer = rye.execute("rye/bash/bash", parameters, project_path=project)
+    assert answer["data"].get("code") not in ("tool_crashed", "sandbox_unavailable"), answer
+    return answer["data"]
+
+
+def tried(base: Path, name: str) -> dict:
+    before, command, after = WAYS[name]
+    project, mark = base / "project", base / "mark"
+    subprocess.run(["chmod", "-R", "u+rwx", project], capture_output=True, check=False)
+    shutil.rmtree(project, ignore_errors=True)
+    project.mkdir()
+    users_shell(project, "git init -q; git commit -q --allow-empty -m first", mark)
+    users_shell(project, before, mark)
+    # A file's times go on by ticks: what the user did just now is the user's.
+    time.sleep(0.02)
+    data = models_command(project, command, mark)
+    time.sleep(0.1)
+    mark.unlink(missing_ok=True)
+    users_shell(project, after, mark)
+    end_jobs(project)
+    return {"name": name, "ran": mark.exists(), "said": data.get("set_aside"), "holds": data.get("sandbox", {}).get("holds")}
+
+
+def end_jobs(project: Path) -> None:
+    for row in rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]:
+        rye.execute("rye/bash/job", {"action": "end", "job_id": row["job_id"]}, project_path=project)
+
+
+if __name__ == "__main__":
+    folder, MODE = Path(sys.argv[1]), sys.argv[2]
+    os.environ["USER_SPACE"] = str(folder / f"user-{MODE}")
+    settings = folder / f"user-{MODE}/.ai/config/rye.yaml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f"sandbox: {{mode: '{MODE}'}}\n")
+    for way in sys.argv[3:] or WAYS:
+        print(json.dumps(tried(folder, way)), flush=True)

@@ -1,0 +1,135 @@
+"""What the attack tests share: a process that exchanges two names, a look at what lies outside, arguments of full-size runs."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import rye
+
+RUNTIME = Path(rye.__file__).parents[1]
+EXCHANGE = 2
+_SWAPPER = """
+import ctypes, select, sys
+one, other = (name.encode() for name in sys.argv[1:])
+call = ctypes.CDLL(None, use_errno=True).renameat2
+count = 0
+print("ready", flush=True)
+while count % 512 or not select.select([sys.stdin], [], [], 0)[0]:
+    if call(-100, one, -100, other, 2):
+        sys.exit(f"renameat2: errno {ctypes.get_errno()}")
+    count += 1
+print(count, flush=True)
+"""
+
+
+def can_exchange(folder: Path) -> bool:
+    """Tell whether the file system exchanges names at all."""
+    for name in ("x1", "x2"):
+        (folder / name).write_text("")
+    libc = ctypes.CDLL(None)
+    done = (
+        hasattr(libc, "renameat2")
+        and libc.renameat2(-100, os.fsencode(folder / "x1"), -100, os.fsencode(folder / "x2"), EXCHANGE) == 0
+    )
+    for name in ("x1", "x2"):
+        (folder / name).unlink()
+    return done
+
+
+@contextmanager
+def exchanging(one: Path, other: Path):
+    """Have a process exchange two names without pause; yields a list that holds its count in the end (an even number)."""
+    count: list[int] = []
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _SWAPPER, one, other], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline() == "ready\n"
+        yield count
+        child.stdin.close()
+        count.append(int(child.stdout.readline()))
+        assert child.wait(30) == 0
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        child.stdin.close()
+        child.stdout.close()
+
+
+def fingerprint(folder: Path) -> dict[str, tuple]:
+    """Return every name below a folder with its kind, mode, inode and content."""
+    out = {}
+    for path in sorted([folder, *folder.rglob("*")]):
+        info = path.lstat()
+        content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
+        out[str(path.relative_to(folder))] = (info.st_mode, info.st_ino, content)
+    return out
+
+
+def arguments(**numbers: int) -> argparse.Namespace:
+    """Read the numbers of a full-size run from the command line."""
+    parser = argparse.ArgumentParser()
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    return parser.parse_args()
+
+
+@contextmanager
+def own_space():
+    """A folder of its own and an empty user's space, for runs without pytest."""
+    with tempfile.TemporaryDirectory(prefix="rye-attack-") as name:
+        os.environ["USER_SPACE"] = f"{name}/user"
+        Path(name, "user").mkdir()
+        yield Path(name)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a child process that finds this very package."""
+    return {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), **more}
+
+
+class Template:
+    """The warmed-up process that forks victims; see `crash_template.py`."""
+
+    def __init__(self, folder: Path):
+        self.child = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("crash_template.py"), folder / "scratch"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        assert self.child.stdout.readline() == "ready\n"
+
+    def victim(self, **order) -> int:
+        """Fork a victim; it is stopped when this returns."""
+        self.child.stdin.write(json.dumps(order) + "\n")
+        self.child.stdin.flush()
+        return int(self.child.stdout.readline())
+
+    def ended(self) -> int:
+        return int(self.child.stdout.readline())
+
+    def close(self):
+        self.child.stdin.close()
+        self.child.wait(30)
+        self.child.stdout.close()
+
+
+@contextmanager
+def template(folder: Path):
+    made = Template(folder)
+    try:
+        yield made
+    finally:
+        made.close()

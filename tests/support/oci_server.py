@@ -1,0 +1,92 @@
+"""Debian's docker-registry on loopback, and a user with a second space: for tests and figures of the registry."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support.signed_tools import MINE, signed, tool_text, trust_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from http.server import BaseHTTPRequestHandler
+
+NEEDED = "Install docker-registry and skopeo (Debian packages)."
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def serve(folder: Path, port: int, more: str = "") -> subprocess.Popen[bytes]:
+    """Start a server over a storage folder, and wait until it answers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = folder / "config.yml"
+    written.write_text(
+        "version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\n"
+        f"storage: {{filesystem: {{rootdirectory: {folder}/data}}, delete: {{enabled: true}}}}\n"
+        f'http: {{addr: "127.0.0.1:{port}"}}\n{more}'
+    )
+    env = {**os.environ, "OTEL_TRACES_EXPORTER": "none"}
+    process = subprocess.Popen(
+        ["docker-registry", "serve", str(written)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env
+    )
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.2).close()
+            return process
+        except OSError:
+            assert process.poll() is None, NEEDED
+            time.sleep(0.05)
+    raise AssertionError("docker-registry does not answer")
+
+
+@contextmanager
+def running(folder: Path, more: str = "") -> Iterator[str]:
+    """Run a server for the block; yield its name, `oci://127.0.0.1:PORT`."""
+    port = free_port()
+    process = serve(folder, port, more)
+    try:
+        yield f"oci://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def put_items(project: Path, count: int, namespace: str = "my", first: int = 0) -> list[str]:
+    """Write signed tools that the user trusts; return their ids."""
+    trust_key()
+    folder = Path(project, ".ai/tools", namespace, "many")
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"t{number:03}" for number in range(first, first + count)]
+    for name in names:
+        (folder / f"{name}.py").write_bytes(version_of(f"{namespace}/many/{name}"))
+    return [f"{namespace}/many/{name}" for name in names]
+
+
+def version_of(item_id: str, version: str = "1.2.3", key=MINE, **options) -> bytes:
+    """Return a signed tool of a version."""
+    return signed(tool_text(item_id, **options).replace(b'"1.2.3"', f'"{version}"'.encode()), key)
+
+
+@contextmanager
+def handled_by(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve with a handler of the test's own on a free port of loopback; gives the registry's name."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"oci://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,95 @@
+"""Tools and entries made for tests, signed with a fresh key that the test's user trusts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import rye as package
+from rye.items import spaces
+from rye.trust import verify
+from rye.trust.signature import PrivateKey, form_of, sign
+
+MINE = PrivateKey(os.urandom(32))
+STRANGER = PrivateKey(os.urandom(32))
+NOW = "2026-01-02T03:04:05Z"
+FUNCTION_RUNTIME = "rye/core/runtimes/python_function_runtime"
+OK = 'return {"success": True, "output": "done"}'
+
+
+def module_of(item_id):
+    """Return the module of a shipped tool, for tests of what stands inside it."""
+    module = ModuleType(item_id.rpartition("/")[2])
+    sys.modules[f"tool_under_test_{module.__name__}"] = module
+    module.__name__ = f"tool_under_test_{module.__name__}"
+    text = Path(spaces.system_folder(), "tools", f"{item_id}.py").read_text(encoding="utf-8")
+    exec(compile(text, f"<{item_id}>", "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def trust_key(key=MINE):
+    """Put the key's document into the user's space."""
+    folder = Path(os.environ["USER_SPACE"], ".ai/trusted_keys")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{key.public.fingerprint}.toml").write_bytes(verify.render_key_document(key.public, "tester"))
+
+
+def tool_text(item_id, body=OK, schema=None, *, category=None, bound=None, more="", head="", name="execute", is_async=False):
+    """Return a Python tool; `body` is that of `execute`, `more` stands before it, `head` before the metadata."""
+    lines = "\n".join(f"    {line}" for line in body.split("\n"))
+    return f'''"""A tool made for a test."""
+
+{head}
+
+__version__ = "1.2.3"
+__tool_type__ = "python"
+__executor_id__ = "{FUNCTION_RUNTIME}"
+__category__ = "{item_id.rpartition("/")[0] if category is None else category}"
+__tool_description__ = "Made for a test"
+__item_id__ = "{bound or item_id}"
+
+CONFIG_SCHEMA = {schema if schema is not None else {"type": "object", "properties": {}}!r}
+
+{more}
+
+
+{"async " if is_async else ""}def {name}(params, project_path):
+{lines}
+'''.encode()
+
+
+def signed(raw, key=MINE, item_type="tool", suffix=".py"):
+    """Return the bytes with a signature line."""
+    return sign(raw, form_of(item_type, suffix), key, timestamp=NOW)
+
+
+def put(root, path, raw):
+    """Write a file below `<root>/.ai`, with its folders."""
+    target = Path(root, ".ai", path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(raw)
+    return target
+
+
+def put_tool(root, item_id, body=OK, schema=None, **options):
+    """Write a tool that the test's user trusts; return its path."""
+    trust_key()
+    return put(root, f"tools/{item_id}.py", signed(tool_text(item_id, body, schema, **options)))
+
+
+def rye(*words, cwd, stdin=b"", env=None, python=()):
+    """Run `python -m rye` as a process; the output is bytes."""
+    runtime = Path(package.__file__).parents[1]
+    base = {**os.environ, "PYTHONPATH": os.fspath(runtime)}
+    return subprocess.run(
+        [sys.executable, *python, "-m", "rye", *words],
+        cwd=cwd,
+        env={**base, **(env or {})},
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )

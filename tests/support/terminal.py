@@ -1,0 +1,45 @@
+"""`rye` as a person runs it: in a process whose input and error output are a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import rye
+
+RUNTIME = Path(rye.__file__).parents[1]
+_PROMPT = b"Type yes to go on: "
+
+
+def typed(*words, cwd, answers=(), env=None, seconds=60):
+    """Run a command at a terminal, answer its questions in turn; return its exit code and all that it showed."""
+    ours, theirs = pty.openpty()
+    base = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
+    command = [sys.executable, "-m", "rye", *map(str, words)]
+    process = subprocess.Popen(command, cwd=cwd, env={**base, **(env or {})}, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown, left, end = b"", list(answers), time.monotonic() + seconds
+    try:
+        while chunk := _next(ours, end):
+            shown += chunk
+            if left and shown.count(_PROMPT) > len(answers) - len(left):
+                os.write(ours, left.pop(0).encode() + b"\n")
+        return process.wait(max(end - time.monotonic(), 1)), shown.decode().replace("\r\n", "\n")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def _next(fd, end):
+    if not select.select([fd], [], [], max(end - time.monotonic(), 0))[0]:
+        raise TimeoutError
+    try:
+        return os.read(fd, 65_536)
+    except OSError:  # the other side is gone
+        return b""

@@ -1,0 +1,259 @@
+"""Attacks on what a sandboxed command can see, run as a process of its own by the user whom it shall be.
+
+`python visible_paths.py FOLDER LAYER` prints a line of JSON for each attack: `name`, `control` (it succeeds without a sandbox),
+`succeeded` (under "require"), `held` (the report lists `home_hidden`), `said`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+CANARY = "canary-77c0de"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Commands of a model, one call after the other; the attack succeeds when the last one prints the canary.
+
+    `path` is what stands in the server's PATH beside the system's folders, `setup` runs as the user before it.
+    """
+
+    name: str
+    calls: tuple[str, ...]
+    path: str = ""
+    setup: str = ""
+    network: str = "off"
+
+
+_CONNECT = "$PY -c 'import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(99).decode())' "
+_EVIL = (
+    'mkdir -p evil; printf "%s" $ROOT/.git > evil/gitdir; echo {target} > evil/commondir; echo x > evil/HEAD; '
+    "mv .git g.old; echo 'gitdir: {place}' > .git"
+)
+ATTACKS = [
+    Attack(
+        "a folder of PATH becomes a link",
+        ("rm -rf bin; ln -s $H/.ssh/work bin", "cat bin/id_rsa $H/.ssh/work/id_rsa"),
+        "$ROOT/bin",
+    ),
+    Attack(
+        "an environment's bin becomes a link",
+        ("rm -rf .venv; mkdir .venv; ln -s $H/.ai/keys .venv/bin", "cat $H/.ai/keys/private_key.pem"),
+        "$ROOT/.venv/bin",
+    ),
+    Attack(
+        "the folder above a bin becomes a link",
+        ("mv .venv v; ln -s $H/cloud .venv; true", "cat $H/cloud/token $H/cloud/bin/token"),
+        "$ROOT/.venv/bin",
+        "mkdir -p $H/cloud/bin; echo CANARY | tee $H/cloud/token > $H/cloud/bin/token",
+    ),
+    Attack(
+        "node's programs become a link",
+        (
+            "mkdir -p node_modules; rm -rf node_modules/.bin; ln -s $H/.ssh/work node_modules/.bin",
+            "cat node_modules/.bin/id_rsa",
+        ),
+        "$ROOT/node_modules/.bin",
+    ),
+    Attack(
+        "a link outside leads through the project",
+        ("rm -rf tools; ln -s $H/.ssh/work tools", "cat $H/.ssh/work/id_rsa $H/mytools/id_rsa"),
+        "$H/mytools",
+        "ln -s $ROOT/tools $H/mytools",
+    ),
+    Attack(
+        "a chain of links in the project",
+        ("rm -rf bin; ln -s b2 bin; ln -s ../home/.ssh/work b2", "cat $H/.ssh/work/id_rsa"),
+        "$ROOT/bin",
+    ),
+    Attack("a hidden socket is shown", ("rm -rf bin; ln -s $H/run bin", _CONNECT + "$H/run/agent"), "$ROOT/bin", network="on"),
+    Attack(
+        "the interpreter's name becomes a link",
+        ("rm $ROOT/.venv/bin/python; ln -s $H/.ssh/work/id_rsa $ROOT/.venv/bin/python", "cat $H/.ssh/work/id_rsa"),
+    ),
+    Attack(
+        "a .git file names a folder of the project",
+        ("cat $H/.ai/keys/private_key.pem",),
+        setup="cd $ROOT; " + _EVIL.format(target="$H/.ai/keys", place="evil"),
+    ),
+    Attack(
+        "a .git file names it by its absolute path",
+        ("cat $H/.ssh/work/id_rsa",),
+        setup="cd $ROOT; " + _EVIL.format(target="$H/.ssh/work", place="$ROOT/evil").replace("'", '"'),
+    ),
+    Attack(
+        "a .git file names a worktree of the project",
+        ("cat $H/.ssh/work/id_rsa",),
+        setup="cd $ROOT; mkdir -p r/worktrees; "
+        + _EVIL.format(target="$H/.ssh/work", place="r/worktrees/e")
+        + "; mv evil r/worktrees/e; mkdir -p $H/.ssh/work/objects $H/.ssh/work/refs; echo x > $H/.ssh/work/HEAD",
+    ),
+    Attack(
+        "a .git file and a common folder given relative to the server's own folder",
+        ("cat $H/.ssh/work/id_rsa",),
+        setup="cd $ROOT; mkdir evil; mv .git g.old; echo .git > evil/gitdir; echo $H/.ssh/work > evil/commondir; "
+        "echo 'gitdir: evil' > .git",
+    ),
+    Attack(
+        "another project's folder poses as a repository",
+        ("cat $H/.ssh/work/id_rsa",),
+        setup="cd $ROOT; mv .git g.old; mkdir -p $B/other/x; echo $ROOT/.git > $B/other/x/gitdir; "
+        'echo $H/.ssh/work > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git',
+    ),
+    Attack("beside ~/.fly/bin", ("cat $H/.fly/config.yml",), "$H/.fly/bin", "echo CANARY > $H/.fly/config.yml"),
+    Attack(
+        "beside ~/.pulumi/bin",
+        ("cat $H/.pulumi/credentials.json",),
+        "$H/.pulumi/bin",
+        "echo CANARY > $H/.pulumi/credentials.json",
+    ),
+    Attack(
+        "below ~/.foundry",
+        ("cat $H/.foundry/keystores/key",),
+        "$H/.foundry/bin",
+        "mkdir -p $H/.foundry/keystores; echo CANARY > $H/.foundry/keystores/key",
+    ),
+    Attack("beside ~/dotfiles/bin", ("cat $H/dotfiles/netrc",), "$H/dotfiles/bin", "echo CANARY > $H/dotfiles/netrc"),
+]
+# Commands that must go on working: (name, PATH, setup, command, what it prints).
+WORKING = [
+    (
+        "a tool in a home runs with its library",
+        "$H/.fly/bin",
+        (
+            "mkdir -p $H/.fly/bin $H/.fly/lib; echo works > $H/.fly/lib/data; "
+            "printf '#!/bin/sh\\ncat $(dirname $0)/../lib/data\\n' > $H/.fly/bin/fly; chmod 755 $H/.fly/bin/fly"
+        ),
+        "fly",
+    ),
+    (
+        "a wrong common folder stops no command",
+        "",
+        (
+            "cd $ROOT; mv .git g.old; mkdir -p $B/other/x; echo $ROOT/.git > $B/other/x/gitdir; "
+            'echo /no/such/folder > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git'
+        ),
+        "echo works",
+    ),
+    ("a NUL in a .git file stops no command", "", "cd $ROOT; mv .git g.old; printf 'gitdir: a\\0b' > .git", "echo works"),
+    ("a circle of links stops no command", "$ROOT/bin", "cd $ROOT; rm -rf bin; ln -s bin2 bin; ln -s bin bin2", "echo works"),
+]
+
+
+class Base:
+    """A home with keys, a project with an environment, and a socket of a stand-in for an agent."""
+
+    def __init__(self, base: Path, python: str) -> None:
+        self.base, self.python = base, python
+        self.env = {"H": f"{base}/home", "ROOT": f"{base}/project", "B": str(base), "PY": python}
+
+    def build(self) -> None:
+        for name in ("project", "home", "other"):
+            shutil.rmtree(self.base / name, ignore_errors=True)
+        for path in (".ssh/work/id_rsa", ".ai/keys/private_key.pem"):
+            (self.base / "home" / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.base / "home" / path).write_text(CANARY)
+        for name in ("run", ".fly/bin", ".pulumi/bin", ".foundry/bin", "dotfiles/bin"):
+            (self.base / "home" / name).mkdir(parents=True)
+        for name in ("bin", "tools", ".git/objects", ".git/refs", ".venv/bin", "node_modules/.bin"):
+            (self.base / "project" / name).mkdir(parents=True)
+        (self.base / "project/.git/HEAD").write_text("ref: refs/heads/main\n")
+        (self.base / "project/.venv/bin/python").symlink_to(self.python)
+
+    def prepare(self, setup: str, path: str) -> None:
+        self.build()
+        if setup:
+            env = {**self.env, "PATH": os.defpath}
+            subprocess.run(["/bin/bash", "-ec", setup.replace("CANARY", CANARY)], env=env, check=True)
+        # As a server that was started in the project: a name that is relative to its folder must not count either.
+        os.chdir(self.env["ROOT"])
+        os.environ["PATH"] = f"{os.path.expandvars(path)}:{SYSTEM}" if path else SYSTEM
+
+    def call(self, command: str, mode: str, network: str) -> tuple[str, dict]:
+        from rye.sandbox import sandbox
+
+        root = self.env["ROOT"]
+        policy = sandbox.Policy(root, root, network=network, env=self.env, wanted=("home_hidden",))
+        confined = sandbox.confine(["/bin/bash", "-c", command], policy, mode)
+        try:
+            done = subprocess.run(
+                confined.argv,
+                env=confined.env,
+                pass_fds=confined.fds,
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=60,
+                check=False,
+            )
+        finally:
+            confined.close()
+            confined.finish()
+        return done.stdout.decode("utf-8", "replace"), confined.report
+
+    def attack(self, one: Attack, mode: str) -> tuple[bool, dict, str]:
+        self.prepare(one.setup, one.path)
+        agent = _agent(f"{self.env['H']}/run/agent")
+        # What this process is started by, for the attack on the interpreter's name.
+        started_by, sys.executable = sys.executable, f"{self.env['ROOT']}/.venv/bin/python"
+        try:
+            for command in one.calls:
+                said, report = self.call(command, mode, one.network)
+        finally:
+            sys.executable = started_by
+            agent.close()
+        return CANARY in said, report, said
+
+
+def _agent(path: str) -> socket.socket:
+    """A stand-in for an agent: whoever connects is told the canary."""
+    import threading
+
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(path)
+    made.listen()
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            made.accept()[0].send(CANARY.encode())
+
+    threading.Thread(target=serve, daemon=True).start()
+    return made
+
+
+SYSTEM = "/usr/local/bin:/usr/bin:/bin"
+
+
+def main() -> int:
+    base, layer = Path(sys.argv[1]), sys.argv[2]
+    home = f"{base}/home"
+    os.environ |= {"HOME": home, "USER_SPACE": home, "H": home, "ROOT": f"{base}/project", "B": str(base)}
+    from rye.sandbox import bubblewrap, sandbox
+
+    if layer == "landlock":
+        bubblewrap._PLACES = ()
+    arena = Base(base, os.readlink("/proc/self/exe"))
+    print(json.dumps([name for name, why in sandbox.layers().items() if not why][:1]), flush=True)
+    for one in ATTACKS:
+        control, _, said = arena.attack(one, "off")
+        succeeded, report, said_inside = arena.attack(one, "require")
+        told = {"name": one.name, "control": control, "succeeded": succeeded, "held": "home_hidden" in report["holds"]}
+        print(json.dumps({**told, "said": said_inside if control else said}), flush=True)
+    for name, path, setup, command in WORKING:
+        arena.prepare(setup, path)
+        said, _ = arena.call(command, "auto", "off")
+        print(json.dumps({"name": name, "works": said == "works\n", "said": said}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

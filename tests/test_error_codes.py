@@ -1,0 +1,96 @@
+"""docs/error-codes.md lists every error code that the source raises. `python tests/test_error_codes.py --write` makes the page."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "error-codes.md"
+CODE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+HEAD = """# Error codes
+
+A refusal has a stable `code`, an `error` that says what went wrong and what to do next, and sometimes further fields. This page is
+made from the source by `python tests/test_error_codes.py --write`. `…` stands for a value.
+
+| code | error class | raised in | what it says |
+|---|---|---|---|
+"""
+
+
+def _sources():
+    yield from sorted((ROOT / "runtime/rye").rglob("*.py"))
+    yield from sorted((ROOT / ".ai/tools").rglob("*.py"))
+
+
+def _text(node):
+    """Return a message as it is written, with `…` for each value; "" where it is made elsewhere."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _text(node.left) + _text(node.right)
+    return "…" if isinstance(node, ast.expr) else ""
+
+
+def _raised(tree):
+    """Yield (code, class, message) of every error that is made with a literal code."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = (
+            node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        )
+        if name == "__init__" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+            name = "RyeError"
+        if not name.endswith("Error") or not node.args:
+            continue
+        codes = [node.args[0]]
+        while isinstance(codes[-1], ast.IfExp):
+            choice = codes.pop()
+            codes += [choice.body, choice.orelse]
+        for code in codes:
+            if isinstance(code, ast.Constant) and isinstance(code.value, str) and CODE.fullmatch(code.value):
+                yield code.value, name, _text(node.args[1]) if len(node.args) > 1 else ""
+
+
+def listed():
+    """Return code -> (classes, packages, first message)."""
+    found = defaultdict(lambda: (set(), set(), []))
+    for path in _sources():
+        inside = path.relative_to(ROOT / "runtime/rye") if "runtime" in path.parts else None
+        place = inside.parts[0].removesuffix(".py") if inside else f"tool {path.stem}"
+        for code, name, message in _raised(ast.parse(path.read_text(encoding="utf-8"))):
+            classes, places, messages = found[code]
+            classes.add(name)
+            places.add(place)
+            messages.append(message)
+    return found
+
+
+def page():
+    """Return the text of the page."""
+    rows = []
+    for code, (classes, places, messages) in sorted(listed().items()):
+        said = next((one for one in sorted(messages, key=len, reverse=True) if one.strip("… ")), "")
+        said = re.sub(r"\s+", " ", said).replace("|", "\\|").strip()
+        rows.append(f"| `{code}` | {', '.join(sorted(classes))} | {', '.join(sorted(places))} | {said} |")
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def test_the_page_lists_every_code():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python tests/test_error_codes.py --write"
+
+
+def test_control_a_new_code_is_seen():
+    tree = ast.parse('raise EditError("no_such_line", f"{path} has no line {n}.", "Read it.")')
+    assert list(_raised(tree)) == [("no_such_line", "EditError", "… has no line ….")]
+    assert len(listed()) > 100
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,73 @@
+"""Bytes that do not decode are shown as `\\xHH`: sent back they become the byte again, or the edit is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.calling import call, done, ids, refused
+
+LATIN = b"/* M\xfcller */\nint x;\n"
+
+
+def test_the_text_of_a_view_says_so_and_names_the_encoding_to_try(project):
+    (project / "a.c").write_bytes(LATIN)
+    output = done("read", project, file_path="a.c")["output"]
+    assert "M\\xfcller" in output
+    assert output.endswith('read again with encoding="latin-1", or with the encoding that the file has]')
+    assert "shown as" not in done("read", project, file_path="a.c", offset=2)["output"], "no such byte in this window"
+    assert "Müller" in done("read", project, file_path="a.c", encoding="latin-1")["output"]
+
+
+def test_a_file_of_utf_8_with_such_text_gets_no_notice(project):
+    (project / "a.py").write_text('s = "\\xfc" # ü\n')
+    assert "shown as" not in done("read", project, file_path="a.py")["output"]
+
+
+@pytest.mark.parametrize("tool", ["edit_lines", "rye/swe/edit_range", "rye/workspace/workspace_write_patch"])
+def test_what_is_sent_back_is_the_byte_again(project, tool):
+    (project / "a.c").write_bytes(LATIN)
+    text = "/* M\\xfcller, 2026 */"
+    if tool == "edit_lines":
+        done(tool, project, file_path="a.c", changes=[{"line_id": ids(project, "a.c")[0], "new_content": text}])
+    elif tool.endswith("edit_range"):
+        done(tool, project, path="a.c", start_line=1, end_line=1, new_text=text)
+    else:
+        sha = done("rye/workspace/workspace_read_file", project, docPath="a.c")["result"]["sha256"]
+        change = {
+            "operation": "replace",
+            "startLine": 1,
+            "endLine": 1,
+            "expectedOriginalLines": ["/* M\\xfcller */"],
+            "newLines": [text],
+        }
+        done(tool, project, files=[{"docPath": "a.c", "originalSha256": sha, "changes": [change]}])
+    assert (project / "a.c").read_bytes() == b"/* M\xfcller, 2026 */\nint x;\n"
+
+
+def test_where_the_file_holds_the_same_as_text_it_is_refused(project):
+    data = b'/* M\xfcller */\nputs("\\xfc");\n'
+    (project / "a.c").write_bytes(data)
+    change = {"line_id": ids(project, "a.c")[0], "new_content": "M\\xfcller"}
+    error = refused("ambiguous_escape", "edit_lines", project, file_path="a.c", changes=[change])
+    assert "encoding=" in error
+    assert (project / "a.c").read_bytes() == data
+    # Control: another escape is text in this file, as it is in every file that decodes.
+    change["new_content"] = "\\xe9"
+    done("edit_lines", project, file_path="a.c", changes=[change])
+    assert (project / "a.c").read_bytes() == b'\\xe9\nputs("\\xfc");\n'
+
+
+def test_in_a_file_that_decodes_it_is_text(project):
+    (project / "a.py").write_text("one\n")
+    change = {"line_id": ids(project, "a.py")[0], "new_content": 's = "\\xfc"'}
+    done("edit_lines", project, file_path="a.py", changes=[change])
+    assert (project / "a.py").read_text() == 's = "\\xfc"\n'
+
+
+def test_write_refuses_what_was_shown_escaped(project):
+    (project / "a.c").write_bytes(LATIN)
+    refused("escaped_bytes", "write", project, file_path="a.c", content="/* M\\xfcller */\nint y;\n")
+    assert (project / "a.c").read_bytes() == LATIN
+    answer = call("write", project, file_path="a.c", content="/* Müller */\nint y;\n", encoding="latin-1")
+    assert answer["success"], answer
+    assert (project / "a.c").read_bytes() == b"/* M\xfcller */\nint y;\n"

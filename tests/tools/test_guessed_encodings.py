@@ -1,0 +1,78 @@
+"""Files whose encoding nobody declared: what a guess shows is said to be one, and nothing new is written by it unconfirmed."""
+
+from __future__ import annotations
+
+import pytest
+
+import rye
+from support.calling import call, done, refused, rows
+
+FRENCH = "Les élèves français étaient déjà à l'école près de la forêt.\n" * 3
+JAPANESE = "# 設定ファイルを読み込み、表示する関数。\nx = 1\nエラーの場合は例外を返す。\n"
+RUSSIAN = "Проверить, существует ли каталог.\nx = 1\nОшибка: файл не найден\n"
+FILES = [
+    (FRENCH, "cp1252", "vitæ"),
+    (JAPANESE, "shift_jis", "追加"),
+    (JAPANESE, "euc_jp", "追加"),
+    (RUSSIAN, "koi8-r", "новое"),
+    (RUSSIAN, "cp1251", "новое"),
+]
+
+
+def first_id(project, **more):
+    return rows(done("read", project, file_path="f.txt", **more))[0][0]
+
+
+@pytest.mark.parametrize(("text", "codec", "new"), FILES)
+def test_a_guess_is_shown_as_one_and_takes_nothing_but_ascii_unconfirmed(project, text, codec, new):
+    file = project / "f.txt"
+    file.write_bytes(text.encode(codec))
+    data = done("read", project, file_path="f.txt")
+    assert rows(data)[0][1] == text.split("\n")[0]
+    assert data["encoding"] == f"{codec}?"
+    assert f'encoding="{codec}"' in data["output"].split("\n")[-1]
+    change = [{"line_id": rows(data)[0][0], "new_content": new}]
+    error = refused("unencodable", "edit_lines", project, file_path="f.txt", changes=change)
+    assert f'encoding="{codec}"' in error
+    assert file.read_bytes() == text.encode(codec)
+    # Confirmed once, it is remembered.
+    done("edit_lines", project, file_path="f.txt", changes=change, encoding=codec)
+    rest = text.split("\n", 1)[1]
+    assert file.read_bytes() == f"{new}\n{rest}".encode(codec)
+    assert done("read", project, file_path="f.txt")["encoding"] == codec
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": first_id(project), "new_content": new * 2}])
+    assert file.read_bytes() == f"{new * 2}\n{rest}".encode(codec)
+
+
+@pytest.mark.parametrize(("text", "codec", "new"), FILES)
+def test_a_look_with_the_encoding_confirms_it_too(project, text, codec, new):
+    file = project / "f.txt"
+    file.write_bytes(text.encode(codec))
+    name = first_id(project)
+    assert first_id(project, encoding=codec) == name
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": name, "new_content": new}])
+    assert file.read_bytes() == f"{new}\n{text.split(chr(10), 1)[1]}".encode(codec)
+
+
+def test_ascii_goes_into_a_guessed_file_and_the_rest_of_it_stays(project):
+    file = project / "f.txt"
+    file.write_bytes(FRENCH.encode("cp1252"))
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": first_id(project), "new_content": "ecole"}])
+    assert file.read_bytes() == b"ecole\n" + FRENCH.split("\n", 1)[1].encode("cp1252")
+
+
+def test_control_a_file_in_utf_8_says_nothing_of_its_encoding(project):
+    (project / "f.txt").write_text(FRENCH)
+    data = done("read", project, file_path="f.txt")
+    assert "encoding" not in data["output"]
+    assert call("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[0][0], "new_content": "vitæ"}])[
+        "success"
+    ]
+
+
+def test_a_window_by_line_numbers_says_it_too(project):
+    (project / "f.txt").write_bytes(JAPANESE.encode("shift_jis"))
+    for tool, named in (("open_file_chunk", {"path": "f.txt"}), ("read_file_viewport", {"path": "f.txt"})):
+        data = rye.execute(f"rye/swe/{tool}", named, project_path=str(project))["data"]
+        assert "関数" in data["output"]
+        assert 'encoding="shift_jis"' in data["output"]

@@ -1,0 +1,369 @@
+"""Declarations for four agent interfaces: within what each documents, and each documented limit seen by its checker."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rye
+from rye.agents.offers import Offer, output_schema
+from rye.agents.provider_schemas import FORMATS, as_wanted, render, render_all
+from rye.errors import UsageError
+from rye.items.parse import WORST
+from rye.items.schema import Checker
+from support.provider_checkers import CHECKERS
+
+
+def offered(parameters=None, *, name="my__tool", description="A tool."):
+    schema = parameters if parameters is not None else {"type": "object", "properties": {}}
+    return Offer(
+        item_id="my/tool",
+        name=name,
+        title="Tool",
+        summary="A tool",
+        description=description,
+        category="my",
+        version="1.0.0",
+        tool_type="python",
+        parameters=schema,
+        output=output_schema({}),
+        effects=dict(WORST),
+        space="project",
+        digest="0" * 64,
+        signer="0" * 16,
+        owner="me",
+    )
+
+
+def closed(**properties):
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def problems(declared, format):
+    return list(CHECKERS[format](declared))
+
+
+RICH = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "format": "workspace-path", "description": "Where", "minLength": 1},
+        "when": {"type": "string", "format": "date-time"},
+        "mail": {"type": "string", "format": "email"},
+        "kind": {"type": "string", "enum": ["a", "b", ""], "default": "a", "description": "Which"},
+        "level": {"enum": [1, 2, 3]},
+        "fixed": {"const": "x"},
+        "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        "maybe": {"type": ["string", "null"]},
+        "either": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]},
+        "several": {"type": ["integer", "string"]},
+        "list": {"type": "array", "maxItems": 999, "items": {"$ref": "#/$defs/change"}},
+        "any": {},
+        "free": {"type": "object", "description": "Parameters of the item"},
+        "rows": {"type": "array"},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+    "anyOf": [{"required": ["path"]}, {"required": ["kind"]}],
+    "$defs": {"change": closed(line_id={"type": "string"}, new={"$ref": "#/$defs/text"}), "text": {"type": "string"}},
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_tool_that_ships_is_within_what_the_interface_documents(format, project):
+    declared = rye.tools(project_path=project, format=format)
+    assert len(declared) >= 7
+    assert [found for one in declared for found in problems(one, format)] == []
+    assert json.dumps(declared) == json.dumps(rye.tools(project_path=project, format=format)), "the order is always the same"
+    json.dumps(declared, allow_nan=False)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        RICH,
+        closed(),
+        {"type": "object"},
+        closed(a={"type": "string"}),
+        closed(a=RICH["properties"]["list"]) | {"$defs": RICH["$defs"]},
+    ],
+)
+def test_what_json_schema_can_say_comes_out_within_the_interfaces_words(format, parameters):
+    before = copy.deepcopy(parameters)
+    assert problems(render(offered(parameters), format), format) == []
+    assert parameters == before
+
+
+VALUES = st.recursive(
+    st.sampled_from(
+        [
+            {"type": "string"},
+            {"type": "integer", "minimum": 0},
+            {"type": "boolean", "default": False},
+            {"type": "number"},
+            {},
+            {"enum": ["a", "b"]},
+            {"enum": [1, "a", None]},
+            {"const": 3},
+            {"type": ["string", "null"], "maxLength": 5},
+            True,
+            {"type": "object"},
+            {"type": "array"},
+            {"type": "string", "format": "date"},
+            {"not": {"type": "string"}},
+            {"type": "string", "pattern": "^a"},
+            {"allOf": [{"type": "string"}, {"minLength": 1}]},
+        ]
+    ),
+    lambda below: st.one_of(
+        st.builds(lambda one: {"type": "array", "items": one}, below),
+        st.builds(lambda some: {"anyOf": some}, st.lists(below, min_size=1, max_size=3)),
+        st.builds(lambda some: {"oneOf": some}, st.lists(below, min_size=1, max_size=2)),
+        st.builds(
+            lambda known, required, shut: {
+                "type": "object",
+                "properties": known,
+                "required": [name for name in known if name in required],
+                **({"additionalProperties": False} if shut else {}),
+            },
+            st.dictionaries(st.sampled_from("abc"), below, max_size=3),
+            st.sets(st.sampled_from("abc")),
+            st.booleans(),
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.dictionaries(st.sampled_from(["one", "two", "three"]), VALUES, max_size=3), st.sampled_from(FORMATS))
+def test_any_schema_comes_out_within_the_interfaces_words(properties, format):
+    declared = render(offered(closed(**properties)), format)
+    assert problems(declared, format) == [], declared
+
+
+# --- controls: one bad declaration for each documented limit ---
+
+DEEP = {"type": "string"}
+for _ in range(11):
+    DEEP = {**closed(a=DEEP), "required": ["a"]}
+
+
+def _function(**changes):
+    return {"type": "function", "function": {"name": "f", "description": "", "parameters": closed(), "strict": True, **changes}}
+
+
+def _strict(**properties):
+    return _function(parameters={**closed(**properties), "required": list(properties)})
+
+
+def _claude(**changes):
+    return {"name": "f", "description": "", "input_schema": closed(), **changes}
+
+
+def _google(**parameters):
+    return {"name": "f", "description": "", "parameters": {"type": "OBJECT", "properties": {"a": parameters}}}
+
+
+def _server(**changes):
+    return {"name": "f", "inputSchema": closed(), **changes}
+
+
+REFUSED = [
+    ("openai", _function(name="a/b")),
+    ("openai", _function(name="a" * 65)),
+    ("openai", _function(name="a.b")),
+    ("openai", _function(description="x" * 1025)),
+    ("openai", _function(parameters={"type": "object", "anyOf": []})),
+    ("openai", _function(parameters={"type": "array"})),
+    ("openai", _function(digest="x")),
+    ("openai", _function(parameters=closed(a={"type": "string"}))),
+    ("openai", _function(parameters={"type": "object", "properties": {}})),
+    ("openai", _strict(a={"type": "string", "minLength": 1})),
+    ("openai", _strict(a={"type": "string", "default": "x"})),
+    ("openai", _strict(a={"oneOf": [{"type": "string"}]})),
+    ("openai", _strict(a={})),
+    ("openai", _strict(a={"type": "array"})),
+    ("openai", _strict(a={"type": "object"})),
+    ("openai", _strict(a={"type": "string", "format": "workspace-path"})),
+    ("openai", _strict(a={"type": "text"})),
+    ("openai", _strict(a=DEEP)),
+    ("openai", _strict(**{f"p{at}": {"type": "string"} for at in range(5001)})),
+    ("openai", _strict(a={"type": "integer", "enum": list(range(1001))})),
+    ("openai", _strict(a={"type": "string", "enum": ["x" * 60_001, "y" * 60_001]})),
+    ("anthropic", _claude(name="a.b")),
+    ("anthropic", _claude(name="")),
+    ("anthropic", _claude(name="a" * 129)),
+    ("anthropic", _claude(input_schema={"type": "object", "oneOf": []})),
+    ("anthropic", _claude(input_schema={"type": "string"})),
+    ("anthropic", _claude(input_schema=closed(**{"a b": {}}))),
+    ("anthropic", _claude(input_schema=closed(a=closed(**{"a" * 65: {}})))),
+    ("anthropic", _claude(input_schema={**closed(a={"$ref": "#/$defs/b"}), "$defs": {"b": {}}})),
+    ("anthropic", _claude(input_schema=closed(a={"type": "text"}))),
+    ("anthropic", _claude(signer="x")),
+    ("gemini", {"name": "1a"}),
+    ("gemini", {"name": "a" * 64}),
+    ("gemini", {"name": "a/b"}),
+    ("gemini", {"name": "f", "strict": True}),
+    ("gemini", {"name": "f", "parameters": {"type": "OBJECT", "properties": {}}}),
+    ("gemini", _google(type="string")),
+    ("gemini", _google(type="STRING", additionalProperties=False)),
+    ("gemini", _google(type="STRING", const="a")),
+    ("gemini", _google(type="INTEGER", enum=[1])),
+    ("gemini", _google(type="STRING", enum=[""])),
+    ("gemini", _google(type="ARRAY")),
+    ("gemini", _google(type="OBJECT")),
+    ("gemini", _google(type="STRING", format="email")),
+    ("gemini", _google(oneOf=[])),
+    ("gemini", _google(type="STRING", properties={"b": {"type": "STRING"}})),
+    ("gemini", _google(**{"$ref": "#"})),
+    ("gemini", {"name": "f", "parameters": {"type": "OBJECT", "properties": {"a-b": {"type": "STRING"}}}}),
+    ("gemini", {"name": "f", "parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["b"]}}),
+    ("mcp", _server(name="a b")),
+    ("mcp", _server(name="a" * 129)),
+    ("mcp", _server(inputSchema={"type": "array"})),
+    ("mcp", _server(outputSchema={"type": "string"})),
+    ("mcp", _server(annotations={"readOnlyHint": "yes"})),
+    ("mcp", _server(annotations={"harmless": True})),
+    ("mcp", _server(_meta={"io.modelcontextprotocol.x/y": 1} | {"mcp.dev/x": 1})),
+    ("mcp", _server(_meta={"-x": 1})),
+    ("mcp", _server(inputSchema=closed(a={"type": "text"}))),
+    ("mcp", _server(digest="x")),
+]
+
+
+@pytest.mark.parametrize(("format", "declared"), REFUSED)
+def test_control_each_documented_limit_is_seen(format, declared):
+    assert problems(declared, format) != []
+
+
+def test_control_the_plain_ones_are_not_refused():
+    for interface, declared in (
+        ("openai", _function()),
+        ("anthropic", _claude()),
+        ("gemini", {"name": "f"}),
+        ("mcp", _server()),
+    ):
+        assert problems(declared, interface) == []
+    assert problems(_google(type="STRING", enum=["a"]), "gemini") == []
+    assert problems(_strict(a={"type": ["string", "null"]}), "openai") == []
+
+
+def test_the_tools_own_schemas_as_they_are_would_be_refused(project):
+    """What rendering is for: handed over raw, most of them break a documented rule."""
+    raw = [row["parameters"] for row in rye.tools("rye/file-system", project_path=project)]
+    assert all(problems(_function(parameters=one), "openai") for one in raw)
+    assert all(problems({"name": "f", "parameters": one}, "gemini") for one in raw)
+
+
+# --- what is said ---
+
+
+def test_strict_is_said_where_it_holds_and_only_there():
+    assert render(offered(closed(a={"type": "string"})), "openai")["function"]["strict"] is True
+    assert render(offered(closed(a={"type": "object"})), "openai")["function"]["strict"] is False
+    assert render(offered(RICH), "openai")["function"]["strict"] is False
+
+
+def test_a_long_description_keeps_each_points_first_sentence():
+    points = [
+        "It does. " * 40,
+        "Requires: this. " * 20,
+        "Does not: that.",
+        "Side effects: none.",
+        "Returns: much. " * 30,
+        "Prefer it to x.",
+    ]
+    text = "\n".join(point.strip() for point in points)
+    told = render(offered(description=text), "openai")["function"]["description"]
+    assert len(text) > 1024 >= len(told)
+    for first in (
+        "It does.",
+        "\nRequires: this.",
+        "\nDoes not: that.",
+        "\nSide effects: none.",
+        "\nReturns: much.",
+        "\nPrefer it to x.",
+    ):
+        assert first in told
+    assert len(render(offered(description="x" * 3000), "openai")["function"]["description"]) == 1024
+    assert render(offered(description=text), "anthropic")["description"] == text
+
+
+def test_mcp_says_effects_digest_and_signer(project):
+    tools = {tool["name"]: tool for tool in rye.tools("rye/file-system", project_path=project, format="mcp")}
+    rows = {row["name"]: row for row in rye.tools("rye/file-system", project_path=project)}
+    assert tools["read"]["annotations"] == {
+        "title": "Read",
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+    assert tools["write"]["annotations"]["readOnlyHint"] is False
+    for name, tool in tools.items():
+        assert tool["_meta"]["rye/digest"] == rows[name]["digest"]
+        assert tool["_meta"]["rye/signer"] == rows[name]["signer"]
+        assert tool["_meta"]["rye/item_id"] == rows[name]["item_id"]
+        response = rye.execute(rows[name]["item_id"], {"file_path": "nothing", "pattern": "x"}, project_path=project)
+        if response["data"] is not None:
+            jsonschema_rs.Draft202012Validator(tool["outputSchema"]).validate(response["data"])
+
+
+def test_what_an_interface_cannot_say_is_left_out_with_the_reason():
+    odd = closed(**{"a-b": {"type": "string"}})
+    endless = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+    for parameters, interface in (
+        (odd, "gemini"),
+        (endless, "openai"),
+        (endless, "mcp"),
+        ({"$ref": "http://x/y"}, "anthropic"),
+    ):
+        rendered, refused = render_all([offered(parameters), offered(closed())], interface)
+        assert len(rendered) == 1
+        assert [item_id for item_id, _ in refused] == ["my/tool"]
+        assert interface in refused[0][1]
+    assert render_all([offered(odd)], "anthropic")[1] == []
+
+
+def test_a_schema_that_grows_without_end_is_refused_in_no_time():
+    bomb = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x0"}}, "$defs": {"x40": {"type": "string"}}}
+    for at in range(40):
+        bomb["$defs"][f"x{at}"] = {"anyOf": [{"$ref": f"#/$defs/x{at + 1}"}] * 2}
+    assert len(render_all([offered(bomb)], "openai")[1]) == 1
+
+
+def test_an_unknown_format_is_refused(project):
+    for unknown in ("nope", "", "OpenAI"):
+        with pytest.raises(UsageError, match="Use one of openai"):
+            rye.tools(project_path=project, format=unknown)
+
+
+# --- the way back ---
+
+
+def test_what_a_model_says_in_a_formats_words_is_what_the_tool_wants():
+    wanted = {"path": "a", "list": [{"line_id": "x"}], "free": {"a": [1]}, "rows": [1, 2], "maybe": None}
+    said = {
+        **wanted,
+        "kind": None,
+        "when": None,
+        "list": [{"line_id": "x", "new": None}],
+        "free": '{"a": [1]}',
+        "rows": "[1, 2]",
+    }
+    assert as_wanted(RICH, said) == wanted
+    Checker(RICH).check(as_wanted(RICH, said))
+    assert as_wanted(RICH, wanted) == wanted
+
+
+def test_what_is_wrong_stays_as_it_was_said_so_that_the_check_names_it():
+    said = {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None, "level": None}
+    assert as_wanted(RICH, said) == {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None}
+    assert as_wanted(RICH, "text") == "text"

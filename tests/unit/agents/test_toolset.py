@@ -1,0 +1,129 @@
+"""A toolset for an agent's loop: what it lists can be called, whatever a model gets wrong is answered."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rye
+from rye.agents.toolset import text_for_model
+from rye.errors import UsageError
+from support.signed_tools import OK, put, put_tool, tool_text
+
+
+@pytest.fixture
+def app(project):
+    (project / "app.py").write_text("def total(prices):\n    return sum(prices)\n")
+    return project
+
+
+def test_the_name_of_the_module_does_not_hide_the_function():
+    import rye.agents.toolset
+
+    assert callable(rye.toolset)
+
+
+def test_what_is_listed_can_be_called_by_its_name(app):
+    tools = rye.toolset(app, ["rye/file-system"])
+    for form in ("openai", "anthropic", "gemini", "mcp"):
+        names = [(one.get("function") or one)["name"] for one in tools.schemas(form)]
+        assert names == sorted(tools.names) == list(tools.names)
+    assert tools.names["read"] == "rye/file-system/read"
+    text = tools.call("read", {"file_path": "app.py"})
+    assert text == tools.call("read", json.dumps({"file_path": "app.py", "limit": None}))
+    assert text.rstrip("\n").endswith("    return sum(prices)")
+    response = tools.respond("read", {"file_path": "app.py"})
+    assert response["data"]["line_count"] == 2
+    assert response["item"]["owner"] == "rye"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("raed", {}, "Did you mean read?"),
+        ("rye/file-system/read", {}, "no tool"),
+        (None, {}, "no tool"),
+        ("read", '{"file_path": ', "not JSON"),
+        ("read", "[1]", "no object"),
+        ("read", 3, "no object"),
+        ("read", {}, "file_path"),
+        ("read", None, "file_path"),
+        ("read", "", "file_path"),
+        ("read", {"file_path": "../x"}, "Error: "),
+        ("read", {"file_path": "none.py"}, "File not found"),
+        ("read", {"file_path": float("nan")}, "Error: "),
+    ],
+)
+def test_a_wrong_call_is_answered_never_raised(app, name, arguments, told):
+    tools = rye.toolset(app, "rye/file-system")
+    text = tools.call(name, arguments)
+    assert text.startswith("Error: ")
+    assert told in text
+    assert tools.respond(name, arguments)["status"] == "error"
+
+
+def test_only_what_was_listed_can_be_called(app):
+    put_tool(app, "my/tool")
+    put(app, "tools/my/unsigned.py", tool_text("my/unsigned"))
+    mine = rye.toolset(app, ["my"])
+    assert mine.names == {"my__tool": "my/tool"}
+    assert mine.call("my__tool") == "done"
+    assert [left.item_id for left in mine.left_out] == ["my/unsigned"]
+    for name in ("read", "write", "my__unsigned", "my/unsigned"):
+        assert "no tool" in mine.call(name, {"file_path": "app.py", "content": ""})
+    few = rye.toolset(app, only=["read", "my/tool"])
+    assert set(few.names) == {"read", "my__tool"}
+    with pytest.raises(UsageError, match="Did you mean read"):
+        rye.toolset(app, only=["raed"])
+
+
+def test_the_primary_tools_reach_no_tool_that_was_not_listed(app):
+    put_tool(app, "my/tool")
+    asked = {"item_id": "rye/file-system/write", "parameters": {"file_path": "new.py", "content": "x\n"}}
+    few = rye.toolset(app, only=["rye_execute", "rye_load", "rye_search", "my/tool"])
+    assert few.respond("rye_execute", asked)["code"] == "out_of_reach"
+    assert few.respond("rye_load", {"item_type": "tool", "item_id": "rye/bash/bash"})["code"] == "out_of_reach"
+    assert not (app / "new.py").exists()
+    assert few.call("rye_execute", {"item_id": "my/tool"}) == "done"
+    found = few.respond("rye_search", {"query": "*", "scope": "tool", "limit": 100})["data"]["results"]
+    assert {row["id"] for row in found} == set(few.names.values())
+    assert few.respond("rye_load", {"item_type": "knowledge", "item_id": "rye/core/agent-runtimes"})["status"] == "success"
+    # The control: with the tool among the listed ones the same call writes.
+    assert rye.toolset(app, only=["rye_execute", "write"]).respond("rye_execute", asked)["status"] == "success"
+    assert (app / "new.py").read_text() == "x\n"
+
+
+def test_a_call_is_verified_anew(app):
+    path = put_tool(app, "my/tool")
+    tools = rye.toolset(app, ["my"])
+    assert tools.call("my__tool") == "done"
+    path.write_bytes(path.read_bytes().replace(b'"done"', b'"gone"'))
+    assert tools.respond("my__tool")["code"] == "tampered"
+
+
+def test_free_objects_and_nulls_reach_the_tool_as_it_wants_them(app):
+    schema = {
+        "type": "object",
+        "properties": {
+            "free": {"type": "object"},
+            "few": {"type": "array"},
+            "n": {"type": "integer", "default": 7},
+            "no": {"type": "null"},
+        },
+        "additionalProperties": False,
+    }
+    put_tool(app, "my/echo", 'return {"success": True, "output": repr(params)}', schema)
+    tools = rye.toolset(app, ["my"])
+    assert tools.call("my__echo", {"free": '{"a": 1}', "few": "[1]", "n": None, "no": None}) == repr(
+        {"free": {"a": 1}, "few": [1], "no": None, "n": 7}
+    )
+
+
+def test_a_result_without_output_is_told_as_json(app):
+    put_tool(app, "my/quiet", 'return {"success": True, "output": "", "count": 3}')
+    put_tool(app, "my/loud", OK)
+    tools = rye.toolset(app, ["my"])
+    assert json.loads(tools.call("my__quiet")) == {"success": True, "count": 3}
+    assert tools.call("my__loud") == "done"
+    assert text_for_model({"status": "error", "error": "It broke."}) == "Error: It broke."

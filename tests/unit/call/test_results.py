@@ -1,0 +1,216 @@
+"""The call's deadline, the one shape of what was cut, and what the door of a call asks for."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+
+import pytest
+
+from rye.call import context, results
+from rye.call.context import Deadline, deadline
+from rye.call.results import cut_notice, ok
+from rye.errors import DeadlineError
+from rye.executor import executor
+
+
+def test_the_notice_names_the_numbers_and_the_next_call():
+    call = 'read(file_path="a.py", offset=101)'
+    assert cut_notice(100, 423, "lines", call) == f"[tool_result: 100 of 423 lines; 323 more omitted. Call {call} to see more.]"
+    assert "20 more omitted" in cut_notice(100, 423, "lines", call, omitted=20)
+
+
+def test_a_success_result_has_its_output_and_fields():
+    assert ok("text", count=1) == {"success": True, "output": "text", "count": 1}
+
+
+def test_outside_a_call_there_is_no_limit():
+    limit = deadline()
+    limit.check()
+    assert limit.remaining() == float("inf")
+    with limit.commit():
+        pass
+
+
+def test_a_limit_holds_inside_its_block_and_in_copies_of_its_context_only():
+    limit, inner = Deadline(5), Deadline(1)
+    with context.using(deadline=limit):
+        assert deadline() is limit
+        assert contextvars.copy_context().run(deadline) is limit
+        with context.using(deadline=inner):
+            assert deadline() is inner
+        assert deadline() is limit
+    assert deadline().remaining() == float("inf")
+
+
+def test_past_its_end_no_check_passes_and_no_commit_begins():
+    for limit in (Deadline(0), Deadline(-1)):
+        assert limit.remaining() == 0
+        with pytest.raises(DeadlineError) as caught:
+            limit.check()
+        assert caught.value.code == "deadline_exceeded"
+        with pytest.raises(DeadlineError), limit.commit():
+            pytest.fail("it began")
+        assert limit.commits == 0
+
+
+def test_expired_it_is_over_whatever_the_clock_says():
+    limit = Deadline(1_000)
+    limit.check()
+    limit.expire()
+    limit.expire()
+    assert limit.remaining() == 0
+    with pytest.raises(DeadlineError), limit.commit():
+        pytest.fail("it began")
+
+
+def test_a_commit_that_fails_is_not_counted_and_lets_go():
+    limit = Deadline(1_000)
+    with pytest.raises(ValueError), limit.commit():
+        raise ValueError
+    with limit.commit(), limit.commit():
+        pass
+    assert limit.commits == 2
+    limit.expire()
+
+
+def test_expire_waits_for_the_commit_under_way():
+    limit = Deadline(1_000)
+    inside, go = threading.Event(), threading.Event()
+    seen = []
+
+    def work():
+        with limit.commit():
+            inside.set()
+            go.wait()
+            seen.append("committed")
+
+    def end():
+        limit.expire()
+        seen.append("expired")
+
+    threads = [threading.Thread(target=work), threading.Thread(target=end)]
+    threads[0].start()
+    inside.wait()
+    threads[1].start()
+    time.sleep(0.05)
+    assert seen == [], "neither can be over yet"
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert seen == ["committed", "expired"]
+    assert limit.commits == 1
+
+
+def test_under_threads_nothing_is_committed_after_expire_returned():
+    """Control: the same threads without `commit` do write after it."""
+    for naive in (False, True):
+        late = 0
+        for _ in range(60):
+            late += _race(naive)
+        assert (late > 0) == naive, (naive, late)
+
+
+def _race(naive):
+    limit = Deadline(1_000)
+    over = threading.Event()
+    late = []
+
+    def work():
+        while True:
+            try:
+                if naive:
+                    limit.check()
+                    time.sleep(0.0005)
+                    late.append(over.is_set())
+                else:
+                    with limit.commit():
+                        time.sleep(0.0005)
+                        late.append(over.is_set())
+            except DeadlineError:
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while not late:
+        time.sleep(0.0005)
+    limit.expire()
+    over.set()
+    for thread in threads:
+        thread.join()
+    return sum(late)
+
+
+def call(project, tool, door, **parameters):
+    return executor.run(executor.Call("tool", tool, parameters, str(project), options=door))
+
+
+def test_an_answer_is_as_small_as_the_door_asks_and_its_envelope_true(project):
+    (project / "long.txt").write_bytes(b"".join(b"line %d of many\n" % n for n in range(5_000)))
+    small = call(project, "rye/file-system/read", context.CallOptions(max_output_bytes=4_000), file_path="long.txt")["data"]
+    whole = call(project, "rye/file-system/read", context.CallOptions(), file_path="long.txt")["data"]
+    assert len(small["output"].encode()) <= 4_000 < len(whole["output"].encode()) <= results.MAX_OUTPUT_BYTES
+    assert small["truncated"]
+    assert f"offset={small['next_offset']}" in small["output"]
+
+
+def test_a_door_cannot_ask_for_more_than_the_limit(project):
+    with context.using(options=context.CallOptions(max_output_bytes=10**9)):
+        assert context.output_budget() == results.MAX_OUTPUT_BYTES
+
+
+def test_reports_reach_the_door_and_nobody_without_one():
+    pieces = []
+    context.report("lost")
+    with context.using(options=context.CallOptions(on_output=pieces.append)):
+        context.report("heard")
+    context.report("lost")
+    assert pieces == ["heard"]
+
+
+def test_a_cancelled_call_ends_at_once_and_says_so(project):
+    (project / "x.txt").write_bytes(b"x\n")
+    cancellation = context.Cancellation()
+    cancellation.cancel()
+    answer = call(project, "rye/file-system/read", context.CallOptions(cancellation=cancellation), file_path="x.txt")
+    # Ended or just done: both are true; nothing between.
+    assert answer["status"] == "success" or answer["code"] == "cancelled"
+
+
+def test_what_was_registered_is_called_once_on_cancellation_before_or_after():
+    seen = []
+    cancellation = context.Cancellation()
+    cancellation.when_cancelled(lambda: seen.append("before"))
+    cancellation.cancel()
+    cancellation.cancel()
+    cancellation.when_cancelled(lambda: seen.append("after"))
+    assert seen == ["before", "after"]
+
+
+def test_expiry_ends_what_the_call_started_and_gives_it_a_moment():
+    limit = context.Deadline(60)
+    assert limit.grace_seconds() < 0.1
+    ended = threading.Event()
+    limit.when_expired(ended.set)
+    limit.expire()
+    assert ended.is_set()
+    assert limit.grace_seconds() > 1
+    assert limit.remaining() == 0
+
+
+def test_cancelling_from_another_thread_wakes_the_executor(project, monkeypatch):
+    cancellation = context.Cancellation()
+
+    def slow(*_):
+        time.sleep(5)
+        return {"success": True, "output": ""}
+
+    monkeypatch.setattr(executor, "_result", slow)
+    (project / "x.txt").write_bytes(b"x\n")
+    threading.Timer(0.1, cancellation.cancel).start()
+    started = time.monotonic()
+    answer = call(project, "rye/file-system/read", context.CallOptions(cancellation=cancellation), file_path="x.txt")
+    assert answer["code"] == "cancelled"
+    assert time.monotonic() - started < 3

@@ -1,0 +1,255 @@
+"""Search: what is found, in which order, and that nothing unverified is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.errors import UsageError
+from support.signed_tools import MINE, STRANGER, put, put_tool, signed, trust_key
+
+
+def entry_text(item_id, title, body, **header):
+    lines = {"id": item_id.rpartition("/")[2], "title": title, "entry_type": "reference", "version": "1.0.0", **header}
+    return f"```yaml\n{chr(10).join(f'{key}: {json.dumps(value)}' for key, value in lines.items())}\n```\n\n{body}\n".encode()
+
+
+def put_entry(root, item_id, title, body="text", key=MINE, **header):
+    trust_key()
+    raw = signed(entry_text(item_id, title, body, **header), key, "knowledge", ".md")
+    return put(root, f"knowledge/{item_id}.md", raw)
+
+
+@pytest.fixture
+def shelf(project):
+    put_entry(
+        project, "k/apples", "Growing apples", "Plant the tree in spring. Water it.", tags=["fruit", "garden"], version="1.2.0"
+    )
+    put_entry(
+        project, "k/pears", "Growing pears", "The tree wants water, and much later a spring.", tags=["fruit"], version="1.10.0"
+    )
+    put_entry(project, "k/roses", "Pruning roses", "Cut them.", tags=["garden"], created_at="2026-01-05", author="Jo")
+    put_tool(project, "my/water_garden", schema={"type": "object", "properties": {"litres": {"description": "How much"}}})
+    return project
+
+
+def found(project, text, **options):
+    options.setdefault("space", "project")
+    return [row["id"] for row in rye.search(text, project_path=project, **options)["results"]]
+
+
+# --- queries ---
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("apples AND tree", ["k/apples"]),
+        ("apples OR roses", ["k/apples", "k/roses"]),
+        ("growing AND NOT apples", ["k/pears"]),
+        ("NOT growing", ["k/roses", "my/water_garden"]),
+        ('"tree in spring"', ["k/apples"]),
+        ('"spring tree"', []),
+        ("appl*", ["k/apples"]),
+        ("*ears", ["k/pears"]),
+        ("p*s AND growing", ["k/pears"]),
+        ("grow", ["k/apples", "k/pears"]),
+        ("litres", ["my/water_garden"]),
+        ("(apples OR pears) AND later", ["k/pears"]),
+        ("nonsense", []),
+        ("n*nsense", []),
+    ],
+)
+def test_operators_phrases_wildcards_and_stems(shelf, text, ids):
+    assert sorted(found(shelf, text)) == sorted(ids)
+
+
+def test_items_with_most_of_the_plain_words_come_first(shelf):
+    assert found(shelf, "how do I grow pears in my garden")[0] == "k/pears"
+    assert found(shelf, "water garden")[0] == "my/water_garden"
+
+
+def test_typing_errors_are_forgiven_only_on_demand(shelf):
+    assert found(shelf, "aples") == []
+    assert found(shelf, "aples", fuzzy={"enabled": True, "max_distance": 1}) == ["k/apples"]
+    assert found(shelf, "aples", fuzzy={"enabled": False}) == []
+    assert found(shelf, "apxyes", fuzzy={"max_distance": 1}) == []
+
+
+def test_words_may_be_asked_to_stand_near(shelf):
+    assert found(shelf, "tree spring") != []
+    assert found(shelf, "tree spring", proximity={"enabled": True, "max_distance": 2}) == ["k/apples"]
+
+
+def test_the_star_lists_a_scope(shelf):
+    assert found(shelf, "*", scope="knowledge") == ["k/apples", "k/pears", "k/roses"]
+    assert found(shelf, "*", scope="tool.my.*") == ["my/water_garden"]
+    assert found(shelf, "*", scope="rye.search.knowledge.k.*", sort_by="name", limit=1, offset=1) == ["k/pears"]
+    assert found(shelf, "*", sort_by="date")[0] == "k/roses"
+    assert found(shelf, "*", scope="knowledge.k.apples") == ["k/apples"]
+    assert found(shelf, "*", scope="knowledge.k.ap*") == ["k/apples"]
+    assert found(shelf, "*", scope="knowledge.k.ap") == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        ({"tags": "garden"}, ["k/apples", "k/roses"]),
+        ({"tags": ["GARDEN", "x"], "author": "jo"}, ["k/roses"]),
+        ({"version": ">=1.10"}, ["k/pears"]),
+        ({"version": "<1.10", "type": "knowledge"}, ["k/apples", "k/roses"]),
+        ({"type": "!tool", "tags": "!garden"}, ["k/pears"]),
+        ({"date_from": "2026-01-01"}, ["k/roses"]),
+        ({"date_from": "2026-01-01", "date_to": "2026-01-04"}, []),
+        ({"category": "my"}, ["my/water_garden"]),
+        ({"no-such-field": "x"}, []),
+    ],
+)
+def test_filters(shelf, filters, ids):
+    assert found(shelf, "*", filters=filters, sort_by="name") == ids
+
+
+def test_only_some_fields_are_searched_if_asked(shelf):
+    assert found(shelf, "water", fields=["title", "body"]) != []
+    assert found(shelf, "water", fields=["title"]) == []
+    assert found(shelf, "water", fields=[]) == found(shelf, "water")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scope": "rye.file-system.*"},
+        {"scope": ""},
+        {"scope": "tool.*.x"},
+        {"space": "mine"},
+        {"limit": 0},
+        {"limit": -1},
+        {"offset": -1},
+        {"limit": 101},
+        {"sort_by": "luck"},
+        {"fields": ["color"]},
+        {"fuzzy": {"max_distance": 9}},
+        {"proximity": {"max_distance": "x"}},
+    ],
+)
+def test_a_malformed_search_is_an_error(project, options):
+    with pytest.raises(UsageError):
+        rye.search("read", project_path=project, **options)
+
+
+def test_a_malformed_query_is_an_error_never_everything(project):
+    for text in ("AND", "(", "a)b", "", "NOT"):
+        with pytest.raises(UsageError):
+            rye.search(text, project_path=project)
+
+
+@pytest.mark.parametrize(
+    "text", ["a' OR 1=1 --", "NEAR(a b)", "title:read", "col{}:^x", "a + b", "-a", "tool.rye", "x\0y", "x\udcff", "ünïcode"]
+)
+def test_no_text_reaches_the_index_as_an_operator_of_its_own(project, text):
+    assert rye.search(text, project_path=project)["search_type"] == "keyword"
+
+
+# --- items ---
+
+
+def test_a_shadowed_item_appears_once_as_it_is_served(project, user_space):
+    put_tool(user_space, "my/greeter", more="X = 1")
+    put_tool(project, "my/greeter", more="X = 2")
+    rows = rye.search("greeter", project_path=project)["results"]
+    assert [(row["id"], row["source"]) for row in rows] == [("my/greeter", "project")]
+    rows = rye.search("greeter", project_path=project, space="user")["results"]
+    assert [(row["id"], row["source"]) for row in rows] == [("my/greeter", "user")]
+
+
+def test_changes_of_files_are_followed_at_once(shelf):
+    assert found(shelf, "quinces") == []
+    path = put_entry(shelf, "k/quinces", "Growing quinces")
+    assert found(shelf, "quinces") == ["k/quinces"]
+    before = os.stat(path)
+    raw = signed(entry_text("k/quinces", "Growing medlars", "text"), MINE, "knowledge", ".md")
+    path.write_bytes(raw)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert found(shelf, "quinces", fields=["title"]) == []
+    assert found(shelf, "medlars") == ["k/quinces"]
+    path.unlink()
+    assert found(shelf, "medlars") == []
+
+
+def test_nothing_of_an_unverified_item_is_searched_or_shown(shelf):
+    put(shelf, "knowledge/k/secret.md", entry_text("k/secret", "Forbidden mangoes", "mangoes"))
+    put(shelf, "knowledge/k/alien.md", signed(entry_text("k/alien", "Alien mangoes", "mangoes"), STRANGER, "knowledge", ".md"))
+    bad = put_entry(shelf, "k/changed", "Mangoes")
+    bad.write_bytes(bad.read_bytes() + b"mangoes\n")
+    put(shelf, "tools/my/data.json", b"{}")
+    answer = rye.search("mangoes", project_path=shelf)
+    assert answer["results"] == []
+    assert answer["unverified"] == {"malformed": 1, "tampered": 1, "unsigned": 1, "untrusted_key": 1}
+    everything = json.dumps(rye.search("*", project_path=shelf, limit=100))
+    assert "angoes" not in everything
+    assert "k/secret" not in everything
+
+
+def test_a_result_says_where_it_is_from_and_who_signed_it(shelf):
+    row = rye.search("apples", project_path=shelf)["results"][0]
+    assert (row["type"], row["source"], row["signed"], row["owner"]) == ("knowledge", "project", True, "tester")
+    assert row["signer"] == MINE.public.fingerprint
+    assert row["preview"] == "Plant the tree in spring. Water it."
+    assert 0 < row["score"] <= 1
+    assert row["metadata"]["tags"] == ["fruit", "garden"]
+
+
+def test_the_preview_of_a_tool_is_text_not_its_signature(shelf):
+    row = rye.search("water_garden", project_path=shelf)["results"][0]
+    assert row["preview"] == "A tool made for a test."
+    assert row["description"] == "Made for a test"
+
+
+def test_tools_of_other_runtimes_are_found_and_refuse_to_run(project):
+    trust_key()
+    yaml = b"version: 1.0.0\ntool_type: http\nexecutor_id: rye/core/primitives/http_client\ncategory: my\ndescription: Asks the oracle\n"
+    put(project, "tools/my/oracle.yaml", signed(yaml, suffix=".yaml"))
+    put(project, "tools/my/probe.js", signed(b"export const x = 1;\n", suffix=".js"))
+    assert found(project, "oracle") == ["my/oracle"]
+    assert found(project, "probe") == ["my/probe"]
+    answer = rye.execute("my/oracle", project_path=project)
+    assert answer["code"] == "runtime_missing"
+    assert "rye/core/primitives/http_client" in answer["error"]
+    assert "js" in rye.execute("my/probe", project_path=project)["error"]
+
+
+# --- newcomers ---
+
+
+@pytest.mark.parametrize(("name", "count", "most_missed"), [("search_questions", 40, 2), ("search_questions_later", 60, 5)])
+def test_a_newcomer_finds_the_right_item_among_the_first_three(project, name, count, most_missed):
+    questions = json.loads(Path(__file__).with_name(f"{name}.json").read_text())
+    missed = []
+    for one in questions:
+        rows = rye.search(one["question"], project_path=project, space="system", limit=3)["results"]
+        first = [f"{row['type']} {row['id']}" for row in rows]
+        if not set(first) & set(one["answers"]):
+            missed.append((one["question"], first))
+    print(f"{name}: {count - len(missed)} of {count}")
+    assert len(questions) == count
+    assert len(missed) <= most_missed, missed
+
+
+def test_items_are_indexed_once(project):
+    trust_key()
+    for number in range(300):
+        put(
+            project,
+            f"knowledge/many/e{number}.md",
+            signed(entry_text(f"many/e{number}", f"Number {number}", "x " * 200), MINE, "knowledge", ".md"),
+        )
+    assert found(project, "number 250", scope="knowledge.many.*")[0] == "many/e250"
+    from rye.catalog import index
+
+    built = list(index._indices.values())
+    assert found(project, "number 251", scope="knowledge.many.*")[0] == "many/e251"
+    assert list(index._indices.values()) == built

@@ -1,0 +1,354 @@
+"""Commits of several files: all or none, and what the next call makes of one that was cut off."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rye.config import user_dirs
+from rye.edits import commit, journal
+from rye.edits import entries as edits_entries
+from rye.edits.history import History
+from rye.errors import WorkspaceError
+from rye.workspace import atomic_replace, cache
+from rye.workspace.atomic_replace import digest_of
+from rye.workspace.workspace import Workspace
+from support.replacing import without
+
+TOOL = "test/tool"
+BEFORE = {"a": b"a old\n", "d/b": b"b old\n", "c": b"c old\n"}
+# b is changed, c deleted, n created.
+AFTER = {"a": b"a new\n", "d/b": b"b new\n", "n/n": b"n new\n"}
+PATHS = ("a", "d/b", "c", "n/n")
+
+
+class Cut(BaseException):
+    """The process ends here, as far as the code under test can tell."""
+
+
+@pytest.fixture(params=["exchange", "no exchange"])
+def project(request, project, monkeypatch):
+    """Also a file system that cannot exchange names."""
+    if request.param != "exchange":
+        without(monkeypatch, atomic_replace._EXCHANGE)
+    for path, data in BEFORE.items():
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_bytes(data)
+    return project
+
+
+def contents(project):
+    found = (path for path in project.rglob("*") if path.is_file() and ".ai" not in path.parts)
+    return {str(path.relative_to(project)): path.read_bytes() for path in found}
+
+
+def change(project, wanted=None, batch="batch"):
+    """Commit what leads from BEFORE to `wanted`."""
+    wanted = AFTER if wanted is None else wanted
+    with Workspace(str(project)) as ws, ExitStack() as stack:
+        places = [stack.enter_context(ws.place(path, create_parents=True)) for path in PATHS]
+        stack.enter_context(cache.locked(ws, *(place.path for place in places)))
+        changes = [
+            commit.Change(place, digest_of(BEFORE[path]) if path in BEFORE else None, wanted.get(path))
+            for path, place in zip(PATHS, places, strict=True)
+        ]
+        return commit.commit(ws, changes, TOOL, batch)
+
+
+def settle(project):
+    with Workspace(str(project)) as ws:
+        return commit.recover(ws)
+
+
+def cut_at(monkeypatch, name, count, module=commit):
+    """End the process, as it were, when a function of a module is called for the `count`-th time."""
+    real, seen = getattr(module, name), []
+
+    def call(*arguments, **options):
+        seen.append(name)
+        if len(seen) == count:
+            raise Cut
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(module, name, call)
+
+
+def entries(project):
+    with Workspace(str(project)) as ws:
+        return [journal.find(ws, row.id) for row in History(ws)]
+
+
+def nothing_left(project):
+    assert not Path(user_dirs.commits_dir(str(project))).exists()
+    assert not [path for path in project.rglob("*") if path.name.startswith(".rye-")]
+    return True
+
+
+def test_all_files_land_and_are_recorded(project):
+    (project / "a").chmod(0o751)
+    made = change(project)
+    assert contents(project) == AFTER
+    assert (project / "a").stat().st_mode & 0o777 == 0o751
+    assert nothing_left(project)
+    recorded = entries(project)
+    assert {entry.id for entry in recorded} == set(made.entries)
+    assert {entry.batch for entry in recorded} == {"batch"}
+    assert {entry.path: entry.after for entry in recorded} == {
+        path: digest_of(AFTER[path]) if path in AFTER else None for path in PATHS
+    }
+    assert settle(project) == []
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_one_file_that_is_not_as_expected_holds_all_back(project, path):
+    (project / path).parent.mkdir(exist_ok=True)
+    (project / path).write_bytes(b"someone else's\n")
+    stands = contents(project)
+    with pytest.raises(WorkspaceError) as caught:
+        change(project)
+    assert caught.value.code == "conflict"
+    assert contents(project) == stands
+    assert nothing_left(project)
+    assert entries(project) == []
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_file_changed_in_the_last_moment_is_not_lost(project, path, monkeypatch):
+    """After all was verified, and before its turn came."""
+    real = commit.exchange
+
+    def turn(step, before, after):
+        if step.place.shown == path:
+            (project / path).write_bytes(b"someone else's\n")
+            monkeypatch.setattr(commit, "exchange", real)
+        real(step, before, after)
+
+    monkeypatch.setattr(commit, "exchange", turn)
+    with pytest.raises(WorkspaceError) as caught:
+        change(project)
+    assert caught.value.code == "conflict"
+    assert contents(project) == {**BEFORE, path: b"someone else's\n"}
+    assert nothing_left(project)
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_cut_off_between_two_files_it_is_finished(project, monkeypatch, count):
+    cut_at(monkeypatch, "exchange", count)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    assert contents(project) != AFTER
+    (said,) = settle(project)
+    assert "is finished now" in said
+    assert contents(project) == AFTER
+    assert nothing_left(project)
+    assert {entry.path for entry in entries(project)} == set(PATHS)
+    assert settle(project) == []
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_cut_off_before_all_is_staged_it_is_taken_back(project, monkeypatch, count):
+    cut_at(monkeypatch, "prepare", count)
+    monkeypatch.setattr(commit, "_drop", lambda *_: None)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    assert "taken back" in settle(project)[0]
+    assert contents(project) == BEFORE
+    assert nothing_left(project)
+    assert entries(project) == []
+
+
+def test_cut_off_while_it_is_recorded(project, monkeypatch):
+    cut_at(monkeypatch, "_drop", 1)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    assert contents(project) == {**AFTER, **contents(project)}
+    settle(project)
+    assert contents(project) == AFTER
+    assert nothing_left(project)
+    assert len(entries(project)) == len(PATHS)
+
+
+def test_cut_off_while_it_is_taken_back(project, monkeypatch):
+    real = commit.exchange
+
+    def turn(step, before, after):
+        if step.place.shown == "c":
+            (project / "c").write_bytes(b"someone else's\n")
+        real(step, before, after)
+
+    monkeypatch.setattr(commit, "exchange", turn)
+    cut_at(monkeypatch, "exchange", 4, commit)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    assert [path.suffix for path in Path(user_dirs.commits_dir(str(project))).iterdir()] == [".abort"]
+    assert "taken back" in settle(project)[0]
+    assert contents(project) == {**BEFORE, "c": b"someone else's\n"}
+    assert not Path(user_dirs.commits_dir(str(project))).exists()
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_cut_off_while_what_was_taken_back_is_cleared_away(project, monkeypatch, count):
+    real = commit.exchange
+
+    def turn(step, before, after):
+        if step.place.shown == "n/n":
+            raise OSError(5, "Input/output error")
+        real(step, before, after)
+
+    monkeypatch.setattr(commit, "exchange", turn)
+    cut_at(monkeypatch, "remove_temporary", count)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    assert settle(project) == ["A change of 4 files (batch) that was cut off was taken back."]
+    assert contents(project) == BEFORE
+    assert nothing_left(project)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_waiting_file_changed_since_takes_the_commit_back(project, monkeypatch, count):
+    cut_at(monkeypatch, "exchange", count)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    (project / "d/b").write_bytes(b"someone else's\n")
+    said = settle(project)
+    assert "d/b was changed by another program meanwhile, and left as it is" in said[0]
+    kept = [path for path in (project / "d").iterdir() if path.name.endswith(".rye-conflict")]
+    assert [path.read_bytes() for path in kept] == [AFTER["d/b"]]
+    assert kept[0].name in said[0]
+    found = contents(project)
+    del found[str(kept[0].relative_to(project))]
+    assert found == {**BEFORE, "d/b": b"someone else's\n"}
+    assert entries(project) == []
+    with Workspace(str(project)) as ws:
+        assert "d/b was changed" in commit.notes(ws, "batch")[0]
+
+
+def test_a_landed_file_changed_since_lets_the_commit_be_finished(project, monkeypatch):
+    cut_at(monkeypatch, "exchange", 3)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    (project / "a").write_bytes(b"a new, and more\n")
+    said = settle(project)
+    assert "a was changed by another program meanwhile" in said[0]
+    found = {path: data for path, data in contents(project).items() if not path.endswith(".rye-conflict")}
+    assert found == {**AFTER, "a": b"a new, and more\n"}
+    assert not Path(user_dirs.commits_dir(str(project))).exists()
+
+
+def test_a_folder_that_is_gone_since(project, monkeypatch):
+    cut_at(monkeypatch, "exchange", 4)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    for path in (project / "d").iterdir():
+        path.unlink()
+    (project / "d").rmdir()
+    assert "d/b" in settle(project)[0]
+    assert contents(project) == {path: data for path, data in AFTER.items() if path != "d/b"}
+
+
+def test_a_commit_at_work_is_left_alone(project, monkeypatch):
+    cut_at(monkeypatch, "exchange", 2)
+    with pytest.raises(Cut):
+        change(project)
+    monkeypatch.undo()
+    monkeypatch.setattr(commit, "_WAIT_SECONDS", 0.0)
+    stands = contents(project)
+    with Workspace(str(project)) as ws, cache.locked(ws, b"a"):
+        assert commit.settle(ws) == []
+    assert contents(project) == stands
+    settle(project)
+    assert contents(project) == AFTER
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"garbage", b'{"entries":[{}]}', b'{"entries":1}'])
+def test_a_record_cut_short_is_dropped_when_it_is_old(project, data):
+    folder = Path(user_dirs.commits_dir(str(project)))
+    folder.mkdir(parents=True)
+    (folder / "x.prepare").write_bytes(data)
+    assert settle(project) == []
+    assert (folder / "x.prepare").exists()
+    os.utime(folder / "x.prepare", (0, 0))
+    assert settle(project) == []
+    assert not folder.exists()
+    assert contents(project) == BEFORE
+
+
+def test_a_record_names_no_file_but_its_own_temporary_ones(project):
+    with Workspace(str(project)) as ws:
+        entry = journal.new_entry(ws, TOOL, "a", digest_of(b"x"), digest_of(b"y"), "utf-8", [])
+    folder = Path(user_dirs.commits_dir(str(project)))
+    folder.mkdir(parents=True)
+    record = {**edits_entries.record_of(entry), "temporary": "c"}
+    (folder / "x.done").write_bytes(edits_entries.dump({"entries": [record]}))
+    settle(project)
+    assert contents(project) == BEFORE
+
+
+def test_without_a_state_folder_nothing_is_written(project, user_space, monkeypatch):
+    (user_space / ".ai").write_bytes(b"no folder")
+    with pytest.raises(WorkspaceError) as caught:
+        change(project)
+    assert caught.value.code == "state_unwritable"
+    assert contents(project) == BEFORE
+
+
+def test_a_disk_that_is_full_leaves_all_files_as_they_are(project, monkeypatch):
+    real, seen = atomic_replace.os.write, []
+
+    def write(fd, data):
+        seen.append(fd)
+        if len(seen) == 2:
+            raise OSError(28, "No space left on device")
+        return real(fd, data)
+
+    monkeypatch.setattr(atomic_replace.os, "write", write)
+    with pytest.raises(WorkspaceError) as caught:
+        change(project)
+    monkeypatch.undo()
+    assert caught.value.code == "no_space"
+    assert contents(project) == BEFORE
+    assert nothing_left(project)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_commit_cut_off_anywhere_is_all_or_nothing(tmp_path_factory, data):
+    """Any files, changed, created and deleted; any moment; and no two states mixed."""
+    project = tmp_path_factory.mktemp("project")
+    names = [f"f{number}" for number in range(data.draw(st.integers(1, 5)))]
+    content = st.one_of(st.none(), st.binary(max_size=6))
+    old = {name: data.draw(content) for name in names}
+    new = {name: data.draw(content) for name in names}
+    for name in names:
+        if old[name] is not None:
+            (project / name).write_bytes(old[name])
+    with pytest.MonkeyPatch.context() as patch:
+        cut_at(patch, data.draw(st.sampled_from(["exchange", "prepare", "_advance", "_drop"])), data.draw(st.integers(1, 6)))
+        try:
+            with Workspace(str(project)) as ws, ExitStack() as stack:
+                places = [stack.enter_context(ws.place(name)) for name in names]
+                stack.enter_context(cache.locked(ws, *(place.path for place in places)))
+                changes = [
+                    commit.Change(place, None if old[name] is None else digest_of(old[name]), new[name])
+                    for name, place in zip(names, places, strict=True)
+                ]
+                commit.commit(ws, changes, TOOL, "batch")
+        except Cut:
+            pass
+    settle(project)
+    found = contents(project)
+    assert found in ({k: v for k, v in old.items() if v is not None}, {k: v for k, v in new.items() if v is not None})
+    assert nothing_left(project)

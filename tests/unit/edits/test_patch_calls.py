@@ -1,0 +1,53 @@
+"""InvokeResult-style envelopes: the same four fields, whatever happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from rye.edits import patch_calls
+from rye.errors import RyeError, WorkspaceError
+
+
+def test_a_success_has_its_result_and_warnings(project):
+    answer = patch_calls.answered("my/tool", str(project), lambda: patch_calls.succeeded("text", {"a": 1}, ["careful"], more=2))
+    assert answer == {
+        "success": True,
+        "output": "text",
+        "successful": True,
+        "result": {"a": 1},
+        "errors": [],
+        "warnings": ["careful"],
+        "more": 2,
+    }
+
+
+def test_an_expected_failure_stays_what_it_is_and_gains_the_envelope(project):
+    def work():
+        raise WorkspaceError("no_space", "The disk is full.", "Free some.", errno="ENOSPC")
+
+    with pytest.raises(WorkspaceError) as caught:
+        patch_calls.answered("my/tool", str(project), work)
+    assert caught.value.details == {
+        "errno": "ENOSPC",
+        "successful": False,
+        "result": None,
+        "warnings": [],
+        "errors": [{"code": "no_space", "message": "The disk is full. Free some."}],
+    }
+
+
+def test_an_unexpected_failure_tells_nothing_but_where_to_look(project):
+    with pytest.raises(RyeError) as caught:
+        patch_calls.answered("my/tool", str(project), lambda: {}["secret"])
+    assert caught.value.code == "unexpected_failure"
+    assert "secret" not in str(caught.value)
+    assert caught.value.details["error_id"] in caught.value.message
+    assert caught.value.details["successful"] is False
+
+
+def test_what_ends_the_process_is_no_failure_of_the_call(project):
+    def work():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        patch_calls.answered("my/tool", str(project), work)

@@ -1,0 +1,243 @@
+"""Line IDs and the journal for tools of other signers: through their parent, within their permissions."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.executor.channel import FileService
+from rye.workspace import seals
+from support.calling import done, rows
+from support.signed_tools import put, put_tool, signed, trust_key
+
+SYSTEM = Path(rye.__file__).parents[2] / ".ai/tools/rye/file-system"
+NAMES = ("read", "edit_lines", "write")
+
+
+def copied(root, name, permissions):
+    """Put a copy of a system tool under `my/fs/`, signed by the user."""
+    raw = (SYSTEM / f"{name}.py").read_text(encoding="utf-8")
+    raw = re.sub(r"\A# rye:signed:.*\n", "", raw)
+    raw = raw.replace("rye/file-system", "my/fs") + f"\n__permissions__ = {permissions!r}\n"
+    trust_key()
+    put(root, f"tools/my/fs/{name}.py", signed(raw.encode()))
+
+
+@pytest.fixture
+def mine(project):
+    for name in NAMES:
+        copied(project, name, ["read", "write"])
+    (project / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 3_001)))
+    return project
+
+
+def call(project, name, **parameters):
+    response = rye.execute(f"my/fs/{name}", parameters, project_path=project)
+    assert response.get("code") == "path_outside" or response["isolation"]["permissions"], response
+    return response
+
+
+def ok(project, name, **parameters):
+    response = call(project, name, **parameters)
+    assert response["status"] == "success", response
+    return response["data"]
+
+
+def test_copies_of_read_and_edit_lines_work_across_calls(mine):
+    first = rows(ok(mine, "read", file_path="a.txt", limit=5))
+    assert first == rows(done("read", mine, file_path="a.txt", limit=5))
+    data = ok(mine, "edit_lines", file_path="a.txt", changes=[{"line_id": first[2][0], "new_content": "LINE 3"}])
+    assert "+LINE 3" in data["output"]
+    assert data["lines"]
+    again = rows(done("read", mine, file_path="a.txt", limit=5))
+    assert [again[at] for at in (0, 1, 3, 4)] == [first[at] for at in (0, 1, 3, 4)]
+    assert again[2][1] == "LINE 3"
+    assert rows(ok(mine, "read", file_path="a.txt", limit=5)) == again
+    change = {"after_line_id": again[2][0], "new_content": "more"}
+    ok(mine, "edit_lines", file_path="a.txt", changes=[change])
+    assert (mine / "a.txt").read_text().startswith("line 1\nline 2\nLINE 3\nmore\nline 4\n")
+
+
+def test_results_are_those_of_the_system_tools(mine, tmp_path):
+    """Windows, whitespace, changes since a version, notices and refusals: word for word, but for what only we may print."""
+    asked = [
+        {"offset": -2},
+        {"offset": 2_990},
+        {"limit": 3, "show_whitespace": True},
+        {"line_ids": "none", "limit": 4},
+        {"offset": 9_999},
+        {"file_path": "missing.txt"},
+        {"file_path": "../outside"},
+        {"encoding": "latin-1", "limit": 2},
+    ]
+    version = done("read", mine, file_path="a.txt", limit=10)["version"]
+    known = rows(done("read", mine, file_path="a.txt", limit=10))
+    change = {"line_id": known[4][0], "new_content": "five"}
+    done("edit_lines", mine, file_path="a.txt", changes=[change])
+    asked.append({"changes_since": version})
+    for parameters in ({"file_path": "a.txt", **one} for one in asked):
+        theirs = rye.execute("rye/file-system/read", parameters, project_path=mine)
+        assert call(mine, "read", **parameters)["data"] == json.loads(
+            json.dumps(theirs["data"]).replace("[tool_result", "(tool_result")
+        )
+
+
+def test_its_edits_are_in_the_users_journal(mine):
+    before = (mine / "a.txt").read_bytes()
+    first = rows(ok(mine, "read", file_path="a.txt", limit=5))
+    ok(mine, "edit_lines", file_path="a.txt", changes=[{"line_id": first[0][0], "new_content": "x"}])
+    ok(mine, "write", file_path="new.txt", content="new\n")
+    listed = done("undo", mine, list=True)
+    assert [row["tool"] for row in listed["entries"]] == ["my/fs/write", "my/fs/edit_lines"]
+    done("undo", mine)
+    assert not (mine / "new.txt").exists()
+    done("undo", mine)
+    assert (mine / "a.txt").read_bytes() == before
+
+
+def test_an_outside_change_is_seen(mine):
+    first = rows(ok(mine, "read", file_path="a.txt", limit=5))
+    (mine / "a.txt").write_text("top\n" + (mine / "a.txt").read_text())
+    change = {"line_id": first[1][0], "new_content": "x"}
+    assert call(mine, "edit_lines", file_path="a.txt", changes=[change])["code"] == "stale_file"
+    ok(mine, "edit_lines", file_path="a.txt", changes=[change], on_stale="rebase")
+    assert (mine / "a.txt").read_text().startswith("top\nline 1\nx\nline 3\n")
+
+
+@pytest.mark.parametrize(("permissions", "allowed"), [(["read"], {"read"}), (["write"], set(NAMES)), (["network"], set())])
+def test_the_parent_holds_it_to_its_permissions(project, permissions, allowed):
+    (project / "a.txt").write_text("secret\nb\n")
+    known = rows(done("read", project, file_path="a.txt"))
+    asked = {"read": {}, "edit_lines": {"changes": [{"line_id": known[1][0], "new_content": "x"}]}, "write": {"content": "y\n"}}
+    for name in NAMES:
+        copied(project, name, permissions)
+        response = call(project, name, file_path="a.txt", **asked[name])
+        assert (response["status"] == "success") == (name in allowed), response
+        if name not in allowed:
+            assert response["code"] == "permission_missing"
+        assert "secret" not in json.dumps(response["data"]) or "read" in allowed
+    assert (project / "a.txt").read_text() == ("y\n" if "write" in allowed else "secret\nb\n")
+
+
+def test_a_profile_that_lets_no_tool_write_holds_for_it(mine, monkeypatch):
+    monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
+    assert call(mine, "write", file_path="b.txt", content="x")["code"] == "permission_missing"
+    assert not (mine / "b.txt").exists()
+
+
+ASK = """\
+from rye.toolkit import view_lines
+ask = view_lines.args[0]
+return {"success": True, "replies": [ask(one) for one in params["requests"]]}
+"""
+
+
+def replies(project, *requests, permissions=("read", "write")):
+    schema = {"type": "object", "properties": {"requests": {"type": "array"}}}
+    put_tool(project, "my/asker", ASK, schema, more=f"__permissions__ = {list(permissions)!r}")
+    response = rye.execute("my/asker", {"requests": list(requests)}, project_path=project)
+    assert response["status"] == "success", response
+    return response["data"]["replies"]
+
+
+VIEW = {"op": "view", "path": "a.txt", "encoding": None, "ids": True}
+EDIT = {"op": "edit_lines", "path": "a.txt", "changes": [], "budget": None, "span": None, "ids": True}
+WRITE = {"op": "replace_file", "path": "a.txt", "content": "x", "encoding": "utf-8", "expected_sha256": None}
+MALFORMED = [
+    {},
+    {"op": "nonsense"},
+    {"op": ["view"]},
+    {"op": "view"},
+    {"op": "answer"},
+    {"op": "document", "name": "printed", "args": [0, 1]},
+    {**VIEW, "path": 7},
+    {**VIEW, "path": None},
+    {**EDIT, "project_path": "/"},
+    {**EDIT, "tool": "rye/file-system/edit_lines"},
+    {**EDIT, "changes": 7},
+    {**EDIT, "changes": [7]},
+    {**EDIT, "changes": [{"line_id": []}]},
+    {**EDIT, "dry_run": "no"},
+    {**EDIT, "newline": 3, "changes": []},
+    {**WRITE, "content": None},
+    {**WRITE, "encoding": 5},
+]
+
+
+def test_malformed_requests_are_refused(project):
+    (project / "a.txt").write_text("a\nb\n")
+    for request, reply in zip(MALFORMED, replies(project, *MALFORMED), strict=True):
+        assert "failure" in reply, request
+        assert re.fullmatch(r"[a-z_]+", reply["failure"]["code"]), reply
+    assert (project / "a.txt").read_text() == "a\nb\n"
+
+
+def test_methods_and_sizes_are_bounded(project):
+    (project / "a.txt").write_text("a\n" * 10_000)
+    asked = [
+        {"op": "document", "name": name, "args": args}
+        for name, args in [("store", []), ("confirm", []), ("__class__", []), ("printed", [0, 9_000]), ("texts", [5, 1])]
+    ]
+    found = replies(project, VIEW, *asked, {"op": "document", "name": "texts", "args": [0, 2]}, {"op": "close"}, *asked[-1:])
+    assert "value" in found[0]
+    assert [reply["failure"]["code"] for reply in found[1:6]] == ["bad_request"] * 5
+    assert found[6] == {"value": ["a", "a"]}
+    assert "failure" in found[8]
+
+
+def test_no_path_leads_outside_or_to_what_no_tool_may_write(project, tmp_path):
+    (tmp_path / "outside.txt").write_text("outside\n")
+    (project / "link").symlink_to(tmp_path / "outside.txt")
+    (project / ".ai/config").mkdir(parents=True)
+    paths = ["../outside.txt", "link", str(tmp_path / "outside.txt"), ".git/config", ".ai/trusted_keys/x.toml", ".ai/keys/k"]
+    found = replies(project, *({**WRITE, "path": path} for path in paths), *({**VIEW, "path": path} for path in paths[:3]))
+    assert all("failure" in reply for reply in found)
+    assert (tmp_path / "outside.txt").read_text() == "outside\n"
+
+
+@pytest.mark.parametrize("op", [VIEW, EDIT, WRITE])
+def test_an_encoding_that_shows_other_text_is_refused(project, op):
+    (project / "a.txt").write_text("x +ACM- y\n")
+    (reply,) = replies(project, {**op, "encoding": "utf-7"})
+    assert reply["failure"]["code"] == "unknown_encoding"
+    assert "+ACM-" in done("read", project, file_path="a.txt")["output"]
+
+
+def test_the_secret_is_not_in_the_worker(project, user_space):
+    (project / "a.txt").write_text("a\n")
+    done("read", project, file_path="a.txt")
+    (path,) = user_space.rglob(seals.SECRET)
+    body = "import os\nfound = []\nfor top, _, names in os.walk(params['at']):\n    found += names\n"
+    schema = {"type": "object", "properties": {"at": {"type": "string"}}}
+    put_tool(
+        project, "my/look", body + 'return {"success": True, "found": found}', schema, more="__permissions__ = ['read', 'run']"
+    )
+    response = rye.execute("my/look", {"at": str(user_space)}, project_path=project)
+    if "home_hidden" not in response["isolation"]["holds"]:
+        pytest.skip("no sandbox that hides the home works here")
+    assert seals.SECRET not in response["data"]["found"]
+    # The control: whoever runs unconfined finds it.
+    assert path.is_file()
+
+
+def test_an_open_file_is_let_go_when_the_worker_ends(project):
+    (project / "a.txt").write_text("a\n")
+    replies(project, VIEW)
+    done(
+        "edit_lines",
+        project,
+        file_path="a.txt",
+        changes=[{"line_id": rows(done("read", project, file_path="a.txt"))[0][0], "new_content": "b"}],
+    )
+
+
+def test_a_service_serves_one_root(project):
+    (project / "a.txt").write_text("a\n")
+    service = FileService(str(project), ("read",), "my/tool")
+    assert "value" in service.answer(dict(VIEW))
+    service.close()
+    assert "failure" in service.answer({"op": "document", "name": "texts", "args": [0, 1]})

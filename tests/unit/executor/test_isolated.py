@@ -1,0 +1,650 @@
+"""Tools of other signers in their confined process: the exchange, its bounds, how it ends, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.agents import discovery
+from rye.call.context import CallOptions, Cancellation
+from rye.executor import worker_pool
+from rye.sandbox import landlock, sandbox
+from support.signed_tools import OK, put_tool, signed, tool_text
+
+READ, WRITE = "__permissions__ = ['read']", "__permissions__ = ['write']"
+PID = 'import os\nreturn {"success": True, "pid": os.getpid(), "parent": os.getppid()}'
+
+
+def call(project, parameters=None, **options):
+    return rye.execute("my/tool", parameters, project_path=project, **options)
+
+
+def wait(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def alive(mark):
+    """Return the processes whose command line has `mark`."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                words = Path(f"/proc/{name}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if mark.encode() in words:
+                found.append(int(name))
+    return found
+
+
+@pytest.fixture
+def unconfined(user_space):
+    """The user has turned the sandbox off: what is tested here needs to be seen from outside."""
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\n")
+
+
+# --- what it is given, and what it says ---
+
+
+def test_a_tool_runs_in_a_process_of_its_own_and_the_response_says_what_held(project):
+    put_tool(
+        project,
+        "my/tool",
+        'return {"success": True, "at": project_path, "given": {**params, "text": ascii(params["text"])}}',
+        {"type": "object", "properties": {"text": {"type": "string"}, "most": {"type": "integer", "default": 3}}},
+        more=READ,
+    )
+    response = call(project, {"text": "π \ud800 \x00"})
+    assert response["status"] == "success", response
+    assert response["data"] == {"success": True, "at": str(project), "given": {"text": ascii("π \ud800 \x00"), "most": 3}}
+    said = response["isolation"]
+    assert said["permissions"] == ["read"]
+    assert said["kind"] in ("bubblewrap", "landlock", "none")
+    assert isinstance(said["holds"], list)
+    assert isinstance(said["missing"], dict)
+    json.dumps(response, allow_nan=False)
+
+
+def test_the_systems_own_tools_run_in_this_process_and_say_nothing(project):
+    (project / "a.txt").write_text("x\n")
+    assert "isolation" not in rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)
+
+
+@pytest.mark.parametrize(
+    ("declared", "granted"),
+    [
+        ("", []),
+        ("__permissions__ = []", []),
+        ("__permissions__ = ['run', 'read']", ["read", "run"]),
+        ("__permissions__ = ('write', 'network')", ["read", "write", "network"]),
+        ("__permissions__ = list(['read'])", []),
+    ],
+)
+def test_it_gets_what_it_declares_in_literals_and_nothing_else(project, declared, granted):
+    put_tool(project, "my/tool", more=declared)
+    assert call(project)["isolation"]["permissions"] == granted
+    (row,) = [row for row in discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
+    assert row["permissions"] == granted
+
+
+def test_a_profile_that_lets_no_tool_write_takes_the_permission_away(project, monkeypatch):
+    put_tool(project, "my/tool", more="__permissions__ = ['read', 'write']")
+    assert call(project)["isolation"]["permissions"] == ["read", "write"]
+    monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
+    assert call(project)["isolation"]["permissions"] == ["read"]
+
+
+@pytest.mark.parametrize("declared", ["['fly']", "['read', 'Write']", "'read'", "['read', 1]", "[['read']]", "{'read': True}"])
+def test_what_is_no_permission_is_refused_before_anything_runs(project, declared):
+    put_tool(project, "my/tool", more=f"__permissions__ = {declared}")
+    response = call(project)
+    assert (response["status"], response["code"], response["metadata"]["ran"]) == ("error", "malformed_item", False)
+    assert "__permissions__" in response["error"]
+    assert "read, write, network, run" in response["error"]
+
+
+def test_a_dry_run_starts_nothing(project, monkeypatch):
+    put_tool(project, "my/tool", more=READ)
+    monkeypatch.setattr(worker_pool.pool, "take", lambda policy: pytest.fail("started"))
+    response = call(project, dry_run=True)
+    assert response["status"] == "validation_passed"
+    assert response["isolation"]["permissions"] == ["read"]
+
+
+# --- what is verified is what runs ---
+
+
+def test_the_file_is_not_opened_again(project, monkeypatch):
+    """The file changes after it was verified and before the child begins; control: the next call sees the change."""
+    path = put_tool(project, "my/tool", 'return {"success": True, "output": "verified"}', more=READ)
+    take = worker_pool.pool.take
+
+    def swap(policy):
+        path.write_bytes(signed(tool_text("my/tool", 'return {"success": True, "output": "swapped"}', more=READ)))
+        return take(policy)
+
+    monkeypatch.setattr(worker_pool.pool, "take", swap)
+    assert call(project)["data"]["output"] == "verified"
+    assert call(project)["data"]["output"] == "swapped"
+
+
+def test_nothing_of_one_call_is_there_in_the_next(project):
+    body = 'import builtins\nold = getattr(builtins, "left", 0)\nbuiltins.left = old + 1\n'
+    put_tool(project, "my/tool", body + 'return {"success": True, "found": old}')
+    assert [call(project)["data"]["found"] for _ in range(3)] == [0, 0, 0]
+
+
+def test_a_tool_that_patches_the_runtime_patches_its_own(project):
+    put_tool(
+        project,
+        "my/tool",
+        f"from rye.trust import verify\nfrom rye.executor import executor\nverify.verify = executor.run = None\n{OK}",
+    )
+    assert call(project)["status"] == "success"
+    from rye.executor import executor
+    from rye.trust import verify
+
+    assert verify.verify is not None
+    assert executor.run is not None
+    assert call(project)["status"] == "success"
+
+
+WRITES = "from rye.toolkit import replace_file\n"
+
+
+# --- results, and what is none ---
+
+
+def test_async_dataclasses_and_the_toolkit_work_as_in_process(project):
+    (project / "a.txt").write_text("one\ntwo\n")
+    body = """from rye.filesearch import content_search, ripgrep
+from rye.toolkit import view_lines
+import asyncio
+await asyncio.sleep(0)
+read = view_lines(project_path, "a.txt", lambda document: document.printed(0, document.count))
+with content_search.opened(project_path, content_search.Query(ripgrep.Pattern("two"))) as search:
+    found = search.files
+return {"success": True, "read": read, "found": found, "name": Point(1).name}"""
+    head = "from __future__ import annotations\nfrom dataclasses import dataclass"
+    more = "__permissions__ = ['read', 'run']\n@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
+    put_tool(project, "my/tool", body, is_async=True, head=head, more=more)
+    data = call(project)["data"]
+    assert data["success"], data
+    assert data["name"] == "origin"
+    own = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["data"]
+    assert data["read"] == own["output"].split("\n"), "of a file that nobody edited the line IDs are the same"
+    assert data["found"] == [["a.txt", 1]]
+
+
+def test_searching_needs_the_permission_to_run(project):
+    (project / "a.txt").write_text("one\n")
+    body = 'from rye.filesearch import name_search\nreturn name_search.find(project_path, name_search.Query("*"))'
+    put_tool(project, "my/tool", body, more=READ)
+    response = call(project)
+    if "no_programs" in response["isolation"]["holds"]:
+        assert response["code"] == "programs_not_allowed"
+        assert '"run"' in response["error"]
+
+
+def test_who_may_write_edits_through_the_toolkit(project):
+    body = f'{WRITES}replace_file(project_path, "new/a.txt", "made\\n", tool="my/tool")\nreturn {{"success": True}}'
+    put_tool(project, "my/tool", body, more=WRITE)
+    response = call(project)
+    assert response["status"] == "success", response
+    assert (project / "new/a.txt").read_text() == "made\n"
+
+
+def test_a_rye_error_keeps_all_it_says(project):
+    raised = 'from rye.errors import EditError\nraise EditError("odd_line", "No.", "Do so.", line=3, code_of={"a": [1]})'
+    put_tool(project, "my/tool", raised)
+    response = call(project)
+    assert response["data"] == {"success": False, "error": "No. Do so.", "code": "odd_line", "line": 3, "code_of": {"a": [1]}}
+    assert (response["status"], response["code"], response["error"]) == ("error", "odd_line", "No. Do so.")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('raise KeyError("s3cret")', "KeyError"),
+        ("import sys\nsys.exit(0)", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("return [1]", "TypeError"),
+        ('return {"success": True, "x": float("nan")}', "ValueError"),
+        ('return {"success": True, "x": b"bytes"}', "TypeError"),
+        ('d = {}\nd["d"] = d\nreturn d', "ValueError"),
+        ('from rye.errors import RyeError\nraise RyeError("a", "b", "c", d={1})', "TypeError"),
+        ('class E(Exception):\n    def __str__(self): raise RuntimeError("inner")\nraise E', "E"),
+        ('raise type("a b; c", (Exception,), {})', "an error"),
+    ],
+)
+def test_a_crash_is_told_as_in_process(project, caplog, body, kind):
+    put_tool(project, "my/tool", body)
+    with caplog.at_level(logging.INFO, "rye"):
+        response = call(project)
+    assert (response["status"], response["code"]) == ("error", "tool_crashed")
+    assert f"({kind})" in response["error"]
+    told = json.dumps(response)
+    assert "Traceback" not in told
+    assert "s3cret" not in told
+    (record,) = [one for one in caplog.records if getattr(one, "error_id", "") == response["data"]["error_id"]]
+    assert "Traceback" in record.trace
+
+
+# The descriptor on which the child answers is the one argument of `serve`.
+FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd, struct.pack('>I', len(b)) + b)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "told"),
+    [
+        ("os._exit(3)", "tool_died", "exit code 3"),
+        ("os.close(fd)\nos._exit(0)", "tool_died", "exit code 0"),
+        ("os.kill(os.getpid(), 11)", "tool_died", "signal SIGSEGV"),
+        ("os.kill(os.getpid(), 9)", "tool_died", "signal SIGKILL"),
+        ("sys.stderr.write('one\\n\\x1b[2Jtwo\\n'); sys.stderr.flush()\nos._exit(4)", "tool_died", "one | ?[2Jtwo"),
+        ("os.write(2, b'x' * 1_000_000)\nos._exit(4)", "tool_died", "exit code 4"),
+        ("os.write(fd, b'\\x00\\x00')\nos._exit(0)", "tool_died", "exit code 0"),
+        ("os.write(fd, b'GET / HTTP/1.1')", "bad_tool_result", "at most"),
+        ("os.write(fd, b'\\xff' * 100)", "bad_tool_result", "at most"),
+        ("say(b'{')", "bad_tool_result", "not JSON"),
+        ("say(b'\\xff\\xfe')", "bad_tool_result", "not JSON"),
+        ("say(b'[1]')", "bad_tool_result", "not a JSON object"),
+        ("say(b'null')", "bad_tool_result", "not a JSON object"),
+        ('say(b\'{"data": {"success": true, "x": NaN}}\')', "bad_tool_result", "not JSON"),
+        ('say(b\'{"data": {"success": true, "x": 1e999}}\')', "bad_tool_result", "not JSON"),
+        ("say(b'{\"data\":' + b'[' * 200_000 + b']' * 200_000 + b'}')", "bad_tool_result", "not JSON"),
+        ("say(b'{\"data\": ' + b'9' * 10_000 + b'}')", "bad_tool_result", "not JSON"),
+        ("say(b'{\"data\": [1]}')", "tool_crashed", "TypeError"),
+        ("say(b'{\"failure\": 1}')", "bad_tool_result", "without code"),
+        ('say(b\'{"failure": {"code": 1, "message": "m", "hint": "h", "details": {}}}\')', "bad_tool_result", "without code"),
+        ('say(b\'{"crash": ["x"]}\')', "tool_crashed", "an error"),
+        ('return {"success": True, "x": "y" * 20_000_000}', "bad_tool_result", "at most 16,777,216"),
+    ],
+)
+def test_whatever_else_comes_is_a_clear_failure(project, body, code, told):
+    put_tool(project, "my/tool", f"{FRAMES}{body}\nimport time\ntime.sleep(30)", more="__timeout__ = 20")
+    started = time.monotonic()
+    response = call(project)
+    assert (response["status"], response["code"]) == ("error", code), response
+    assert told in response["error"]
+    assert time.monotonic() - started < 15, "it was not waited for"
+    assert response["isolation"]["permissions"] == []
+
+
+def test_what_is_taken_for_a_result_is_still_only_a_result(project):
+    """A tool may write its answer itself: it is its own answer. The response around it is ours."""
+    body = FRAMES + 'say(b\'{"data": {"success": true, "output": "x"}, "status": "success", "item": {"space": "system"}}\')'
+    put_tool(project, "my/tool", body)
+    response = call(project)
+    assert response["data"] == {"success": True, "output": "x"}
+    assert response["item"]["space"] == "project"
+
+
+# --- what it prints ---
+
+
+def test_what_a_tool_prints_is_told_apart_and_kept_small(project, capfd):
+    body = """import os, sys
+print("printed")
+sys.stdout.buffer.write(b"bytes\\n")
+sys.stdout.flush()
+os.write(1, b"raw \\xff\\n")
+print("last", end="")
+return {"success": True}"""
+    put_tool(project, "my/tool", body)
+    assert call(project)["metadata"]["printed"] == "printed\nbytes\nraw \ufffd\nlast"
+    put_tool(project, "my/tool", f"for _ in range(20_000):\n    print('x' * 1_000)\n{OK}")
+    response = call(project)
+    assert response["status"] == "success"
+    assert len(response["metadata"]["printed"]) == 10_240
+    put_tool(project, "my/tool", 'import sys\nsys.stdout.close()\nsys.stdout = None\nreturn {"success": True}')
+    assert call(project)["status"] == "success"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_was_printed_before_the_limit_is_kept(project):
+    put_tool(project, "my/tool", "import time\nprint('begun')\ntime.sleep(30)", more="__timeout__ = 0.8")
+    response = call(project)
+    assert response["code"] == "deadline_exceeded"
+    assert response["metadata"]["printed"] == "begun\n"
+
+
+def test_the_caller_gets_what_is_reported_as_it_comes_and_may_ask_for_less(project):
+    body = 'from rye.call import context as output\noutput.report("half ")\noutput.report("way")\n'
+    put_tool(project, "my/tool", body + 'return {"success": True, "room": output.output_budget()}')
+    came = []
+    assert call(project, options=CallOptions(max_output_bytes=777, on_output=came.append))["data"]["room"] == 777
+    assert came == ["half ", "way"]
+
+
+# --- how it ends ---
+
+FAMILY = """import os, sys, time
+code = f"import os, time\\nif os.fork(): os._exit(0)\\nos.setsid()\\nif os.fork(): os._exit(0)\\ntime.sleep(60)\\n# {params['mark']}"
+start = lambda code: os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-I", "-S", "-c", code])
+os.waitpid(start(code), 0)
+start(f"import time; time.sleep(60) # {params['mark']}")
+open(project_path + "/begun", "w").close()
+"""
+MARKED = {"type": "object", "properties": {"mark": {"type": "string"}}}
+ALL = "__permissions__ = ['write', 'run']"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["limit", "cancellation", "result"])
+def test_the_whole_tree_ends_with_the_call(project, end):
+    mark = f"family-{os.urandom(8).hex()}"
+    sleep = OK if end == "result" else "time.sleep(60)"
+    put_tool(project, "my/tool", FAMILY + sleep, MARKED, more=f"{ALL}\n__timeout__ = {1.5 if end == 'limit' else 30}")
+    cancellation = Cancellation()
+    if end == "cancellation":
+        threading.Thread(target=lambda: (wait((project / "begun").exists), cancellation.cancel())).start()
+    response = call(project, {"mark": mark}, options=CallOptions(cancellation=cancellation))
+    assert (project / "begun").exists(), response
+    if end == "result":
+        assert response["status"] == "success", response
+        wait(lambda: not alive(mark), 3)
+    else:
+        assert response["code"] == {"limit": "deadline_exceeded", "cancellation": "cancelled"}[end], response
+        assert "killed" in response["error"]
+        assert response["data"]["killed"] is True
+        assert alive(mark) == [], "told only once it is so"
+
+
+@pytest.mark.slow
+def test_control_in_process_a_tool_outlives_its_limit(project, here):
+    mark = f"family-{os.urandom(8).hex()}"
+    put_tool(project, "my/tool", FAMILY + "time.sleep(3)", MARKED, more="__timeout__ = 1")
+    assert call(project, {"mark": mark})["code"] == "deadline_exceeded"
+    wait(lambda: len(alive(mark)) == 2)
+    for pid in alive(mark):
+        os.kill(pid, 9)
+
+
+def test_a_busy_tool_that_never_yields_ends_at_its_limit(project):
+    put_tool(project, "my/tool", "sum(range(10**12))", more="__timeout__ = 0.5")
+    started = time.monotonic()
+    assert call(project)["code"] == "deadline_exceeded"
+    assert time.monotonic() - started < 5
+
+
+def test_a_child_left_behind_that_holds_every_pipe_hangs_nobody(project):
+    body = f"import os, time\nif os.fork() == 0:\n    time.sleep(60)\nos._exit(5)\n{OK}"
+    put_tool(project, "my/tool", body, more=f"{ALL}\n__timeout__ = 20")
+    started = time.monotonic()
+    assert call(project)["code"] in ("tool_died", "deadline_exceeded")
+    assert time.monotonic() - started < 10
+
+
+HOST = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+import rye
+assert rye.execute("my/tool", project_path=".")["status"] == "success"
+print("answered", flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "kill"])
+def test_the_waiting_child_ends_with_its_parent(project, how):
+    put_tool(project, "my/tool", more=READ)
+    runtime = str(Path(rye.__file__).parents[1])
+    host = subprocess.Popen(
+        [sys.executable, "-c", HOST, runtime, "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
+    )
+    assert host.stdout.readline() == b"answered\n"
+    wait(lambda: _below(host.pid), 5)
+    children = _below(host.pid)
+    if how == "kill":
+        time.sleep(0.3)
+        host.kill()
+    host.wait(20)
+    host.stdout.close()
+    wait(lambda: not [pid for pid in children if _running(pid)], 5)
+
+
+def _below(pid):
+    """Return the process ids below one, at any depth."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def _running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+# --- the waiting child ---
+
+
+def spare(project):
+    return [worker for policy, worker in dict(worker_pool.pool._spares).items() if policy.root == os.path.realpath(project)]
+
+
+def test_a_waiting_child_serves_the_next_call_and_one_call_only(project):
+    put_tool(project, "my/tool", PID, more=READ)
+    call(project)
+    wait(lambda: spare(project))
+    (waiting,) = spare(project)
+    taken = []
+    original, worker_pool.pool.take = worker_pool.pool.take, lambda policy: taken.append(original(policy)) or taken[-1]
+    try:
+        assert call(project)["status"] == "success"
+        wait(lambda: spare(project))
+        assert call(project)["status"] == "success"
+    finally:
+        del worker_pool.pool.take
+    assert taken[0] is waiting
+    assert taken[1] is not waiting
+
+
+def test_a_waiting_child_serves_only_calls_of_its_own_terms(project, unconfined):
+    put_tool(project, "my/tool", PID, more=READ)
+    call(project)
+    wait(lambda: spare(project))
+    (waiting,) = spare(project)
+    put_tool(project, "my/tool", PID, more=WRITE)
+    assert call(project)["isolation"]["permissions"] == ["read", "write"]
+    assert waiting in spare(project)
+    # Another folder in the same place is another project.
+    os.rename(project, f"{project}-old")
+    put_tool(project, "my/tool", PID, more=READ)
+    (project / "new").write_text("")
+    put_tool(project, "my/tool", 'import os\nreturn {"success": True, "names": os.listdir(project_path)}', more=READ)
+    assert "new" in call(project)["data"]["names"]
+    assert waiting in spare(project)
+
+
+def test_none_waits_where_it_would_leave_names_in_the_project(project):
+    put_tool(project, "my/tool", more=WRITE)
+    before = sorted(os.listdir(project))
+    response = call(project)
+    assert sorted(os.listdir(project)) == before
+    time.sleep(0.3)
+    assert bool(spare(project)) == (response["isolation"]["kind"] != "bubblewrap")
+    assert sorted(os.listdir(project)) == before
+
+
+def test_a_waiting_child_that_died_is_replaced(project, unconfined):
+    put_tool(project, "my/tool", PID, more=READ)
+    call(project)
+    wait(lambda: spare(project))
+    (waiting,) = spare(project)
+    waiting.kill()
+    waiting.wait()
+    assert call(project)["status"] == "success"
+
+
+@pytest.mark.slow
+def test_waiting_children_are_few_and_end_when_idle(tmp_path, monkeypatch):
+    pool = worker_pool.WorkerPool()
+    monkeypatch.setattr(worker_pool, "_IDLE", 1.5)
+    policy = []
+    for number in range(6):
+        (tmp_path / str(number)).mkdir()
+        info = (tmp_path / str(number)).stat()
+        policy.append(worker_pool.WorkerPolicy(str(tmp_path / str(number)), (info.st_dev, info.st_ino), (), "auto"))
+        pool.done(pool.take(policy[-1]))
+    wait(lambda: len(pool._workers) == 4 == len(pool._spares))
+    wait(lambda: not pool._workers, 10)
+
+
+def test_a_cell_is_let_go_once_whoever_asks(project):
+    info = project.stat()
+    worker = worker_pool.Worker(worker_pool.WorkerPolicy(str(project), (info.st_dev, info.st_ino), (), "auto"))
+    threads = [threading.Thread(target=worker.close) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    worker.close()
+    worker.kill()
+    assert worker.tree.ended
+
+
+def test_many_calls_side_by_side(project):
+    put_tool(
+        project,
+        "my/tool",
+        'print(params["n"])\nreturn {"success": True, "n": params["n"]}',
+        {"type": "object", "properties": {"n": {"type": "integer"}}},
+    )
+    responses = {}
+    threads = [threading.Thread(target=lambda n=n: responses.__setitem__(n, call(project, {"n": n}))) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(responses[n]["data"]["n"], responses[n]["metadata"]["printed"]) for n in range(6)] == [
+        (n, f"{n}\n") for n in range(6)
+    ]
+
+
+# --- the user's setting ---
+
+
+def test_without_a_sandbox_the_response_says_none_and_the_toolkit_is_whole(project, unconfined):
+    body = f'{WRITES}replace_file(project_path, "a.txt", "x\\n", tool="my/tool")\nreturn {{"success": True}}'
+    put_tool(project, "my/tool", body)
+    assert call(project)["code"] == "permission_missing"
+    put_tool(project, "my/tool", body, more=WRITE)
+    response = call(project)
+    assert response["isolation"]["kind"] == "none"
+    assert response["isolation"]["holds"] == []
+    # Unconfined it edits whatever it declares, and as every edit it can be undone.
+    assert response["status"] == "success", response
+    undone = rye.execute("rye/file-system/undo", {}, project_path=project)
+    assert undone["status"] == "success", undone
+
+
+def layers(monkeypatch, **why_not):
+    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "", "landlock": "", **why_not})
+
+
+def setting(user_space, text):
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text(text)
+
+
+def test_where_a_sandbox_is_required_and_there_is_none_nothing_runs(project, user_space, tmp_path, monkeypatch):
+    canary = tmp_path / "canary"
+    put_tool(project, "my/tool", f"open({str(canary)!r}, 'w').close()\n{OK}")
+    layers(monkeypatch, bubblewrap="not installed", landlock="not this kernel")
+    setting(user_space, "sandbox: {mode: require}\n")
+    for dry_run in (True, False):
+        response = call(project, dry_run=dry_run)
+        assert (response["status"], response["code"]) == ("error", "sandbox_unavailable")
+        assert "not this kernel" in response["error"]
+    assert not canary.exists()
+    # Control: without the requirement it runs, and the response says that nothing held it.
+    setting(user_space, "sandbox: {mode: auto}\n")
+    response = call(project)
+    assert (response["status"], response["isolation"]["kind"]) == ("success", "none")
+    assert canary.exists()
+    assert "not this kernel" in response["isolation"]["missing"]["writes_outside"]
+
+
+def test_a_project_can_require_it_but_not_turn_it_off(project, monkeypatch):
+    put_tool(project, "my/tool")
+    layers(monkeypatch, bubblewrap="not installed", landlock="not this kernel")
+    (project / ".ai/config").mkdir()
+    (project / ".ai/config/rye.yaml").write_text("sandbox: {mode: require}\n")
+    assert call(project)["code"] == "sandbox_unavailable"
+
+
+def test_the_network_that_the_user_set_off_is_off_for_who_declares_it(project, user_space):
+    put_tool(project, "my/tool", more="__permissions__ = ['network']")
+    assert "network_off" not in call(project)["isolation"]["holds"]
+    setting(user_space, "sandbox: {network: 'off'}\n")
+    response = call(project)
+    assert "network_off" in response["isolation"]["holds"]
+    assert response["status"] == "success"
+
+
+def test_under_landlock_it_works_as_well(project, monkeypatch):
+    if landlock.why_not():
+        assert "andlock" in landlock.why_not()
+        return
+    layers(monkeypatch, bubblewrap="not installed")
+    (project / "a.txt").write_text("one\n")
+    body = """from rye.toolkit import view_lines
+lines = view_lines(project_path, "a.txt", lambda document: document.printed(0, 1))
+return {"success": True, "output": lines[0]}"""
+    put_tool(project, "my/tool", body, more=READ)
+    response = call(project)
+    assert response["isolation"]["kind"] == "landlock"
+    assert response["data"]["output"].endswith("one"), response
+    put_tool(project, "my/tool", body)
+    response = call(project)
+    assert (response["status"], response["data"]["success"]) == ("error", False), "without leave to read"
+
+
+def test_a_forked_process_has_cells_of_its_own(project):
+    put_tool(project, "my/tool", more=READ)
+    call(project)
+    wait(lambda: spare(project))
+    (waiting,) = spare(project)
+    pid = os.fork()
+    if not pid:
+        try:
+            os._exit(0 if call(project)["status"] == "success" and waiting not in worker_pool.pool._workers else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert not waiting.ended()
+    assert call(project)["status"] == "success"
+
+
+def test_where_rye_lies_in_the_project_a_tool_without_leave_to_read_runs_and_the_response_says_what_it_sees(user_space):
+    root = Path(rye.__file__).parents[2]
+    put_tool(user_space, "my/tool")
+    response = rye.execute("my/tool", project_path=root)
+    assert response["status"] == "success", response
+    assert "project_hidden" not in response["isolation"]["holds"]
+    assert response["isolation"]["missing"]["project_hidden"]
+    setting(user_space, "sandbox: {mode: require}\n")
+    assert rye.execute("my/tool", project_path=root)["code"] == "sandbox_unavailable"

@@ -1,0 +1,215 @@
+"""Loading: verified text, and copies that are the very bytes and replace nothing unasked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+import pytest
+
+import rye
+from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.trust import pins
+from support.in_process import rye as run
+from support.signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
+
+
+def refused(code, *args, **options):
+    with pytest.raises(RyeError) as caught:
+        rye.load(*args, **options)
+    assert caught.value.code == code
+    return caught.value
+
+
+def test_an_items_text_comes_without_what_the_signature_leaves_out(project):
+    path = put_tool(project, "my/tool")
+    found = rye.load("tool", "my/tool", project_path=project)
+    assert found["content"].startswith('"""A tool made for a test."""')
+    assert "rye:signed" not in found["content"]
+    assert (found["source"], found["path"]) == ("project", str(path))
+    assert found["metadata"]["version"] == "1.2.3"
+    assert found["item"]["owner"] == "tester"
+    assert "copied_to" not in found
+
+
+def test_of_a_directive_only_the_signed_span_is_shown(project):
+    put_tool(project, "my/tool")
+    span = b"<directive name='d' version='1.0.0'><metadata><description>D</description></metadata><process>Do.</process></directive>"
+    raw = signed(b"# Title\n" + span + b"\nafterwards\n", item_type="directive", suffix=".md")
+    path = put(project, "directives/d.md", raw)
+    path.write_bytes(raw.replace(b"Title", b"FORGED"))
+    assert rye.load("directive", "d", project_path=project)["content"] == span.decode() + "\n"
+
+
+def test_a_copy_has_the_same_bytes_and_still_verifies(project, user_space):
+    path = put_tool(project, "my/deep/tool")
+    found = rye.load("tool", "my/deep/tool", project_path=project, destination="user")
+    copy = user_space / ".ai/tools/my/deep/tool.py"
+    assert copy.read_bytes() == path.read_bytes()
+    assert (found["copied_to"], found["destination_path"], found["replaced"]) == ("user", str(copy), None)
+    path.unlink()
+    assert rye.execute("my/deep/tool", project_path=project)["item"]["space"] == "user"
+
+
+def test_a_copy_replaces_nothing_unasked(project, user_space):
+    put_tool(project, "my/tool")
+    other = put(user_space, "tools/my/tool.py", b"mine\n")
+    refused("destination_exists", "tool", "my/tool", project_path=project, destination="user")
+    assert other.read_bytes() == b"mine\n"
+    found = rye.load("tool", "my/tool", project_path=project, destination="user", overwrite=True)
+    assert found["replaced"] == hashlib.sha256(b"mine\n").hexdigest()
+    again = rye.load("tool", "my/tool", project_path=project, destination="user", source="project")
+    assert again["replaced"] is None
+    assert "byte for byte" in again["warnings"][-1]
+
+
+def test_another_file_with_the_id_is_not_hidden(project, user_space):
+    put_tool(project, "my/tool")
+    put(user_space, "tools/my/tool.yaml", b"x: 1\n")
+    refused("destination_exists", "tool", "my/tool", project_path=project, destination="user")
+
+
+def test_a_copy_can_be_undone(project):
+    rye.load("tool", "rye/file-system/ls", project_path=project, destination="project")
+    copy = project / ".ai/tools/rye/file-system/ls.py"
+    assert copy.exists()
+    assert rye.execute("rye/file-system/undo", {}, project_path=project)["status"] == "success"
+    assert not copy.exists()
+
+
+def test_a_copy_of_a_reserved_id_says_that_it_is_not_served(project):
+    found = rye.load("tool", "rye/file-system/ls", project_path=project, destination="project")
+    assert "served by the system bundle" in found["warnings"][0]
+    assert rye.load("tool", "rye/file-system/ls", project_path=project)["source"] == "system"
+
+
+def test_a_copy_never_goes_through_a_link(project, user_space, tmp_path):
+    put_tool(project, "my/tool")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (user_space / ".ai/tools").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/tools/my").symlink_to(outside)
+    with pytest.raises(RyeError):
+        rye.load("tool", "my/tool", project_path=project, destination="user")
+    (user_space / ".ai/tools/my").unlink()
+    (user_space / ".ai/tools/real").mkdir()
+    (user_space / ".ai/tools/my").symlink_to("real")
+    refused("is_link", "tool", "my/tool", project_path=project, destination="user")
+    assert os.listdir(outside) == os.listdir(user_space / ".ai/tools/real") == []
+
+
+def test_what_is_not_verified_is_neither_shown_nor_copied(project, user_space):
+    put(project, "tools/my/alien.py", signed(tool_text("my/alien"), STRANGER))
+    put(project, "tools/my/bare.py", tool_text("my/bare"))
+    put_tool(project, "my/moved")
+    os.rename(project / ".ai/tools/my/moved.py", project / ".ai/tools/my/other.py")
+    for name, code in (("alien", "untrusted_key"), ("bare", "unsigned"), ("other", "misplaced")):
+        error = refused(code, "tool", f"my/{name}", project_path=project, destination="user")
+        assert isinstance(error, TrustError)
+    assert not (user_space / ".ai/tools").exists()
+
+
+def test_a_source_is_one_space_and_the_default_is_all(project, user_space):
+    put_tool(user_space, "my/tool")
+    assert rye.load("tool", "my/tool", project_path=project)["source"] == "user"
+    assert isinstance(refused("item_not_found", "tool", "my/tool", project_path=project, source="project"), ItemError)
+    assert rye.load("tool", "rye/file-system/ls", project_path=project, source="system")["source"] == "system"
+
+
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        ("bad_space", {"source": "mars"}),
+        ("bad_space", {"destination": "system"}),
+        ("same_space", {"destination": "project"}),
+        ("same_space", {"source": "project", "destination": "project"}),
+    ],
+)
+def test_malformed_calls(project, code, options):
+    put_tool(project, "my/tool")
+    assert isinstance(refused(code, "tool", "my/tool", project_path=project, **options), UsageError)
+
+
+def test_unknown_ids_name_the_nearest(project):
+    assert "rye/file-system/read" in str(refused("item_not_found", "tool", "rye/file-system/reed", project_path=project))
+    refused("unknown_type", "song", "x", project_path=project)
+    refused("bad_item_id", "tool", "../x", project_path=project)
+
+
+@pytest.mark.slow
+def test_on_the_command_line(project, user_space):
+    (project / ".ai").mkdir()
+    put_tool(project, "my/tool")
+    done = run("load", "tool", "my/tool", cwd=project)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b'"""A tool made for a test."""')
+    done = run("load", "tool", "my/tool", "--to", "user", cwd=project)
+    assert (done.returncode, done.stdout.split()[:2]) == (0, [b"Copied", b"my/tool"])
+    assert (user_space / ".ai/tools/my/tool.py").exists()
+    assert run("load", "tool", "my/none", cwd=project).returncode == 1
+    put(project, "tools/my/bare.py", tool_text("my/bare"))
+    assert run("load", "tool", "my/bare", cwd=project).returncode == 3
+    assert b'"source": "user"' in run("load", "tool", "my/tool", "--from", "user", "--json", cwd=project).stdout
+
+
+def versioned(root, version, item_id="my/tool"):
+    trust_key()
+    return put(root, f"tools/{item_id}.py", signed(tool_text(item_id).replace(b'"1.2.3"', f'"{version}"'.encode())))
+
+
+@pytest.mark.parametrize("destination", ["user", "project"])
+def test_a_copy_brings_no_lower_version_back(project, user_space, destination):
+    homes = {"project": project, "user": user_space}
+    source = "user" if destination == "project" else "project"
+    old, new = versioned(homes[source], "1.9.0"), versioned(homes[destination], "1.10.0")
+    standing = new.read_bytes()
+    asked = {"project_path": project, "source": source, "destination": destination, "overwrite": True}
+    said = str(refused("downgrade", "tool", "my/tool", **asked))
+    assert "1.9.0 is lower than 1.10.0, which was installed" in said
+    assert "--allow-downgrade" in said
+    assert new.read_bytes() == standing
+    # Control: an equal or higher version may, and a lower one where a person says so.
+    versioned(homes[source], "1.10.1")
+    assert rye.load("tool", "my/tool", **asked)["replaced"]
+    versioned(homes[source], "1.9.0")
+    assert rye.load("tool", "my/tool", **asked, allow_downgrade=True)["replaced"]
+    assert new.read_bytes() == old.read_bytes()
+
+
+def test_an_item_without_a_version_is_lower_than_any(project, user_space):
+    trust_key()
+    for root, version in ((project, ""), (user_space, "version: 1.0.0\n")):
+        entry = f"---\nid: notes\ntitle: T\nentry_type: reference\ncategory: my\ntags: [a]\n{version}---\nText\n".encode()
+        put(root, "knowledge/my/notes.md", signed(entry, item_type="knowledge", suffix=".md"))
+    asked = {"project_path": project, "source": "project", "destination": "user", "overwrite": True}
+    assert "(no version) is lower than 1.0.0" in str(refused("downgrade", "knowledge", "my/notes", **asked))
+
+
+def test_what_a_registry_gave_once_and_a_lock_count_too(project, user_space):
+    versioned(project, "1.0.0")
+    with pins.changing() as known:
+        known.seen["tool my/tool"] = pins.Seen("2.0.0", "0" * 64)
+    said = refused("downgrade", "tool", "my/tool", project_path=project, destination="user")
+    assert "seen before" in str(said)
+    assert not (user_space / ".ai/tools/my/tool.py").exists()
+    pins.path().unlink()
+    put(user_space, "lockfiles/my/tool@1.5.0.lock.json", b"{}")
+    assert "locked" in str(refused("downgrade", "tool", "my/tool", project_path=project, destination="user"))
+
+
+def test_who_is_not_trusted_sets_no_floor(project, user_space):
+    versioned(project, "1.0.0")
+    text = tool_text("my/tool").replace(b'"1.2.3"', b'"9.0.0"')
+    put(user_space, "tools/my/tool.py", signed(text, key=STRANGER))
+    assert rye.load("tool", "my/tool", project_path=project, source="project", destination="user", overwrite=True)["replaced"]
+
+
+def test_the_tool_takes_no_lower_version_and_the_command_line_does_when_asked(project, user_space):
+    versioned(project, "1.0.0")
+    versioned(user_space, "2.0.0")
+    asked = {"item_type": "tool", "item_id": "my/tool", "source": "project", "destination": "user", "overwrite": True}
+    answer = rye.execute("rye/primary-tools/rye_load", asked, project_path=project)
+    assert answer["code"] == "downgrade"
+    words = ["load", "tool", "my/tool", "--from", "project", "--to", "user", "--overwrite"]
+    assert b"lower than 2.0.0" in run(*words, cwd=project).stderr
+    assert run(*words, "--allow-downgrade", cwd=project).returncode == 0

@@ -1,0 +1,256 @@
+"""Every refusal is an answer of one shape, says what to do, and names no file that is not at fault; none hangs or leaks."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.errors import EXHAUSTED, UsageError
+from rye.executor import executor
+from support.signed_tools import put, signed, tool_text, trust_key
+
+PATCH = "rye/workspace/workspace_write_patch"
+
+
+@pytest.fixture
+def project(tmp_path):
+    trust_key()
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / "project" / "a.txt").write_text("one\ntwo\n")
+    return tmp_path / "project"
+
+
+def call(project, item="rye/file-system/read", /, **parameters):
+    return rye.execute(item, parameters, project_path=project)
+
+
+REFUSED = {
+    "item_not_found": ("no/such/tool", {}),
+    "bad_item_id": ("../x", {}),
+    "invalid_parameters": ("rye/file-system/read", {"file_pth": "a.txt"}),
+    "path_outside": ("rye/file-system/read", {"file_path": "../x"}),
+    "file_not_found": ("rye/file-system/read", {"file_path": "b.txt"}),
+    "unsigned": ("my/unsigned", {}),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_data_is_an_object_that_says_why_wherever_a_call_is_refused(project, code):
+    (project / ".ai/tools/my").mkdir(parents=True)
+    (project / ".ai/tools/my/unsigned.py").write_bytes(tool_text("my/unsigned"))
+    item_id, parameters = REFUSED[code]
+    answer = call(project, item_id, **parameters)
+    assert (answer["status"], answer["code"], answer["data"]["code"]) == ("error", code, code)
+    assert answer["data"]["success"] is False
+    assert answer["data"]["error"] == answer["error"]
+    assert answer["metadata"]["ran"] is (code == "file_not_found")
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"createFiles": [{"path": "../x", "content": "x"}]}, {"createFiles": 3}], ids=["path_outside", "schema"]
+)
+def test_a_tool_with_an_envelope_is_refused_in_it(project, parameters):
+    data = call(project, PATCH, **parameters)["data"]
+    assert (data["success"], data["successful"], data["result"], data["warnings"]) == (False, False, None, [])
+    assert [one["code"] for one in data["errors"]] == [data["code"]] * len(data["errors"]) != []
+
+
+def test_a_tool_that_no_runtime_runs_is_told_which_part_of_it_is_wrong(project):
+    text = b'version: "1.0.0"\ntool_type: python\nexecutor_id: rye/core/runtimes/python_function_runtime\ncategory: my\n'
+    path = project / ".ai/tools/my/data.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(signed(text + b"description: d\n", suffix=".yaml"))
+    answer = call(project, "my/data")
+    assert (answer["code"], "is a .yaml file" in answer["error"], "not here" in answer["error"]) == (
+        "runtime_missing",
+        True,
+        False,
+    )
+    other = tool_text("my/other").replace(b"rye/core/runtimes/python_function_runtime", b"my/runtimes/bash_script")
+    put(project, "tools/my/other.py", signed(other))
+    error = call(project, "my/other")["error"]
+    assert "names the runtime my/runtimes/bash_script" in error
+    assert "not here" not in error
+
+
+@pytest.mark.parametrize("where", ["tool", "result", "anywhere"])
+def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, where):
+    """`anywhere`: even what would have answered has no memory left."""
+
+    def empty(*_args):
+        raise MemoryError
+
+    name = {"tool": "rye.executor.run_code.call", "result": "json.dumps", "anywhere": "rye.executor.executor._result"}[where]
+    call(project, file_path="a.txt")
+    monkeypatch.setattr(name, empty)
+    with contextlib.suppress(MemoryError):
+        answer = executor.run(executor.Call("tool", "rye/file-system/read", {"file_path": "a.txt"}, str(project)))
+        assert (answer["status"], answer["code"]) == ("error", "out_of_memory")
+        assert answer["metadata"]["duration_ms"] < 10_000
+
+
+@pytest.mark.slow
+def test_a_call_under_a_limit_of_memory_is_answered_or_ends_the_program(project):
+    body = (
+        "import resource, sys, rye\n"
+        "call = lambda: rye.execute('rye/file-system/read', {'file_path': 'a.txt'}, project_path=sys.argv[1])\n"
+        "call()\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]), -1))\n"
+        "import json\n"
+        "print(call()['status'])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    for spare in (0, 1 << 16, 1 << 18, 1 << 20, 8 << 20, 64 << 20):
+        command = [sys.executable, "-c", body, project, str(spare)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=30, env=environment)
+        assert done.returncode >= 0
+    assert done.stdout == b"success\n"
+
+
+def test_lone_surrogates_are_answered_in_text_that_utf_8_can_carry(project):
+    lone = "a\ud800"
+    answers = [
+        call(project, file_path=lone),
+        call(project, file_path="a.txt", encoding=lone),
+        call(project, file_path="a.txt", changes_since=lone),
+        call(project, "rye/file-system/write", file_path="b.txt", content=lone),
+        call(project, "rye/file-system/edit_lines", file_path="a.txt", changes=[{"line_id": lone, "new_content": lone}]),
+        call(project, "rye/primary-tools/rye_execute", item_type="tool", item_id=lone),
+        call(project, "rye/primary-tools/rye_search", query=lone),
+        call(project, f"rye/{lone}"),
+        rye.execute("rye/file-system/read", {lone: 1, "file_path": {lone: lone}}, project_path=project),
+        rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=f"{project}{lone}"),
+    ]
+    for answer in answers:
+        json.dumps(answer, ensure_ascii=False).encode()
+        assert answer.get("code") != "tool_crashed", answer
+
+
+@pytest.mark.parametrize("number", sorted(EXHAUSTED), ids=errno.errorcode.get)
+def test_what_has_run_out_is_the_advice_whatever_was_being_done(number):
+    def fail(error):
+        try:
+            raise OSError(error, os.strerror(error))
+        except OSError:
+            raise UsageError("bad_config", "rye.yaml cannot be read.", "Mend or remove the file.") from None
+
+    with pytest.raises(UsageError) as caught:
+        fail(number)
+    assert "remove the file" not in str(caught.value)
+    assert EXHAUSTED[number] in str(caught.value)
+    with pytest.raises(UsageError, match="Mend or remove the file"):
+        fail(errno.EACCES)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_without_descriptors_no_call_advises_to_remove_anything(project, user_space):
+    """Each call is made with fewer and fewer descriptors left, until none is."""
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text("log: {events: false}\n")
+    calls = [
+        lambda: call(project, file_path="a.txt"),
+        lambda: call(project, "rye/file-system/write", file_path="new.txt", content="x"),
+        lambda: call(project, "rye/file-system/grep", pattern="one"),
+        lambda: call(project, "rye/file-system/undo", list=True),
+    ]
+    for one in calls:
+        one()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = max(map(int, os.listdir("/proc/self/fd"))) + 30
+    errors, taken = [], []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(14):
+            errors += [answer["error"] for answer in (one() for one in calls) if answer["status"] == "error"]
+            os.close(taken.pop())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in taken:
+            os.close(fd)
+    assert errors
+    assert [error for error in errors if "emove" in error or "Mend" in error or "existing directory" in error] == []
+
+
+FOLDERS = (
+    ".ai/config/rye.yaml",
+    ".ai/config/lsp.yaml",
+    ".ai/config/web/websearch.yaml",
+    ".ai/tools/my/tool.py",
+    ".ai/knowledge/my/page.md",
+    ".ai/lockfiles/my/tool@1.0.0.lock.json",
+    ".ai/trusted_keys/0123456789abcdef.toml",
+    ".gitignore",
+    ".ragix/state.json",
+    "sub/.git/config",
+    "sub.txt",
+)
+USERS = (
+    ".ai/config/rye.yaml",
+    ".ai/config/lsp.yaml",
+    ".ai/trusted_keys/x.toml",
+    ".ai/trust/decisions.json",
+    ".ai/trust/marks.json",
+)
+KINDS = {
+    "read": ("rye/file-system/read", {"file_path": "a.txt"}),
+    "read a folder": ("rye/file-system/read", {"file_path": "sub.txt"}),
+    "write": ("rye/file-system/write", {"file_path": "b.txt", "content": "x"}),
+    "write a folder": ("rye/file-system/write", {"file_path": "sub.txt", "content": "x"}),
+    "undo": ("rye/file-system/undo", {}),
+    "ls": ("rye/file-system/ls", {}),
+    "glob": ("rye/file-system/glob", {"pattern": "**/*.txt"}),
+    "grep": ("rye/file-system/grep", {"pattern": "one"}),
+    "my tool": ("my/tool", {}),
+    "load": ("rye/primary-tools/rye_load", {"item_type": "knowledge", "item_id": "my/page"}),
+    "search": ("rye/primary-tools/rye_search", {"query": "read"}),
+    "window": ("rye/swe/open_file_chunk", {"file_path": "a.txt"}),
+    "patch": (PATCH, {"createFiles": [{"path": "sub.txt", "content": "x"}]}),
+    "jobs": ("rye/bash/job", {"action": "list"}),
+    "lsp": ("rye/lsp/lsp", {"file_path": "a.txt", "action": "diagnostics"}),
+    "websearch": ("rye/web/websearch", {"query": "x"}),
+}
+
+
+@pytest.mark.parametrize("planted", ["nothing", "project", "user"])
+def test_sixty_calls_of_each_kind_leave_no_descriptor_open_whatever_is_a_folder(project, user_space, planted):
+    for name in FOLDERS if planted == "project" else ():
+        (project / name).mkdir(parents=True)
+    for name in USERS if planted == "user" else ():
+        (user_space / name).unlink(missing_ok=True)
+        (user_space / name).mkdir(parents=True)
+    targets = [project / name for name in FOLDERS]
+
+    def sign():
+        with contextlib.suppress(Exception):
+            rye.verify(targets[3:5], project_path=project)
+            rye.sign(targets[3:5], project_path=project)
+            rye.verify((), project_path=project, trust=[user_space / USERS[2]])
+
+    ways = {kind: lambda one=one: call(project, one[0], **one[1]) for kind, one in KINDS.items()} | {"sign": sign}
+    grown = {}
+    for kind, way in ways.items():
+        way()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(60):
+            way()
+        # Pipes of workers that end soon come and go.
+        grown[kind] = len(os.listdir("/proc/self/fd")) - before
+    assert {kind: count for kind, count in grown.items() if count > 5} == {}
+
+
+def test_hints_name_the_users_settings_file_where_it_is(project, user_space):
+    error = call(project, "rye/file-system/write", file_path=".envrc", content="x")["error"]
+    assert f"{user_space}/.ai/config/rye.yaml" in error

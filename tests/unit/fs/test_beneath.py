@@ -1,0 +1,385 @@
+"""Opens beneath a root: the kernel's way and the walk agree with each other and with `openat2(2)` itself."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import random
+import socket
+from pathlib import Path
+
+import pytest
+
+from rye.fs import beneath
+
+READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+LONG = b"n" * 255
+_BENEATH, _NO_MAGICLINKS = 0x08, 0x02
+
+needs_openat2 = pytest.mark.skipif(not beneath._kernel_can(), reason="this kernel has no openat2")
+
+
+@pytest.fixture(params=[pytest.param(True, marks=needs_openat2, id="openat2"), pytest.param(False, id="walk")])
+def way(request, monkeypatch):
+    """Both ways of opening, one after the other."""
+    monkeypatch.setattr(beneath, "_available", request.param)
+    return request.param
+
+
+@pytest.fixture
+def root(tmp_path):
+    top = make_tree(tmp_path)
+    fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    yield fd
+    os.close(fd)
+
+
+def make_tree(tmp_path: Path) -> Path:
+    """A project with every shape a path can take, and a secret beside it."""
+    top = tmp_path / "project"
+    (top / "a/b/c").mkdir(parents=True)
+    (top / "sub").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_text("secret")
+    (tmp_path / "project-evil").mkdir()
+    (tmp_path / "project-evil/secret").write_text("secret")
+    for name in ("f", "a/f", "a/b/f", "sub/file with space", "-rf", "new\nline", "esc\x1b[31m"):
+        (top / name).write_text(f"content of {name!r}")
+    (Path(os.fsdecode(os.fsencode(top) + b"/\xff\xfe"))).write_text("not UTF-8")
+    (Path(os.fsdecode(os.fsencode(top) + b"/" + LONG))).write_text("long")
+    links = {
+        "in": "a/b",
+        "a/b/up": "../..",
+        "infile": "a/b/f",
+        "a/rel": "../f",
+        "out": "../outside",
+        "outfile": "../outside/secret",
+        "abs": "/etc",
+        "absfile": str(tmp_path / "outside/secret"),
+        "absin": str(top / "a"),
+        "absinfile": str(top / "f"),
+        "self": "self",
+        "ping": "pong",
+        "pong": "ping",
+        "dangle": "sub/new",
+        "dangleout": "../new",
+        "danglepath": "nowhere/x",
+        "fd0": "/proc/self/fd/0",
+        "dot": ".",
+        "dotdot": "..",
+        "a/b/deepout": "../../../outside",
+        "through": "in/f",
+        "viaout": "out/../project/f",
+        "tofile": "f/",
+        "todir": "a/",
+        "null": "/dev/null",
+        "a/b/sibling": "../../sub/../f",
+    }
+    for name, target in links.items():
+        (top / name).symlink_to(target)
+    (top / "chain0").write_text("end of the chain")
+    for at in range(1, 43):
+        (top / f"chain{at}").symlink_to(f"chain{at - 1}")
+    os.mkfifo(top / "fifo")
+    (top / "tofifo").symlink_to("fifo")
+    with socket.socket(socket.AF_UNIX) as listening:
+        here = Path.cwd()
+        os.chdir(top)
+        listening.bind("sock")
+        os.chdir(here)
+    return top
+
+
+# path -> what an open for reading says: True (opened), or the errno's name.
+SHAPES = {
+    b"f": True,
+    b"./f": True,
+    b"a//b///f": True,
+    b"a/./b/./f": True,
+    b"a/b/../f": True,
+    b"a/b/../../f": True,
+    b"a/../a/../a/f": True,
+    b"": True,
+    b".": True,
+    b"a": True,
+    b"a/": True,
+    b"a/b/c/..": True,
+    b"-rf": True,
+    b"new\nline": True,
+    b"\xff\xfe": True,
+    LONG: True,
+    b"sub/file with space": True,
+    b"fifo": True,
+    b"tofifo": True,
+    b"..": "EXDEV",
+    b"../": "EXDEV",
+    b"../outside/secret": "EXDEV",
+    b"a/../../outside/secret": "EXDEV",
+    b"a/b/../../..": "EXDEV",
+    b"../project/f": "EXDEV",
+    b"../project-evil/secret": "EXDEV",
+    b"a/b/c/../../../../f": "EXDEV",
+    b"in": True,
+    b"in/f": True,
+    b"in/../f": True,
+    b"in/../../f": True,
+    b"in/up/f": True,
+    b"in/up/in/up/f": True,
+    b"infile": True,
+    b"a/rel": True,
+    b"dot/f": True,
+    b"dot/dot/dot/f": True,
+    b"through": True,
+    b"todir/f": True,
+    b"todir": True,
+    b"in/sibling": True,
+    b"in/../../../f": "EXDEV",
+    b"in/up/../f": "EXDEV",
+    b"out": "EXDEV",
+    b"out/secret": "EXDEV",
+    b"outfile": "EXDEV",
+    b"in/deepout/secret": "EXDEV",
+    b"dotdot/project/f": "EXDEV",
+    b"viaout": "EXDEV",
+    b"abs": "EXDEV",
+    b"abs/passwd": "EXDEV",
+    b"absfile": "EXDEV",
+    b"absin": "EXDEV",
+    b"absin/f": "EXDEV",
+    b"absinfile": "EXDEV",
+    b"fd0": "EXDEV",
+    b"null": "EXDEV",
+    b"dangleout": "EXDEV",
+    b"dangle": "ENOENT",
+    b"danglepath": "ENOENT",
+    b"missing": "ENOENT",
+    b"missing/../f": "ENOENT",
+    b"dangle/x": "ENOENT",
+    b"f/": "ENOTDIR",
+    b"f/.": "ENOTDIR",
+    b"f/..": "ENOTDIR",
+    b"f/x": "ENOTDIR",
+    b"infile/": "ENOTDIR",
+    b"tofile": "ENOTDIR",
+    b"self": "ELOOP",
+    b"self/x": "ELOOP",
+    b"ping": "ELOOP",
+    b"chain40": True,
+    b"chain41": "ELOOP",
+    b"chain42": "ELOOP",
+    b"sock": "ENXIO",
+    LONG + b"n": "ENAMETOOLONG",
+    b"a/" + LONG + b"n/x": "ENAMETOOLONG",
+    b"./" * 2047 + b"f": True,
+    b"./" * 2048 + b"f": "ENAMETOOLONG",
+    b"a/../" * 1000: "ENAMETOOLONG",
+}
+
+
+def verdict_of(call):
+    """Return ((device, inode), physical parts or None), or the errno's name; the descriptor is closed."""
+    try:
+        got = call()
+    except OSError as err:
+        return errno.errorcode[err.errno]
+    fd, parts = got if isinstance(got, tuple) else (got, None)
+    info = os.fstat(fd)
+    os.close(fd)
+    return (info.st_dev, info.st_ino), parts
+
+
+def place_of(verdict):
+    return verdict if isinstance(verdict, str) else verdict[0]
+
+
+def kernel(root_fd: int, path: bytes, flags: int) -> int:
+    """The oracle: openat2 resolving everything, links too, by itself."""
+
+    class How(ctypes.Structure):
+        _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+    how = How(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_MAGICLINKS)
+    libc = ctypes.CDLL(None, use_errno=True)
+    # EAGAIN: a rename anywhere on the machine fell between; ask again.
+    while (fd := libc.syscall(437, root_fd, path or b".", ctypes.byref(how), ctypes.sizeof(how))) < 0:
+        if ctypes.get_errno() != errno.EAGAIN:
+            raise OSError(ctypes.get_errno(), "openat2")
+    return fd
+
+
+@pytest.mark.parametrize("path", SHAPES, ids=lambda path: repr(path)[1:60])
+def test_every_shape_has_its_verdict_both_ways(root, way, path):
+    got = verdict_of(lambda: beneath.open_beneath(root, path.split(b"/"), READ))
+    if SHAPES[path] is not True:
+        assert got == SHAPES[path]
+        return
+    place, parts = got
+    naive = os.stat(path or b".", dir_fd=root)
+    assert place == (naive.st_dev, naive.st_ino)
+    # The physical path leads to the same place through no link at all.
+    here = os.stat(b"/".join(parts) or b".", dir_fd=root, follow_symlinks=False)
+    assert place == (here.st_dev, here.st_ino)
+    assert not {b"", b".", b".."} & set(parts)
+
+
+@needs_openat2
+def test_the_table_itself_is_what_the_kernel_says_and_naive_opens_escape(root):
+    for path, wanted in SHAPES.items():
+        got = verdict_of(lambda path=path: kernel(root, path, READ))
+        assert (got if isinstance(got, str) else True) == wanted, path
+    refused = [path for path, wanted in SHAPES.items() if wanted == "EXDEV"]
+    assert sum(os.path.exists(b"/proc/self/fd/%d/%s" % (root, path)) for path in refused) > 15
+
+
+def random_path(rng: random.Random) -> bytes:
+    names = [
+        b"a",
+        b"b",
+        b"c",
+        b"f",
+        b"in",
+        b"up",
+        b"out",
+        b"..",
+        b"..",
+        b".",
+        b"",
+        b"dot",
+        b"dotdot",
+        b"infile",
+        b"rel",
+        b"sub",
+        b"abs",
+        b"absin",
+        b"self",
+        b"dangle",
+        b"deepout",
+        b"sibling",
+        b"through",
+        b"todir",
+        b"chain30",
+        b"chain9",
+        b"missing",
+        b"fifo",
+        b"project",
+        b"outside",
+        b"secret",
+        b"\xff\xfe",
+        b"viaout",
+    ]
+    return b"/".join(rng.choice(names) for _ in range(rng.randint(1, 9))).lstrip(b"/")
+
+
+@needs_openat2
+@pytest.mark.parametrize("flags", [READ, beneath.O_PATH, beneath.DIRECTORY], ids=["read", "path", "directory"])
+def test_ten_thousand_random_paths_get_the_kernels_verdict_both_ways(root, monkeypatch, flags):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    opened = refused = 0
+    for _ in range(10_000 if flags == READ else 3_000):
+        path = random_path(rng)
+        wanted = verdict_of(lambda path=path: kernel(root, path, flags))
+        answers = []
+        for available in (True, False):
+            monkeypatch.setattr(beneath, "_available", available)
+            answers.append(verdict_of(lambda path=path: beneath.open_beneath(root, path.split(b"/"), flags)))
+        assert answers[0] == answers[1], path
+        for _ in range(5):
+            # On a busy machine the kernel starts a walk anew and goes on counting its links: 30 become too many.
+            if wanted == "ELOOP" != answers[0]:
+                wanted = verdict_of(lambda path=path: kernel(root, path, flags))
+        assert place_of(answers[0]) == place_of(wanted), path
+        opened += not isinstance(wanted, str)
+        refused += wanted == "EXDEV"
+    assert opened > 20
+    assert refused > 100
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    {
+        b"f": (b"f",),
+        b"new": (b"new",),
+        b"in/new": (b"a", b"b", b"new"),
+        b"infile": (b"a", b"b", b"f"),
+        b"a/rel": (b"f",),
+        b"dangle": (b"sub", b"new"),
+        b"through": (b"a", b"b", b"f"),
+        b"in/sibling": (b"f",),
+        b"chain40": (b"chain0",),
+        b"dangleout": "EXDEV",
+        b"out/new": "EXDEV",
+        b"outfile": "EXDEV",
+        b"absfile": "EXDEV",
+        b"absinfile": "EXDEV",
+        b"fd0": "EXDEV",
+        b"../new": "EXDEV",
+        b"danglepath": "ENOENT",
+        b"missing/new": "ENOENT",
+        b"f/new": "ENOTDIR",
+        b"self": "ELOOP",
+        b"chain41": "ELOOP",
+        b"": "EISDIR",
+        b".": "EISDIR",
+        b"a/": "EISDIR",
+        b"a/..": "EISDIR",
+        b"dot": "EISDIR",
+        b"dotdot": "EISDIR",
+        b"todir": "EISDIR",
+    }.items(),
+    ids=lambda value: repr(value)[:40],
+)
+def test_the_parent_of_a_file_that_may_not_exist(root, way, path, wanted, tmp_path):
+    got = verdict_of(lambda: beneath.open_parent(root, path.split(b"/")))
+    if isinstance(wanted, str):
+        assert got == wanted
+        return
+    place, parts = got
+    folder = os.stat(b"/".join(parts[:-1]) or b".", dir_fd=root, follow_symlinks=False)
+    assert place == (folder.st_dev, folder.st_ino)
+    assert parts == wanted
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_naive_create_through_a_dangling_link_lands_outside(root, tmp_path):
+    os.close(os.open("dangleout", os.O_CREAT | os.O_WRONLY, dir_fd=root))
+    assert (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/root").exists(), reason="no /proc here")
+@pytest.mark.parametrize("path", ["proc/self/root/etc/passwd", "proc/self/fd/0", "proc/self/cwd/x", "proc/thread-self/root"])
+def test_magic_links_are_never_followed(way, path, tmp_path):
+    top = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    before = sorted(os.listdir("/proc/self/fd"))
+    try:
+        got = verdict_of(lambda: beneath.open_beneath(top, os.fsencode(path).split(b"/"), READ))
+        # A pipe's or terminal's link text names nothing below.
+        assert got in ("EXDEV", "ELOOP", "ENOENT", "EACCES")
+        assert sorted(os.listdir("/proc/self/fd")) == before
+    finally:
+        os.close(top)
+
+
+def test_no_descriptor_leaks_whatever_the_verdict(root, way):
+    before = len(os.listdir("/proc/self/fd"))
+    for path in SHAPES:
+        verdict_of(lambda path=path: beneath.open_beneath(root, path.split(b"/"), READ))
+        verdict_of(lambda path=path: beneath.open_parent(root, path.split(b"/")))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_without_the_system_call_the_walk_takes_over(root, monkeypatch):
+    def refuses(*_):
+        raise OSError(errno.ENOSYS, "filtered")
+
+    monkeypatch.setattr(beneath, "_openat2", refuses)
+    assert beneath._kernel_can() is False
+    # Also when the filter comes after the question was asked, and when renames never pause.
+    monkeypatch.setattr(beneath, "_available", True)
+    for code in (errno.ENOSYS, errno.EPERM, errno.EAGAIN):
+        monkeypatch.setattr(beneath, "_openat2", lambda *_, code=code: (_ for _ in ()).throw(OSError(code, "no")))
+        fd, parts = beneath.open_beneath(root, [b"in", b"f"], READ)
+        os.close(fd)
+        assert parts == (b"a", b"b", b"f")

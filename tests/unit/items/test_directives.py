@@ -1,0 +1,120 @@
+"""Directives: what is read as XML, what is text, and how inputs get into it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+from rye.errors import ItemError, UsageError
+from rye.items import directives
+
+TEXT = """<directive name="release" version="1.0.0">
+  <metadata>
+    <description>Make a release</description>
+    <category>team/ops</category>
+    <author>jo</author>
+    <permissions><execute><tool>rye.file-system.*</tool></execute></permissions>
+  </metadata>
+  <context>Only on Fridays.</context>
+  <inputs>
+    <input name="tag" type="string" required="true">The tag</input>
+    <input name="count" type="integer" default="3">How many</input>
+    <input name="notes" type="array">Lines</input>
+    <input name="dry" type="boolean">Only look</input>
+  </inputs>
+  <outputs><output name="url">Where it is</output></outputs>
+  <process>
+    <step name="one">if a < b && c: tag {input:tag}, {input:count} times; {input:dry?}|{input:dry:false}|{input:dry|no}</step>
+    <step name="two">${inputs.notes} {input:other} <inputs><input name="not-an-input"/></inputs></step>
+  </process>
+</directive>"""
+
+
+START = '<directive name="x" version="1.0.0">'
+
+
+def malformed(text):
+    with pytest.raises(ItemError) as caught:
+        directives.parse(text)
+    assert caught.value.code == "malformed_item"
+    return caught.value.message
+
+
+def test_the_header_is_read_and_the_rest_is_text():
+    found = directives.parse(TEXT)
+    assert (found.name, found.version) == ("release", "1.0.0")
+    assert (found.metadata["description"], found.metadata["category"]) == ("Make a release", "team/ops")
+    assert [one["name"] for one in found.inputs] == ["tag", "count", "notes", "dry"]
+    assert found.inputs[0] == {"name": "tag", "type": "string", "required": True, "description": "The tag"}
+    assert found.inputs[1]["default"] == 3
+    assert found.outputs == ({"name": "url", "description": "Where it is"},)
+    assert found.instructions.startswith("<context>Only on Fridays.</context>")
+    assert "if a < b && c" in found.instructions
+    assert "<metadata>" not in found.instructions
+
+
+def test_inputs_are_checked_and_filled_in_once():
+    found = directives.parse(TEXT)
+    inputs = directives.check(found, {"tag": "{input:count} ${inputs.tag}", "notes": ["a", 1]})
+    assert inputs == {"tag": "{input:count} ${inputs.tag}", "notes": ["a", 1], "count": 3}
+    text, unfilled = directives.fill(found.instructions, inputs)
+    assert "tag {input:count} ${inputs.tag}, 3 times; |false|no" in text
+    assert '["a", 1] {input:other}' in text
+    assert unfilled == ["other"]
+
+
+def test_wrong_inputs_are_all_named():
+    found = directives.parse(TEXT)
+    with pytest.raises(UsageError) as caught:
+        directives.check(found, {"tug": "x"})
+    assert "Unknown parameters: tug." in str(caught.value)
+    assert "Missing required inputs: tag." in str(caught.value)
+    assert [one["name"] for one in caught.value.details["declared_inputs"]] == ["tag", "count", "notes", "dry"]
+    with pytest.raises(UsageError) as caught:
+        directives.check(found, {"tag": 5})
+    assert caught.value.code == "invalid_parameters"
+    with pytest.raises(UsageError):
+        directives.check(found, ["tag"])
+
+
+def test_no_entity_is_declared_or_expanded():
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+    for text in (
+        f"{START}{bomb}<metadata><description>&b;</description></metadata></directive>",
+        f'<directive name="x" version="1.0.0"><metadata>{bomb}<description>&b;</description></metadata></directive>',
+        '<directive name="x" version="1.0.0"><metadata><description>&b;</description></metadata></directive>',
+        '<directive name="x" version="1.0.0"><metadata><description>&#xFFFFFFFF;</description></metadata></directive>',
+    ):
+        with pytest.raises(ItemError, match="not well-formed XML") if not text.startswith(f"{START}{bomb}") else nullcontext():
+            assert directives.parse(text).metadata == {}
+
+
+def test_control_the_parser_would_expand_entities_of_a_whole_document():
+    from xml.etree import ElementTree as ET
+
+    found = ET.fromstring('<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>')
+    assert found.text == "aaaa"
+
+
+def test_what_is_not_well_formed_is_refused():
+    start = '<directive name="x" version="1.0.0">'
+    assert "XML" in malformed(f"{start}<metadata><description></metadata></directive>")
+    assert "two sections of inputs" in malformed(f"{start}<inputs></inputs><inputs></inputs></directive>")
+    assert "one name" in malformed(f'{start}<inputs><input name="a"/><input name="a"/></inputs></directive>')
+    assert "name ''" in malformed(f"{start}<inputs><input/></inputs></directive>")
+    malformed("<directive name=x></directive>")
+    malformed(f"{start}")
+    assert malformed(f"{start}<metadata>{'<a>' * 50_000}</metadata></directive>")
+
+
+def test_a_section_that_never_ends_is_text():
+    assert directives.parse('<directive name="x" version="1.0.0"><inputs><input name="a"/></directive>').inputs == ()
+
+
+def test_a_long_hostile_text_costs_linear_time():
+    directives.parse('<directive name="x" version="1.0.0">' + "<!--" * 20_000 + "</directive>")
+    directives.parse('<directive name="x" version="1.0.0">' + "<a " * 20_000 + "</directive>")
+    directives.parse('<directive name="x" version="1.0.0">' + "<a>" * 20_000 + "</directive>")
+    directives.fill("{input:" * 20_000, {})
+    directives.fill("{input:a:" * 20_000, {})

@@ -1,0 +1,188 @@
+"""`rye.items.lint`: each rule with a file that breaks it, and a whole one that breaks none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.items.lint import lint
+from rye.items.spaces import system_folder
+
+GOOD = '''"""Count the words of a file.
+
+Requires: file_path, an existing file.
+Does not: change it.
+Side effects: none.
+Returns: output, count.
+Prefer it to wc in a shell.
+"""
+
+from rye.toolkit import Workspace
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "my/text"
+__tool_description__ = "Count words"
+__item_id__ = "my/text/count"
+__requires_rye__ = ">=0.1"
+__timeout__ = 5
+__permissions__ = ["read"]
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {"file_path": {"type": "string", "format": "workspace-path", "description": "The file"}},
+    "required": ["file_path"],
+    "additionalProperties": False,
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Count."""
+    with Workspace(project_path) as workspace, workspace.file(params["file_path"]) as file:
+        return {"success": True, "output": str(len(file.read().split()))}
+'''
+
+
+def found(text, item_id="my/text/count", mode=0o100644, suffix=".py"):
+    return [(one.line, one.code) for one in lint(text.encode() if isinstance(text, str) else text, suffix, item_id, mode)]
+
+
+def test_a_good_tool_has_no_findings():
+    assert found(GOOD) == []
+    assert found(GOOD, item_id=None, mode=None) == []
+
+
+def test_every_tool_that_ships_is_a_good_one():
+    folder = Path(system_folder()) / "tools"
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    assert len(files) >= 8
+    for path in files:
+        item_id = path.relative_to(folder).with_suffix("").as_posix()
+        assert lint(path.read_bytes(), path.suffix, item_id) == [], path
+
+
+PROPERTY = '{"type": "string", "format": "workspace-path", "description": "The file"}'
+BROKEN = [
+    ("missing_metadata", '__version__ = "1.0.0"\n', ""),
+    ("missing_metadata", '__tool_description__ = "Count words"', "__tool_description__ = 3"),
+    ("missing_metadata", '__category__ = "my/text"', '__category__ = "my" + "/text"'),
+    ("bad_version", '"1.0.0"', '"1.0"'),
+    ("bad_tool_type", '"python"', '"node"'),
+    ("unknown_runtime", "python_function_runtime", "other"),
+    ("long_summary", '"Count words"', f'"{"x" * 101}"'),
+    ("long_summary", '"Count words"', '"a\\nb"'),
+    ("bad_requirement", '">=0.1"', '"0.1"'),
+    ("bad_timeout", "__timeout__ = 5", "__timeout__ = 0"),
+    ("bad_timeout", "__timeout__ = 5", "__timeout__ = True"),
+    ("wrong_category", '"my/text"', '"my"'),
+    ("missing_item_id", '__item_id__ = "my/text/count"\n', ""),
+    ("wrong_item_id", '"my/text/count"', '"my/text/other"'),
+    ("bad_permissions", '["read"]', '["admin"]'),
+    ("bad_permissions", '["read"]', '"read"'),
+    ("bad_permissions", '["read"]', '["read", "write"]'),
+    ("missing_permission", '__permissions__ = ["read"]\n', ""),
+    ("missing_permission", '["read"]', '["network"]'),
+    ("bad_effects", '"open_world": False}', "}"),
+    ("bad_effects", '"open_world": False}', '"open_world": 0}'),
+    ("bad_effects", '"destructive": False', '"destructive": True'),
+    ("missing_point", "Count the words of a file.", ""),
+    ("missing_point", "Requires:", "Needs:"),
+    ("missing_point", "Does not: change it.\n", ""),
+    ("missing_point", "Side effects: none.", "Side effects:"),
+    ("missing_point", "Returns:", "Gives:"),
+    ("missing_point", "Prefer it", "Take it"),
+    ("long_docstring", "change it.", f"change it. {'x' * 1_400}"),
+    ("missing_schema", "CONFIG_SCHEMA = ", "SCHEMA = "),
+    ("bad_schema", 'CONFIG_SCHEMA = {\n    "type": "object"', 'CONFIG_SCHEMA = {\n    "type": "array"'),
+    ("bad_schema", "CONFIG_SCHEMA = {", "CONFIG_SCHEMA = dict() or {"),
+    ("bad_schema", PROPERTY, PROPERTY.replace('"string"', '"text"')),
+    ("bad_schema", PROPERTY, '{"$ref": "http://x/y"}'),
+    ("bad_schema", PROPERTY, "True"),
+    ("bad_schema", '"required": ["file_path"]', '"required": ["file"]'),
+    ("bad_schema", "def execute", "OUTPUT_SCHEMA = []\n\n\ndef execute"),
+    ("open_schema", '    "additionalProperties": False,\n', ""),
+    (
+        "open_schema",
+        PROPERTY,
+        '{"type": "object", "description": "X", "properties": {"a": {"type": "integer", "description": "A"}}}',
+    ),
+    ("undescribed_parameter", ', "description": "The file"', ""),
+    ("unmarked_path", '"format": "workspace-path", ', ""),
+    ("bad_parameter_name", '"file_path":', '"file path":'),
+    ("import_not_allowed", "from rye.toolkit", "import numpy\nfrom rye.toolkit"),
+    ("import_not_allowed", "from rye.toolkit", "from rye import executor\nfrom rye.toolkit"),
+    ("import_not_allowed", "from rye.toolkit", "from . import other\nfrom rye.toolkit"),
+    ("import_not_allowed", '    """Count."""', "    import rye.trust.verify"),
+    ("bad_requirement", "__timeout__ = 5", '__requires__ = "numpy"'),
+    ("forbidden_call", '    """Count."""', '    open("x")'),
+    ("forbidden_call", '    """Count."""', '    eval("x")'),
+    ("missing_entry_point", "def execute", "def run"),
+    ("bad_entry_point", "(params: dict, project_path: str)", "(params)"),
+    ("hidden_character", "# ", ""),
+    ("syntax_error", "def execute", "def def"),
+    ("long_file", "def execute", "\n" * 400 + "def execute"),
+]
+
+
+@pytest.mark.parametrize(("code", "old", "new"), BROKEN)
+def test_what_is_wrong_is_told_by_its_code(code, old, new):
+    text = GOOD.replace("Count words", "Count\u202e words") if code == "hidden_character" else GOOD.replace(old, new, 1)
+    assert text != GOOD
+    codes = {one for _, one in found(text)}
+    assert code in codes
+    # What is wrong is told, and little else.
+    assert len(codes) <= 3
+
+
+def test_a_finding_names_its_line():
+    assert found(GOOD.replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")) == [(10, "import_not_allowed")]
+    assert found(GOOD.replace('    """Count."""', '    open("x")')) == [(32, "forbidden_call")]
+    assert found(GOOD.encode().replace(b"# ", b"").replace(b"Count words", b"\xff")) == [(16, "not_utf8")]
+    assert found("def f(:\n") == [(1, "syntax_error")]
+
+
+def test_what_is_declared_may_be_imported():
+    text = GOOD.replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
+    assert found(text.replace("__timeout__ = 5", '__requires__ = ["NumPy>=2"]')) == []
+    assert found(GOOD.replace("from rye.toolkit", "import json\nfrom rye.toolkit")) == []
+
+
+def test_permissions():
+    assert found(GOOD, mode=0o100666) == [(1, "writable_by_others")]
+    assert found(GOOD, mode=0o100755) == [(1, "executable_file")]
+    assert found(GOOD, mode=0o100600) == []
+
+
+def test_a_docstring_is_there():
+    text = GOOD[GOOD.index("from rye.toolkit") :]
+    assert found(text) == [(1, "missing_docstring")]
+
+
+def test_yaml_tools():
+    good = "version: 1.0.0\ntool_type: http\ncategory: my/text\ndescription: d\n"
+    assert found(good, suffix=".yaml") == []
+    assert found(good.replace("1.0.0", '"1"'), suffix=".yaml") == [(1, "bad_version")]
+    assert found(good.replace("description: d", ""), suffix=".yaml") == [(1, "missing_metadata")]
+    assert found(good.replace("my/text", "my"), suffix=".yml") == [(1, "wrong_category")]
+    assert found("a: [", suffix=".yaml") == [(1, "bad_yaml")]
+    assert found("echo x\n", suffix=".sh") == []
+
+
+def test_a_message_cannot_steer_a_terminal():
+    text = GOOD.replace('"file_path":', '"\\x1b[2Jfile":').replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
+    for one in lint(text.encode(), ".py", "my/text/count"):
+        assert one.message.isprintable()
+
+
+def test_a_linted_tool_that_lint_finds_good_runs(project):
+    from support.signed_tools import put, signed, trust_key
+
+    trust_key()
+    put(project, "tools/my/text/count.py", signed(GOOD.encode()))
+    (project / "a.txt").write_text("one two")
+    response = rye.execute("my/text/count", {"file_path": "a.txt"}, project_path=project)
+    assert response["data"]["output"] == "2"

@@ -1,0 +1,261 @@
+"""Lockfiles: the contract's shape, enforced from then on, renewed by one command; a hostile one shows and reaches nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+
+import rye
+from rye.errors import TrustError, WorkspaceError
+from rye.executor import executor
+from rye.items import lockfiles
+from rye.items.spaces import Space
+from support.in_process import rye as shell
+from support.signed_tools import put, put_tool
+
+pytestmark = pytest.mark.usefixtures("here")
+
+LOCK = ".ai/lockfiles/my/tool@1.2.3.lock.json"
+MARK = "IGNORE-ALL-RULES"
+
+
+@pytest.fixture
+def locked(project):
+    put_tool(project, "my/tool")
+    lock(project)
+    return project
+
+
+def lock(project, item_id="my/tool"):
+    tool, chain = executor.chain_of(item_id, str(project))
+    return lockfiles.write(str(project), tool.id, tool.version, chain)
+
+
+def call(project, item_id="my/tool"):
+    return rye.execute(item_id, project_path=project)
+
+
+def refused(project):
+    response = call(project)
+    assert (response["code"], response["metadata"]["ran"]) == ("lockfile_mismatch", False), response
+    assert "Lockfile integrity mismatch for my/tool" in response["error"]
+    assert "rye lock my/tool" in response["error"]
+    assert MARK not in json.dumps(response)
+    return response["error"]
+
+
+def change(project, edit):
+    record = json.loads((project / LOCK).read_text())
+    edit(record)
+    (project / LOCK).write_text(json.dumps(record))
+
+
+def test_the_shape_is_the_contracts(locked):
+    text = (locked / LOCK).read_text()
+    record = json.loads(text)
+    assert text == json.dumps(record, indent=2) + "\n"
+    assert list(record) == ["lockfile_version", "generated_at", "root", "resolved_chain", "registry", "verified_deps"]
+    assert (record["lockfile_version"], record["registry"], record["verified_deps"]) == (1, None, None)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", record["generated_at"])
+    chain = call(locked)["chain"]
+    assert record["root"] == {"tool_id": "my/tool", "version": "1.2.3", "integrity": chain[0]["integrity"]}
+    assert record["resolved_chain"] == chain
+    for link in record["resolved_chain"]:
+        assert list(link) == ["item_id", "space", "tool_type", "executor_id", "integrity"]
+        assert re.fullmatch("[0-9a-f]{64}", link["integrity"])
+
+
+def test_without_one_nothing_is_demanded_and_with_one_that_fits_it_runs(locked):
+    assert call(locked)["status"] == "success"
+    put_tool(locked, "my/other")
+    assert call(locked, "my/other")["status"] == "success"
+    # `my/tool2` is not pinned by the lockfile of `my/tool`.
+    put_tool(locked, "my/tool2")
+    assert call(locked, "my/tool2")["status"] == "success"
+
+
+def test_a_changed_tool_is_refused_until_the_lock_is_renewed(locked):
+    put_tool(locked, "my/tool", 'return {"success": True, "output": "changed"}')
+    assert "the tool's digest is" in refused(locked)
+    lock(locked)
+    assert call(locked)["data"]["output"] == "changed"
+
+
+def test_another_version_is_refused_until_the_lock_is_renewed(locked):
+    put_tool(locked, "my/tool")
+    raw = (locked / ".ai/tools/my/tool.py").read_bytes().partition(b"\n")[2].replace(b"1.2.3", b"1.3.0")
+    from support.signed_tools import signed
+
+    put(locked, "tools/my/tool.py", signed(raw))
+    assert "another version than 1.3.0" in refused(locked)
+    lock(locked)
+    assert call(locked)["status"] == "success"
+    assert os.listdir(locked / ".ai/lockfiles/my") == ["tool@1.3.0.lock.json"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda r: r["root"].update(tool_id=MARK),
+        lambda r: r["root"].update(version=MARK),
+        lambda r: r["root"].update(integrity=MARK),
+        lambda r: r["resolved_chain"].pop(),
+        lambda r: r["resolved_chain"].append(r["resolved_chain"][0]),
+        lambda r: r["resolved_chain"].reverse(),
+        lambda r: r["resolved_chain"][0].update(item_id=MARK),
+        lambda r: r["resolved_chain"][0].update(integrity=MARK),
+        lambda r: r["resolved_chain"][1].update(item_id=MARK),
+        lambda r: r["resolved_chain"][1].update(integrity=MARK),
+    ],
+)
+def test_every_field_that_pins_is_held(locked, edit):
+    change(locked, edit)
+    refused(locked)
+
+
+def test_fields_that_pin_nothing_are_not_held(locked):
+    change(locked, lambda r: r.update(generated_at="never", registry=MARK, more=1))
+    assert call(locked)["status"] == "success"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"\xff",
+        b"1",
+        b"[" * 100_000,
+        b'{"root": []}',
+        b'{"resolved_chain": [1]}',
+        b'{"resolved_chain": [], "root": null}',
+        f'{{"{MARK}": "{MARK}"}}'.encode(),
+        b" " * (2 << 20),
+    ],
+)
+def test_one_that_cannot_be_read_is_refused_not_passed_over(locked, content):
+    (locked / LOCK).write_bytes(content)
+    assert "cannot be read" in refused(locked)
+
+
+def as_fifo(path, tmp_path):
+    os.mkfifo(path)
+
+
+def as_folder(path, tmp_path):
+    path.mkdir()
+
+
+def as_link_outside(path, tmp_path):
+    (tmp_path / "secret.json").write_text(json.dumps({"root": MARK}))
+    path.symlink_to(tmp_path / "secret.json")
+
+
+@pytest.mark.parametrize("make", [as_fifo, as_folder, as_link_outside])
+def test_one_that_is_no_file_is_refused_at_once(locked, tmp_path, make):
+    (locked / LOCK).unlink()
+    make(locked / LOCK, tmp_path)
+    refused(locked)
+
+
+def test_a_folder_of_lockfiles_that_leads_outside_is_refused(locked, tmp_path):
+    (locked / ".ai/lockfiles").rename(tmp_path / "outside")
+    (locked / ".ai/lockfiles").symlink_to(tmp_path / "outside")
+    refused(locked)
+    with pytest.raises(WorkspaceError):
+        lock(locked)
+
+
+def test_a_project_pins_a_system_tool_for_itself(project):
+    (project / "a.txt").write_text("x\n")
+    lock(project, "rye/file-system/read")
+    assert rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["status"] == "success"
+    (path,) = (project / ".ai/lockfiles/rye/file-system").iterdir()
+    path.write_text(json.dumps({"root": MARK, "resolved_chain": MARK}))
+    response = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)
+    assert response["code"] == "lockfile_mismatch"
+    assert MARK not in json.dumps(response)
+
+
+def test_the_users_own_lockfile_holds_in_every_project(locked, user_space):
+    (user_space / ".ai").mkdir(exist_ok=True)
+    (locked / ".ai/lockfiles").rename(user_space / ".ai/lockfiles")
+    assert call(locked)["status"] == "success"
+    put_tool(locked, "my/tool", 'return {"success": True, "output": "changed"}')
+    assert "in the user space" in refused(locked)
+
+
+def test_writing_one_reaches_nothing_outside_and_no_other_file(project, tmp_path):
+    put_tool(project, "my/tool")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "tool@9.lock.json").write_text("theirs")
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    folder = project / ".ai/lockfiles/my"
+    folder.parent.mkdir()
+    # A link in the folder's place, in the file's, and in that of any temporary name that could be guessed.
+    folder.symlink_to(outside)
+    with pytest.raises(WorkspaceError):
+        lock(project)
+    folder.unlink()
+    folder.mkdir()
+    for name in (".tool@1.2.3.lock.json.tmp", "tool@1.2.3.lock.json.tmp"):
+        (folder / name).symlink_to(victim)
+    lock(project)
+    (project / LOCK).unlink()
+    (project / LOCK).symlink_to(victim)
+    with pytest.raises(WorkspaceError):
+        lock(project)
+    (project / LOCK).unlink()
+    (project / "source.py").write_text("mine")
+    (project / LOCK).symlink_to("../../../source.py")
+    with pytest.raises(WorkspaceError) as caught:
+        lock(project)
+    assert caught.value.code == "is_link"
+    assert [path.read_text() for path in (outside / "tool@9.lock.json", victim)] == ["theirs", "theirs"]
+    assert (project / "source.py").read_text() == "mine"
+    assert os.listdir(outside) == ["tool@9.lock.json"]
+
+
+def test_a_crash_between_two_versions_leaves_a_lock(locked, monkeypatch):
+    def crash(*words, **options):
+        raise KeyboardInterrupt
+
+    tool, chain = executor.chain_of("my/tool", str(locked))
+    monkeypatch.setattr(lockfiles.os, "unlink", crash)
+    with pytest.raises(KeyboardInterrupt):
+        lockfiles.write(str(locked), tool.id, "2.0.0", chain)
+    monkeypatch.undo()
+    assert {"tool@1.2.3.lock.json", "tool@2.0.0.lock.json"} <= set(os.listdir(locked / ".ai/lockfiles/my"))
+
+
+def test_a_check_names_the_space_and_the_command(locked):
+    space = Space("project", str(locked / ".ai"))
+    with pytest.raises(TrustError) as caught:
+        lockfiles.check(space, "my/tool", "9.9.9", [{"item_id": "my/tool", "integrity": "0" * 64}])
+    assert caught.value.code == "lockfile_mismatch"
+    assert "project space" in caught.value.message
+
+
+def test_rye_lock_pins_what_would_run_and_nothing_that_is_refused(project):
+    put_tool(project, "my/tool")
+    done = shell("lock", "my/tool", "--project", str(project), cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == f"Locked my/tool 1.2.3: {project / LOCK}\n"
+    printed = json.loads(shell("lock", "my/tool", "--project", str(project), "--json", cwd=project).stdout)
+    assert printed.pop("path") == str(project / LOCK)
+    assert printed == json.loads((project / LOCK).read_text())
+    put_tool(project, "my/tool", 'return {"success": True}')
+    done = shell("execute", "my/tool", "--project", str(project), cwd=project)
+    assert done.returncode == 3
+    assert b"rye lock my/tool" in done.stderr
+    path = project / ".ai/tools/my/tool.py"
+    path.write_bytes(path.read_bytes() + b"#")
+    done = shell("lock", "my/tool", "--project", str(project), cwd=project)
+    assert (done.returncode, done.stdout) == (3, b"")

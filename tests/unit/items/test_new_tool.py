@@ -1,0 +1,100 @@
+"""`rye new tool`: what is made is well made, and works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rye
+from rye.errors import ItemError, RyeError
+from rye.items.lint import lint
+from rye.items.new_tool import new_tool
+from support.signed_tools import MINE, put, signed, trust_key
+from support.terminal import RUNTIME
+
+
+@pytest.mark.slow
+def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project):
+    made = new_tool("my/deep-er/word_count", project)
+    assert made == ("my/deep-er/word_count", ".ai/tools/my/deep-er/word_count.py", "tests/test_my_deep_er_word_count.py")
+    tool = project / made.tool
+    assert lint(tool.read_bytes(), ".py", made.item_id, tool.stat().st_mode) == []
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={project.parent / 'inner'}", made.test],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": os.fspath(RUNTIME)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+    (project / "a.txt").write_text("one two\nthree\n")
+    assert rye.execute(made.item_id, {"file_path": "a.txt"}, project_path=project)["code"] == "unsigned"
+    trust_key(MINE)
+    put(project, f"tools/{made.item_id}.py", signed(tool.read_bytes()))
+    assert rye.execute(made.item_id, {"file_path": "a.txt"}, project_path=project)["data"] == {
+        "success": True,
+        "output": "2 lines, 3 words",
+        "line_count": 2,
+        "word_count": 3,
+    }
+    assert rye.toolset(project, ["my"]).offers[0].effects["read_only"] is True
+
+
+@pytest.mark.parametrize(
+    ("item_id", "code"),
+    [
+        ("rye/my/tool", "reserved_id"),
+        ("tool", "bad_item_id"),
+        ("", "bad_item_id"),
+        ("my/_x", "bad_item_id"),
+        ("my/.x", "bad_item_id"),
+        ("../x/y", "bad_item_id"),
+        ("my//x", "bad_item_id"),
+        ("my/x.py", "bad_item_id"),
+        ("/my/x", "bad_item_id"),
+        ("my/x y", "bad_item_id"),
+        ("my/ü", "bad_item_id"),
+        ("my/9x", "bad_item_id"),
+        ("my/" + "x" * 300, "bad_item_id"),
+        ("my/x\n", "bad_item_id"),
+        ("my/a__b", "bad_item_id"),
+    ],
+)
+def test_bad_names_are_refused_and_nothing_is_made(project, item_id, code):
+    with pytest.raises(ItemError) as caught:
+        new_tool(item_id, project)
+    assert caught.value.code == code
+    assert list(project.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "there", [".ai/tools/my/tool.py", ".ai/tools/my/tool.yaml", ".ai/tools/my/Tool.sh", "tests/test_my_tool.py"]
+)
+def test_an_existing_file_is_never_touched_and_nothing_is_made(project, there):
+    path = project / there
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"mine")
+    with pytest.raises(ItemError) as caught:
+        new_tool("my/tool", project)
+    assert caught.value.code == "item_exists"
+    assert [one for one in project.rglob("*") if one.is_file()] == [path]
+    assert path.read_bytes() == b"mine"
+
+
+def test_a_link_out_of_the_project_is_not_followed(project, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (project / ".ai").symlink_to(outside)
+    with pytest.raises(RyeError):
+        new_tool("my/tool", project)
+    (project / ".ai").unlink()
+    (project / "tests").symlink_to(outside)
+    with pytest.raises(RyeError):
+        new_tool("my/tool", project)
+    assert list(outside.iterdir()) == []
+    assert not [one for one in (project / ".ai").rglob("*") if one.is_file()]

@@ -1,0 +1,375 @@
+"""CONFIG_SCHEMA: what stands alone, what is wanted, and how words of a command line are typed."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import threading
+
+import pytest
+
+from rye.errors import ItemError, UsageError
+from rye.items.schema import Checker, from_words, with_defaults, workspace_paths
+
+
+def problems(schema, parameters):
+    with pytest.raises(UsageError) as caught:
+        Checker(schema).check(parameters)
+    assert caught.value.code == "invalid_parameters"
+    return caught.value.details["problems"]
+
+
+# --- a schema stands alone ---
+
+
+@pytest.fixture
+def listener():
+    """A server on this machine that notes who asks it for a schema."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            body = b'{"type": "integer"}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/schema.json", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_a_remote_reference_is_refused_and_never_fetched(listener, keyword):
+    url, asked = listener
+    with pytest.raises(ItemError) as caught:
+        Checker({"properties": {"a": {keyword: url}}})
+    assert caught.value.code == "bad_schema"
+    with pytest.raises(ItemError):
+        Checker({"$id": url, "properties": {"a": {keyword: "other.json"}}})
+    assert asked == []
+    # Control: the library by itself fetches it.
+    import jsonschema_rs
+
+    assert jsonschema_rs.Draft202012Validator({"$ref": url}).is_valid(3)
+    assert asked == ["/schema.json"]
+
+
+def test_naming_a_dialect_fetches_nothing(listener):
+    url, asked = listener
+    for named in (url, "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"):
+        with contextlib.suppress(ItemError):
+            Checker({"$schema": named, "properties": {}})
+    assert asked == []
+
+
+def test_a_reference_to_a_file_is_refused_and_the_file_not_read(tmp_path):
+    import jsonschema_rs
+
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"enum": ["s3cret"]}')
+    for reference in (f"file://{secret}", f"file:{secret}", str(secret), "secret.json"):
+        with pytest.raises(ItemError) as caught:
+            Checker({"properties": {"a": {"$ref": reference}}})
+        assert caught.value.code == "bad_schema"
+        assert "s3cret" not in str(caught.value)
+    # Control: the library by itself reads it.
+    validator = jsonschema_rs.Draft202012Validator({"$ref": f"file://{secret}"})
+    assert "s3cret" in next(validator.iter_errors("x")).message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "sting"}}},
+        {"properties": {"a": {"minimum": "1"}}},
+        {"properties": {"a": {"pattern": "("}}},
+        {"properties": []},
+        {"properties": {"a": {"default": {1, 2}}}},
+        {"properties": {b"a": {}}},
+        {"properties": {"a": {"$ref": "#/$defs/none"}}},
+        {"required": "a"},
+    ],
+)
+def test_what_is_no_schema_is_refused(schema):
+    with pytest.raises(ItemError) as caught:
+        Checker(schema)
+    assert caught.value.code == "bad_schema"
+    assert "\n" not in str(caught.value)
+
+
+# --- draft 2020-12 ---
+
+
+@pytest.mark.parametrize(
+    ("part", "good", "bad"),
+    [
+        ({"prefixItems": [{"type": "integer"}], "items": {"type": "string"}}, [1, "a"], [1, 2]),
+        ({"unevaluatedProperties": False, "allOf": [{"properties": {"x": {}}}]}, {"x": 1}, {"y": 1}),
+        ({"dependentRequired": {"x": ["y"]}}, {"x": 1, "y": 2}, {"x": 1}),
+        ({"$ref": "#/$defs/short"}, "ab", "abc"),
+        ({"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"minimum": 5}}, "ab", 1),
+        ({"not": {"const": 0}}, 1, 0),
+        ({"oneOf": [{"type": "integer"}, {"const": 3}]}, 2, 3),
+        ({"contains": {"const": 1}, "minContains": 2}, [1, 1], [1]),
+        ({"type": "integer"}, 3.0, 3.5),
+        ({"type": "integer"}, 10**30, True),
+        ({"enum": [1, "a", None]}, None, False),
+        ({"type": "string", "maxLength": 2}, "😀😀", "abc"),
+        (True, "anything", None),
+    ],
+)
+def test_the_keywords_of_the_draft_hold(part, good, bad):
+    schema = {"properties": {"v": part}, "$defs": {"short": {"type": "string", "maxLength": 2}}}
+    assert Checker(schema).check({"v": good}) == {"v": good}
+    if part is not True:
+        assert problems(schema, {"v": bad})
+
+
+def test_boolean_subschemas_are_read_everywhere():
+    schema = {"properties": {"yes": True, "no": False}, "required": ["yes"]}
+    assert Checker(schema).check({"yes": [1]}) == {"yes": [1]}
+    assert problems(schema, {"yes": 1, "no": 1})
+    assert Checker(schema).wanted() == "yes (any, required), no (any)"
+    assert from_words(schema, {"yes": "5"}) == {"yes": "5"}
+
+
+# --- unknown names ---
+
+
+def test_unknown_names_are_refused_with_the_nearest_whether_the_schema_says_so_or_not():
+    for extra in ({}, {"additionalProperties": False}):
+        (problem,) = problems({"properties": {"file_path": {}}, **extra}, {"file_pth": 1})
+        assert problem == "unknown parameter 'file_pth', did you mean 'file_path'?"
+    assert problems({"properties": {}}, {"x": 1}) == ["unknown parameter 'x'"]
+
+
+def test_an_unknown_name_deeper_down_is_told_with_the_known_ones():
+    change = {"type": "object", "properties": {"line": {}, "text": {}}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {"changes": {"type": "array", "items": change}}}
+    (said,) = problems(schema, {"changes": [{"lines": 1}]})
+    assert said.endswith("it has line, text")
+
+
+def test_a_value_that_alone_is_forbidden_is_named():
+    schema = {"type": "object", "properties": {"offset": {"type": "integer", "not": {"const": 0}}}}
+    assert problems(schema, {"offset": 0}) == ["offset: 0 is not allowed"]
+
+
+def test_a_schema_that_opens_itself_is_obeyed():
+    for schema in (
+        {"additionalProperties": {"type": "integer"}},
+        {"additionalProperties": True},
+        {"patternProperties": {"^x_": {"type": "integer"}}},
+        {"patternProperties": {"^x_": {}}, "additionalProperties": False},
+        {"allOf": [{"properties": {"x_1": {}}}]},
+        {"$ref": "#/$defs/more", "$defs": {"more": {"properties": {"x_1": {}}}}},
+        {"anyOf": [{"properties": {"x_1": {"type": "integer"}}, "required": ["x_1"]}, {"required": ["y"]}]},
+    ):
+        assert Checker(schema).check({"x_1": 1}) == {"x_1": 1}, schema
+    assert problems({"additionalProperties": {"type": "integer"}}, {"x": "a"})
+    assert problems({"patternProperties": {"^x_": {}}}, {"y": 1}) == ["unknown parameter 'y'"]
+
+
+def test_a_name_that_only_a_branch_knows_is_still_refused_where_the_schema_closes_itself():
+    assert problems({"additionalProperties": False, "allOf": [{"properties": {"x": {}}}]}, {"x": 1})
+
+
+# --- the message ---
+
+
+def test_long_values_are_cut_in_the_message():
+    with pytest.raises(UsageError) as caught:
+        Checker({"properties": {"a": {"type": "integer"}}}).check({"a": "x" * 1_000_000})
+    assert len(str(caught.value)) < 1_000
+
+
+def test_each_problem_says_where():
+    schema = {
+        "properties": {
+            "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}
+        }
+    }
+    found = problems(schema, {"list": [{"n": 1}, {"n": "x"}, {}]})
+    assert [problem.split(":")[0] for problem in found] == ["list[1].n", "list[2]"]
+
+
+# --- defaults ---
+
+
+def test_defaults_are_those_of_properties_and_of_what_they_refer_to_but_of_no_alternative():
+    schema = {
+        "properties": {
+            "a": {"$ref": "#/$defs/five"},
+            "b": {"allOf": [{"default": [1]}]},
+            "c": {"anyOf": [{"default": 1}, {"default": 2}]},
+            "d": {"type": "array", "prefixItems": [{"properties": {"x": {"default": 1}}}], "items": {"$ref": "#/$defs/o"}},
+            "e": {"additionalProperties": {"$ref": "#/$defs/o"}},
+            "f": {"default": (1, 2)},
+            "g": True,
+        },
+        "$defs": {"five": {"default": 5}, "o": {"properties": {"y": {"default": 2}}}},
+    }
+    given = {"d": [{}, {}], "e": {"any": {}}}
+    assert with_defaults(schema, given) == {"a": 5, "b": [1], "d": [{"x": 1}, {"y": 2}], "e": {"any": {"y": 2}}, "f": [1, 2]}
+    assert given == {"d": [{}, {}], "e": {"any": {}}}
+
+
+def test_a_default_that_breaks_the_schema_is_a_problem_like_any_other():
+    assert problems({"properties": {"a": {"type": "integer", "default": "x"}}}, {})
+
+
+# --- paths ---
+
+
+def test_paths_are_found_behind_everything_that_can_apply():
+    path = {"type": "string", "format": "workspace-path"}
+    schema = {
+        "properties": {
+            "a": path,
+            "b": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"oneOf": [path, {"type": "integer"}]}}]},
+            "c": {"if": {"type": "string"}, "then": path},
+            "d": {"dependentSchemas": {"x": {"properties": {"y": path}}}},
+            "e": {"contains": path},
+            "f": {"$ref": "#/properties/a"},
+            "g": {"$ref": "#/$defs/with~1slash"},
+            "h": {"type": "string"},
+            "i": {"patternProperties": {"(?<oops": path}},
+        },
+        "$defs": {"with/slash": path},
+    }
+    value = {
+        "a": "1",
+        "b": ["2", 3, "4"],
+        "c": "5",
+        "d": {"x": 1, "y": "6"},
+        "e": ["7"],
+        "f": "8",
+        "g": "9",
+        "h": "no",
+        "i": {"z": "10"},
+    }
+    found = dict(workspace_paths(schema, value))
+    assert sorted(found.values(), key=int) == ["1", "2", "4", "5", "6", "7", "8", "9", "10"]
+    assert found["b[2]"] == "4"
+    assert found["d.y"] == "6"
+
+
+def test_references_in_a_circle_end():
+    schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}
+    assert list(workspace_paths(schema, {"x": ["y"]})) == []
+    assert with_defaults(schema, {"x": 1}) == {"x": 1}
+
+
+# --- words of a command line ---
+
+TYPES = {
+    "properties": {
+        "text": {"type": "string"},
+        "plain": {},
+        "whole": {"type": "integer"},
+        "real": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "list": {"type": "array"},
+        "dict": {"type": "object"},
+        "maybe": {"type": ["string", "null"]},
+        "either": {"type": ["string", "integer"]},
+        "any_of": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
+        "ref": {"$ref": "#/$defs/whole"},
+        "enum": {"enum": [1, 2, "auto"]},
+        "const": {"const": 7},
+        "lines": {"type": ["array", "string"]},
+    },
+    "$defs": {"whole": {"type": "integer"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "value"),
+    [
+        ("text", "5", "5"),
+        ("text", "true", "true"),
+        ("text", "null", "null"),
+        ("text", '"quoted"', '"quoted"'),
+        ("text", "[1]", "[1]"),
+        ("text", "", ""),
+        ("plain", "5", "5"),
+        ("unknown", "5", "5"),
+        ("whole", "5", 5),
+        ("whole", "-5", -5),
+        ("whole", "5x", "5x"),
+        ("whole", "2.5", 2.5),
+        ("whole", '"5"', '"5"'),
+        ("whole", "", ""),
+        ("whole", "9" * 30, int("9" * 30)),
+        ("whole", "9" * 5000, "9" * 5000),
+        ("real", "1e3", 1000.0),
+        ("real", "3", 3),
+        ("real", "NaN", "NaN"),
+        ("real", "-Infinity", "-Infinity"),
+        ("flag", "true", True),
+        ("flag", "false", False),
+        ("flag", "yes", "yes"),
+        ("flag", "1", 1),
+        ("list", '["a", 1]', ["a", 1]),
+        ("list", "a,b", "a,b"),
+        ("list", "[" * 100_000, "[" * 100_000),
+        ("dict", '{"a": {"b": null}}', {"a": {"b": None}}),
+        ("dict", "{}", {}),
+        ("maybe", "null", None),
+        ("maybe", "5", "5"),
+        ("maybe", "abc", "abc"),
+        ("maybe", '"abc"', '"abc"'),
+        ("maybe", '"null"', "null"),
+        ("either", "5", 5),
+        ("either", '"5"', "5"),
+        ("either", "5x", "5x"),
+        ("either", "true", "true"),
+        ("any_of", "3", 3),
+        ("any_of", "true", True),
+        ("any_of", "x", "x"),
+        ("ref", "5", 5),
+        ("enum", "2", 2),
+        ("enum", "auto", "auto"),
+        ("const", "7", 7),
+        ("lines", "a\nb", "a\nb"),
+        ("lines", '["a"]', ["a"]),
+        ("lines", "5", "5"),
+    ],
+)
+def test_a_word_is_typed_as_the_schema_says(name, word, value):
+    found = from_words(TYPES, {name: word})[name]
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_every_schema_of_the_system_bundle_compiles_and_every_default_is_allowed():
+    import rye
+
+    tools = [tool for tool in rye.tools() if tool.get("tool_type") == "python"]
+    assert len(tools) >= 4
+    for tool in tools:
+        checker = Checker(tool["parameters"])
+        assert json.dumps(tool["parameters"])
+        assert checker.wanted()
+        for name, part in tool["parameters"]["properties"].items():
+            if "default" in part:
+                # Of everything else nothing is given, so that only what is missing may be wrong.
+                found = checker._problems({name: part["default"]}, named=False)
+                assert all("required" in problem for problem in found)
+
+
+def test_an_integral_float_is_an_integer_where_one_is_wanted():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}
+    filled = Checker(schema).check({"n": 2.0, "x": 2.0})
+    assert (type(filled["n"]), type(filled["x"])) == (int, float)

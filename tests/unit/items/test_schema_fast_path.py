@@ -1,0 +1,70 @@
+"""What is said to fit without the library, the library accepts too; what it refuses is never said to fit."""
+
+from __future__ import annotations
+
+import random
+
+import jsonschema_rs
+import pytest
+
+from rye.items import schema
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "format": "workspace-path", "description": "d"},
+        "kind": {"type": "string", "enum": ["a", "b"], "default": "a"},
+        "word": {"type": "string", "minLength": 2, "maxLength": 4},
+        "count": {"type": "integer", "minimum": 0, "maximum": 9},
+        "offset": {"type": "integer", "not": {"const": 9}},
+        "more": {"type": "boolean"},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+VALUES = ["", "a", "b", "ab", "abcde", "ä→", "\ud800", 0, 9, 10, -1, 3.0, 3.5, 2**60, True, False, None, [], {}]
+
+
+def test_whatever_fits_is_valid_and_plain_calls_do_fit():
+    assert schema.is_plain(SCHEMA)
+    library = jsonschema_rs.Draft202012Validator(SCHEMA)
+    dice = random.Random(5)
+    fitting = 0
+    for _ in range(8_000):
+        names = dice.sample([*SCHEMA["properties"], "other"], dice.randrange(5))
+        given = {name: dice.choice(VALUES) for name in names}
+        if schema.fits(SCHEMA, given):
+            fitting += 1
+            assert library.is_valid(given), given
+    assert fitting > 50
+    assert schema.fits(SCHEMA, {"path": "ä", "kind": "b", "word": "ab", "count": 9, "offset": 8, "more": False})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"additionalProperties": True},
+        {"required": ["path", "path"]},
+        {"required": [1]},
+        {"type": "array"},
+        {"$ref": "#/a"},
+        {"allOf": []},
+        {"description": 3},
+        {"properties": {"a": {"type": "string", "pattern": "x"}}},
+        {"properties": {"a": {"type": "array"}}},
+        {"properties": {"a": {"type": ["string", "integer"]}}},
+        {"properties": {"a": {"type": "string", "minLength": -1}}},
+        {"properties": {"a": {"type": "integer", "minimum": 0.5}}},
+        {"properties": {"a": {"type": "integer", "maximum": True}}},
+        {"properties": {"a": {"type": "string", "enum": [1]}}},
+        {"properties": {"a": {"type": "string", "format": "date"}}},
+        {"properties": {"a": {"type": "integer", "not": {"const": 1.0}}}},
+        {"properties": {"a": {"type": "integer", "not": {"minimum": 1}}}},
+        {"properties": {"a": {"type": "integer", "not": 0}}},
+        {"properties": {"a": {"type": "string", "not": {"const": 0}}}},
+        {"properties": {"a": True}},
+        {"properties": []},
+    ],
+)
+def test_a_schema_of_any_other_shape_is_the_librarys(change):
+    assert not schema.is_plain(SCHEMA | change)

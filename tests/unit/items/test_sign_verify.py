@@ -1,0 +1,414 @@
+"""Verdicts on files as they stand, signing in place, and the user's own key."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+import rye
+from rye import api
+from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.items import sign_verify, spaces
+from rye.trust import keys, verify
+from rye.trust.signature import PrivateKey, form_of, sign
+
+MINE = PrivateKey(b"m" * 32)
+OTHER = PrivateKey(b"o" * 32)
+NOW = "2026-01-02T03:04:05Z"
+
+
+def tool(category="my", item_id="my/greet", extra=""):
+    return f'''"""Greet."""
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "{category}"
+__tool_description__ = "Greet"
+__item_id__ = "{item_id}"
+{extra}
+
+def execute(params, project_path):
+    return {{"success": True}}
+'''.encode()
+
+
+ENTRY = b"```yaml\nid: k\ncategory: my\nversion: '1.0.0'\n```\n\n# Entry\n"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    home, root = tmp_path / "home", tmp_path / "project"
+    (home / ".ai/keys").mkdir(parents=True)
+    (home / ".ai/trusted_keys").mkdir()
+    (home / ".ai/keys/private_key.pem").write_bytes(MINE.pem)
+    (home / ".ai/keys/public_key.pem").write_bytes(MINE.public.pem)
+    (home / f".ai/trusted_keys/{MINE.public.fingerprint}.toml").write_bytes(verify.render_key_document(MINE.public, "me"))
+    (root / ".ai").mkdir(parents=True)
+    monkeypatch.setenv("USER_SPACE", str(home))
+    monkeypatch.delenv("RYE_SIGNING_KEY", raising=False)
+    monkeypatch.chdir(root)
+    return root
+
+
+def put(root, path, raw, key=None):
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(raw if key is None else sign(raw, form_of("tool", ".py"), key, timestamp=NOW))
+    return target
+
+
+def verdict(path, **options):
+    (row,) = api.verify([path], **options)
+    return row
+
+
+def outcome(path, **options):
+    (row,) = api.sign([path], **options)
+    return row
+
+
+# --- verdicts ---
+
+
+def test_a_valid_row_names_signer_owner_and_digest(project):
+    put(project, ".ai/tools/my/greet.py", tool(), MINE)
+    row = verdict(".ai/tools/my/greet.py")
+    assert row == {
+        "target": ".ai/tools/my/greet.py",
+        "item_id": "my/greet",
+        "type": "tool",
+        "verdict": "valid",
+        "signer": MINE.public.fingerprint,
+        "owner": "me",
+        "expected": row["actual"],
+        "actual": row["actual"],
+        "hint": None,
+    }
+    assert len(row["actual"]) == 64
+
+
+def test_every_verdict_is_told_apart_and_says_what_next(project):
+    good = sign(tool(), form_of("tool", ".py"), MINE, timestamp=NOW)
+    flipped = good.replace(b"Greet.", b"Greeu.")
+    forged = bytearray(good)
+    forged[110:114] = b"AAAA" if forged[110:114] != b"AAAA" else b"BBBB"
+    expected = {
+        "unsigned": tool(),
+        "malformed": good.replace(b"\n", b" x\n", 1),
+        "tampered": flipped,
+        "untrusted_key": sign(tool(), form_of("tool", ".py"), OTHER, timestamp=NOW),
+        "bad_signature": bytes(forged),
+        "misplaced": sign(tool(category="yours"), form_of("tool", ".py"), MINE, timestamp=NOW),
+    }
+    for name, raw in expected.items():
+        put(project, ".ai/tools/my/greet.py", raw)
+        row = verdict("my/greet")
+        assert (row["verdict"], bool(row["hint"])) == (name, True), row
+        assert (row["expected"] != row["actual"]) == (name == "tampered")
+        # An owner's name stands only beside a signature that was proven.
+        assert (row["owner"] is None) == (name != "misplaced")
+    assert {*expected, "valid", "revoked_key"} == set(verify.VERDICTS)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        tool().replace(b'__version__ = "1.0.0"', b""),
+        b"def f(:\n",
+        tool().replace(b'"1.0.0"', b"1"),
+        tool(extra="CONFIG_SCHEMA = 3"),
+    ],
+)
+def test_text_that_is_no_item_is_malformed_in_an_ai_and_a_mere_file_outside(project, raw):
+    put(project, ".ai/tools/my/greet.py", raw, MINE)
+    put(project, "greet.py", raw, MINE)
+    row = verdict("my/greet")
+    assert row["verdict"] == "malformed"
+    assert row["hint"]
+    assert verdict("greet.py")["verdict"] == "valid"
+
+
+def test_a_tool_of_bytes_that_are_no_text_is_malformed(project):
+    raw = sign(b"category: my\nx: \xff\n", form_of("tool", ".yaml"), MINE, timestamp=NOW)
+    put(project, ".ai/tools/my/a.yaml", raw)
+    assert "UTF-8" in verdict("my/a")["hint"]
+
+
+def test_reserved_ids_need_the_system_key_wherever_they_stand(project):
+    raw = tool(category="rye/my", item_id="rye/my/greet")
+    put(project, ".ai/tools/rye/my/greet.py", raw, MINE)
+    row = verdict(".ai/tools/rye/my/greet.py")
+    assert (row["verdict"], row["owner"]) == ("untrusted_key", "me")
+    assert outcome(".ai/tools/rye/my/greet.py")["code"] == "untrusted_key"
+
+
+def test_ids_that_no_reader_asks_for_are_malformed(project):
+    put(project, ".ai/tools/my/a b.py", tool(item_id="my/a b"), MINE)
+    assert verdict(".ai/tools/my/a b.py")["verdict"] == "malformed"
+
+
+def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
+    outside = put(project.parent, "outside.py", tool(), MINE)
+    tools = project / ".ai/tools/my"
+    tools.mkdir(parents=True)
+    os.mkfifo(tools / "fifo.py")
+    os.symlink("/dev/zero", tools / "zero.py")
+    os.symlink(outside, tools / "out.py")
+    os.symlink("nowhere", tools / "dangling.py")
+    os.symlink("loop.py", tools / "loop.py")
+    put(project, ".ai/tools/my/large.py", b"#" * (spaces.MAX_ITEM_BYTES + 1))
+    put(project, ".ai/tools/my/limit.py", b"#" * spaces.MAX_ITEM_BYTES)
+    (tools / "folder.py").mkdir()
+    rows = {row["item_id"][3:]: row for row in api.verify(everything=True, space="project")}
+    assert {name: row["verdict"] for name, row in rows.items()} == dict.fromkeys(
+        ("dangling", "fifo", "large", "loop", "out", "zero"), "malformed"
+    ) | {"limit": "unsigned"}
+    assert "named pipe" in rows["fifo"]["hint"]
+    assert "leads out" in rows["out"]["hint"]
+    assert "larger than 1,048,576" in rows["large"]["hint"]
+    os.unlink(tools / "limit.py")
+    signed = api.sign([".ai"])
+    assert {row["status"] for row in signed} == {"failed"}
+    assert all(row["error"] and row["code"] and row["hint"] for row in signed)
+    assert verdict(str(tools / "../my/large.py"))["verdict"] == "malformed"
+
+
+def test_a_named_file_that_can_carry_no_signature_is_a_row(project):
+    put(project, "a.json", b"{}")
+    assert verdict("a.json")["verdict"] == "malformed"
+    assert outcome("a.json")["code"] == "unsignable"
+
+
+def test_links_within_a_space_serve_and_are_not_replaced_by_signing(project):
+    put(project, ".ai/tools/my/greet.py", tool(), MINE)
+    os.symlink("my/greet.py", project / ".ai/tools/link.py")
+    row = verdict(".ai/tools/link.py")
+    assert row["verdict"] == "misplaced"
+    assert outcome(".ai/tools/link.py")["code"] == "is_link"
+    assert (project / ".ai/tools/link.py").is_symlink()
+
+
+def test_a_key_counts_for_one_call_when_its_document_is_named(project):
+    put(project, "a.py", tool(), OTHER)
+    document = put(project, "other.toml", verify.render_key_document(OTHER.public, "another"))
+    assert verdict("a.py")["verdict"] == "untrusted_key"
+    assert verdict("a.py", trust=[document])["owner"] == "another"
+    assert verdict("a.py")["verdict"] == "untrusted_key"
+    for path in ("a.py", "nowhere.toml", "."):
+        with pytest.raises(UsageError, match="document"):
+            api.verify(["a.py"], trust=[path])
+
+
+def test_a_broken_document_of_yours_is_named_where_a_key_is_missing(project):
+    put(project, "a.py", tool(), OTHER)
+    put(project.parent, "home/.ai/trusted_keys/broken.toml", b"owner = 3")
+    assert "The user key document" in verdict("a.py")["hint"]
+
+
+def test_everything_is_all_spaces_or_one(project):
+    put(project, ".ai/tools/my/greet.py", tool(), MINE)
+    assert [row["item_id"] for row in rye.verify(everything=True, space="project")] == ["my/greet"]
+    every = {row["item_id"] for row in rye.verify(everything=True)}
+    assert {"my/greet", "rye/file-system/read"} < every
+    assert api.verify(everything=True, space="user") == []
+    for bad in ({"targets": []}, {"targets": ["a"], "everything": True}, {"everything": True, "space": "mine"}):
+        with pytest.raises(UsageError):
+            api.verify(**bad)
+
+
+def test_rows_come_one_by_one_and_a_bad_call_at_once(project):
+    put(project, "a.py", tool(), MINE)
+    rows = api.verify_iter(["a.py"])
+    (project / "a.py").write_bytes(tool())
+    assert next(rows)["verdict"] == "unsigned"
+    with pytest.raises(ItemError):
+        api.verify_iter(["nothing"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads and writes whatever the modes say")
+def test_what_the_modes_forbid_is_a_row(project):
+    closed = put(project, ".ai/tools/my/closed.py", tool(item_id="my/closed"), MINE)
+    put(project, ".ai/tools/shut/a.py", tool(), MINE)
+    closed.chmod(0)
+    (project / ".ai/tools/shut").chmod(0)
+    try:
+        rows = {row["target"]: row for row in api.verify(["."])}
+        assert {row["verdict"] for row in rows.values()} == {"malformed"}
+        assert set(rows) == {".ai/tools/my/closed.py", ".ai/tools/shut"}
+        closed.chmod(0o600)
+        closed.write_bytes(tool(item_id="my/closed"))
+        closed.parent.chmod(0o500)
+        assert outcome("my/closed")["code"] == "permission_denied"
+        assert closed.read_bytes() == tool(item_id="my/closed")
+    finally:
+        closed.parent.chmod(0o700)
+        (project / ".ai/tools/shut").chmod(0o700)
+
+
+# --- signing ---
+
+
+def test_signing_makes_valid_then_leaves_alone(project):
+    path = put(project, ".ai/tools/my/greet.py", tool())
+    path.chmod(0o640)
+    row = outcome("my/greet")
+    assert (row["status"], row["signer"], row["error"]) == ("signed", MINE.public.fingerprint, None)
+    assert row["digest"] == verdict("my/greet")["actual"]
+    assert path.read_bytes().split(b"\n", 1)[1] == tool()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    before = path.stat()
+    assert outcome("my/greet")["status"] == "unchanged"
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert path.stat().st_ino == before.st_ino
+    assert os.listdir(path.parent) == ["greet.py"]
+
+
+def test_a_foreign_or_broken_signature_is_replaced(project):
+    path = put(project, "greet.py", tool(), OTHER)
+    assert outcome("greet.py")["status"] == "signed"
+    path.write_bytes(path.read_bytes() + b"# more\n")
+    assert outcome("greet.py")["status"] == "signed"
+    assert path.read_bytes().count(b"rye:signed:") == 1
+    assert verdict("greet.py")["verdict"] == "valid"
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "code"),
+    [
+        (".ai/tools/my/greet.py", tool(category="yours"), "misplaced"),
+        (".ai/tools/my/other.py", tool(), "misplaced"),
+        (".ai/tools/my/greet.py", b"x = 1\n", "misplaced"),
+        (".ai/tools/my/greet.py", b"", "empty_item"),
+        (".ai/tools/my/greet.py", b"def f(:\n", "malformed_item"),
+        (".ai/tools/my/greet.py", tool(extra='CONFIG_SCHEMA = {"type": "object", "minProperties": "x"}'), "bad_schema"),
+        (".ai/tools/my/greet.py", tool() + b"\r\n", "malformed"),
+        (".ai/tools/my/a b.py", tool(), "bad_item_id"),
+        (".ai/knowledge/my/k.md", b"# No header\n", "malformed_item"),
+        (".ai/knowledge/your/k.md", ENTRY, "misplaced"),
+        (".ai/directives/d.md", b"# No directive\n", "malformed"),
+    ],
+)
+def test_what_a_reader_would_refuse_is_not_signed(project, path, raw, code):
+    file = put(project, path, raw)
+    row = outcome(path)
+    assert (row["status"], row["code"]) == ("failed", code)
+    assert row["hint"]
+    assert file.read_bytes() == raw
+
+
+def test_entries_and_directives_are_signed_by_their_form(project):
+    put(project, ".ai/knowledge/my/k.md", ENTRY)
+    put(
+        project,
+        ".ai/directives/d.md",
+        b"# D\n<directive name='d' version='1.0.0'><metadata><description>D</description></metadata>\n</directive>\n",
+    )
+    assert {row["status"] for row in api.sign(everything=True)} == {"signed"}
+    assert {row["verdict"] for row in api.verify(everything=True, space="project")} == {"valid"}
+
+
+def test_all_signs_the_projects_own_items_only(project):
+    put(project, ".ai/tools/my/greet.py", tool())
+    others = put(project.parent, "home/.ai/tools/my/greet.py", tool())
+    assert [row["item_id"] for row in rye.sign(everything=True)] == ["my/greet"]
+    assert others.read_bytes() == tool()
+    assert [row["status"] for row in rye.sign(everything=True, space="user")] == ["signed"]
+
+
+def test_one_failing_file_does_not_stop_the_others(project):
+    for name in "abc":
+        put(project, f".ai/tools/my/{name}.py", tool(item_id=f"my/{name if name != 'b' else 'x'}"))
+    assert [row["status"] for row in api.sign(everything=True)] == ["signed", "failed", "signed"]
+
+
+def test_a_change_while_signing_is_not_overwritten(project, monkeypatch):
+    path = put(project, "greet.py", tool())
+    swap = sign_verify.signature.sign
+
+    def slow(raw, *args, **options):
+        path.write_bytes(b"# the user's edit\n")
+        return swap(raw, *args, **options)
+
+    monkeypatch.setattr(sign_verify.signature, "sign", slow)
+    assert outcome("greet.py")["code"] == "conflict"
+    assert path.read_bytes() == b"# the user's edit\n"
+    assert sorted(os.listdir(project)) == [".ai", "greet.py"]
+
+
+def test_an_installed_bundle_is_not_signed_in_place(project, monkeypatch):
+    package = project.parent / "site/rye"
+    path = put(package, ".ai/tools/my/greet.py", tool())
+    monkeypatch.setattr(rye, "__file__", str(package / "__init__.py"))
+    assert spaces.system_folder() == str(package / ".ai")
+    assert outcome(str(path))["code"] == "installed_bundle"
+    os.symlink(package, project / "way")
+    assert outcome("way/.ai/tools/my/greet.py")["code"] == "installed_bundle"
+    assert path.read_bytes() == tool()
+
+
+# --- the user's key ---
+
+
+def test_the_key_is_the_named_one_then_the_environments_then_the_own(project, monkeypatch):
+    put(project, "other.pem", OTHER.pem)
+    third = PrivateKey(b"t" * 32)
+    put(project, "third.pem", third.pem)
+    assert keys.signing_key() == MINE
+    monkeypatch.setenv("RYE_SIGNING_KEY", "third.pem")
+    assert keys.signing_key() == third
+    assert keys.signing_key("other.pem") == OTHER
+    monkeypatch.setenv("RYE_SIGNING_KEY", "a.pem")
+    with pytest.raises(RyeError, match="rye keys generate"):
+        api.sign(["other.pem"])
+    put(project, "a.pem", b"x")
+    with pytest.raises(TrustError, match="not an Ed25519"):
+        keys.signing_key()
+
+
+def test_generate_makes_a_key_that_counts_and_never_overwrites(project, monkeypatch):
+    monkeypatch.setenv("USER_SPACE", str(project.parent / "new"))
+    with pytest.raises(RyeError, match="rye keys generate"):
+        keys.show()
+    with pytest.raises(UsageError):
+        keys.generate("two\nlines")
+    old = os.umask(0o077)
+    try:
+        key = keys.generate("Jo")
+    finally:
+        os.umask(old)
+    assert key == keys.show()
+    assert (key["owner"], key["trusted"]) == ("Jo", True)
+    home = project.parent / "new/.ai"
+    modes = {
+        name: stat.S_IMODE((home / name).stat().st_mode) for name in ("keys", "keys/private_key.pem", "keys/public_key.pem")
+    }
+    assert modes == {"keys": 0o700, "keys/private_key.pem": 0o600, "keys/public_key.pem": 0o644}
+    assert stat.S_IMODE(os.stat(key["document"]).st_mode) == 0o644
+    put(project, "a.py", tool())
+    assert outcome("a.py")["status"] == "signed"
+    assert verdict("a.py")["owner"] == "Jo"
+    with pytest.raises(RyeError) as caught:
+        keys.generate()
+    assert caught.value.code == "key_exists"
+    os.unlink(key["document"])
+    assert not keys.show()["trusted"]
+
+
+def test_a_key_without_its_document_is_not_left_behind(project, monkeypatch):
+    monkeypatch.setenv("USER_SPACE", str(project.parent / "new"))
+    put(project.parent, "new/.ai/trusted_keys", b"a file where the folder should be")
+    with pytest.raises(RyeError) as caught:
+        keys.generate()
+    assert caught.value.code == "key_unwritable"
+    assert os.listdir(project.parent / "new/.ai/keys") == []
+
+
+def test_importing_loads_nothing_heavy():
+    code = "import sys; import rye.items.targets, rye.items.sign_verify, rye.trust.keys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"cryptography", "yaml", "jsonschema_rs", "httpx", "asyncio"} & set(loaded)

@@ -1,0 +1,299 @@
+"""Ids <-> paths, in the project, the user's and the system's space."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.errors import ItemError
+from rye.items import spaces
+from support.signed_tools import MINE, OK, put, put_tool, signed, tool_text, trust_key
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def found(project, item_id="my/tool", item_type="tool"):
+    return spaces.find(item_type, item_id, spaces.spaces(project))
+
+
+def code(project, item_id="my/tool", item_type="tool"):
+    with pytest.raises(ItemError) as caught:
+        found(project, item_id, item_type)
+    return caught.value.code
+
+
+def ids(project, item_type="tool"):
+    return [(item_id, space) for item_id, space, _ in spaces.listed(item_type, spaces.spaces(project))]
+
+
+# --- which spaces ---
+
+
+def test_the_project_comes_first_then_the_user_then_the_system(project, user_space):
+    assert [(space.name, space.folder) for space in spaces.spaces(project)] == [
+        ("project", str(project / ".ai")),
+        ("user", str(user_space / ".ai")),
+        ("system", spaces.system_folder()),
+    ]
+    assert Path(spaces.system_folder()).is_dir()
+
+
+def test_in_its_own_checkout_the_bundle_is_the_system_space():
+    own = Path(spaces.system_folder()).parent
+    assert [space.name for space in spaces.spaces(own)] == ["user", "system"]
+    response = rye.execute("rye/file-system/read", {"file_path": "README.md", "limit": 1}, project_path=own)
+    if (own / "README.md").exists():
+        assert (response["status"], response["item"]["space"]) == ("success", "system")
+
+
+def test_a_user_space_that_is_the_project_counts_as_the_users(user_space):
+    (user_space / ".ai").mkdir()
+    assert [space.name for space in spaces.spaces(user_space)] == ["user", "system"]
+
+
+def test_a_project_whose_ai_is_a_link_to_the_system_gains_nothing_by_it(project):
+    (project / ".ai").symlink_to(spaces.system_folder())
+    assert [space.name for space in spaces.spaces(project)] == ["user", "system"]
+
+
+# --- ids ---
+
+
+@pytest.mark.parametrize("item_id", ["a", "a/b/c", "A-b_c.d/e", "0/1", "_hidden/x", "a.b.c"])
+def test_an_id_is_a_path_of_plain_names(item_id):
+    spaces.check_id(item_id)
+
+
+@pytest.mark.parametrize(
+    "item_id",
+    [
+        "",
+        "/",
+        "/a",
+        "a/",
+        "a//b",
+        ".",
+        "..",
+        "a/../b",
+        "./a",
+        "a/.b",
+        "-rf",
+        "a b",
+        "a\n",
+        "a\0",
+        "ä",
+        "a\\b",
+        "a:b",
+        "x" * 256,
+    ],
+)
+def test_anything_else_is_none(project, item_id):
+    assert code(project, item_id) == "bad_item_id"
+
+
+def test_an_unknown_type_is_named(project):
+    assert code(project, item_type="song") == "unknown_type"
+
+
+# --- finding ---
+
+
+def test_the_first_space_that_has_it_serves_it(project, user_space):
+    put(user_space, "tools/my/tool.py", b"user")
+    assert (found(project).space, found(project).raw) == ("user", b"user")
+    put(project, "tools/my/tool.py", b"project")
+    one = found(project)
+    assert (one.space, one.raw, one.suffix, one.path) == ("project", b"project", ".py", str(project / ".ai/tools/my/tool.py"))
+
+
+def test_extensions_are_tried_in_one_order(project):
+    _, suffixes = spaces.type_folder("tool")
+    for suffix in reversed(suffixes):
+        put(project, f"tools/my/tool{suffix}", suffix.encode())
+        assert found(project).suffix == suffix
+        assert ids(project)[0] == ("my/tool", "project")
+    assert suffixes[:2] == (".py", ".yaml")
+
+
+def test_types_do_not_mix(project):
+    put(project, "knowledge/my/tool.md", b"x")
+    assert code(project) == "item_not_found"
+    assert found(project, item_type="knowledge").suffix == ".md"
+
+
+def test_a_reserved_id_is_the_systems_alone(project, user_space):
+    for root in (project, user_space):
+        put(root, "tools/rye/file-system/read.py", b"evil")
+    one = found(project, "rye/file-system/read")
+    assert one.space == "system"
+    assert one.shadowed == (
+        str(project / ".ai/tools/rye/file-system/read.py"),
+        str(user_space / ".ai/tools/rye/file-system/read.py"),
+    )
+    put(project, "tools/rye/mine.py", b"evil")
+    assert code(project, "rye/mine") == "reserved_id"
+    assert ("rye/mine", "project") not in ids(project)
+    put(project, "tools/ryes/mine.py", b"fine")
+    assert found(project, "ryes/mine").space == "project"
+
+
+def test_the_nearest_ids_are_named(project):
+    put(project, "tools/my/greeter.py", b"x")
+    with pytest.raises(ItemError) as caught:
+        found(project, "my/greetr")
+    assert "my/greeter" in caught.value.hint
+    with pytest.raises(ItemError) as caught:
+        found(project, "zzzzzz")
+    assert "rye search" in caught.value.hint
+
+
+# --- hostile folders ---
+
+
+def test_a_fifo_in_an_items_place_does_not_block(project, user_space):
+    put(user_space, "tools/my/tool.py", b"user")
+    (project / ".ai/tools/my").mkdir(parents=True)
+    os.mkfifo(project / ".ai/tools/my/tool.py")
+    assert found(project).space == "user"
+    (project / ".ai/trusted_keys").mkdir()
+    os.mkfifo(project / ".ai/trusted_keys/a.toml")
+    assert spaces.trust_store(spaces.spaces(project)).keys
+
+
+def test_a_folder_or_a_device_in_an_items_place_is_no_item(project):
+    (project / ".ai/tools/my/tool.py").mkdir(parents=True)
+    assert code(project) == "item_not_found"
+    (project / ".ai/tools/my/tool.py").rmdir()
+    (project / ".ai/tools/my/tool.py").symlink_to("/dev/zero")
+    assert code(project) == "item_not_found"
+
+
+def test_an_oversized_item_is_an_error_and_not_an_absence(project, user_space):
+    """Else a file grown too large would silently hand its id to the next space."""
+    put(user_space, "tools/my/tool.py", b"user")
+    put(project, "tools/my/tool.py", b"x" * (spaces.MAX_ITEM_BYTES + 1))
+    assert code(project) == "item_unreadable"
+    put(project, "tools/my/tool.py", b"x" * spaces.MAX_ITEM_BYTES)
+    assert len(found(project).raw) == spaces.MAX_ITEM_BYTES
+
+
+def test_links_lead_to_items_inside_their_space_only(project, tmp_path):
+    outside = tmp_path / "outside.py"
+    outside.write_bytes(b"outside")
+    real = put(project, "tools/my/real.py", b"inside")
+    (project / ".ai/tools/my/tool.py").symlink_to(outside)
+    assert code(project) == "item_not_found"
+    (project / ".ai/tools/my/tool.py").unlink()
+    (project / ".ai/tools/my/tool.py").symlink_to("real.py")
+    assert found(project).raw == b"inside"
+    (project / ".ai/tools/out").symlink_to(tmp_path)
+    assert code(project, "out/outside") == "item_not_found"
+    # Control: by its path the file is there.
+    assert (project / ".ai/tools/out/outside.py").read_bytes() == b"outside"
+    assert real.exists()
+
+
+def test_a_linked_ai_serves_but_its_key_still_counts_for_nothing(project, tmp_path):
+    put_tool(tmp_path / "other", "my/tool")
+    (project / ".ai").symlink_to(tmp_path / "other/.ai")
+    assert rye.execute("my/tool", project_path=project)["item"]["space"] == "project"
+
+
+def test_hidden_names_are_found_by_no_listing(project):
+    for path in ("my/_private.py", "my/.dot.py", "_dir/tool.py", ".dir/tool.py", "my/notes.txt", "my/a b.py", "my/tool.py"):
+        put(project, f"tools/{path}", b"x")
+    assert [item_id for item_id, space in ids(project) if space == "project"] == ["my/tool"]
+    assert found(project, "my/_private").raw == b"x", "named, it is found: libraries of items are no secret"
+
+
+def test_a_listing_survives_hostile_trees(project):
+    deep = project / ".ai/tools"
+    deep.mkdir(parents=True)
+    (deep / "loop").symlink_to(".")
+    (deep / os.fsdecode(b"\xff.py")).write_bytes(b"x")
+    (deep / "line\nbreak.py").write_bytes(b"x")
+    os.mkfifo(deep / "pipe.py")
+    here = os.open(deep, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    put(project, "tools/my/tool.py", b"x")
+    listed = [item_id for item_id, space in ids(project) if space == "project"]
+    assert "my/tool" in listed
+    assert all("\n" not in item_id for item_id in listed)
+    shutil.rmtree(deep)
+
+
+# --- locating ---
+
+
+@pytest.mark.parametrize(
+    ("path", "located"),
+    [
+        ("/p/.ai/tools/my/tool.py", ("tool", "my/tool")),
+        ("/p/.ai/knowledge/a.b.md", ("knowledge", "a.b")),
+        ("/p/.ai/directives/x/y.md", ("directive", "x/y")),
+        ("/p/.ai/x/.ai/tools/t.yaml", ("tool", "t")),
+        ("/p/.ai/tools/my/tool.txt", None),
+        ("/p/.ai/config/rye.yaml", None),
+        ("/p/tools/my/tool.py", None),
+        ("/p/.ai/tools", None),
+    ],
+)
+def test_a_file_is_located_by_where_it_stands(path, located):
+    assert spaces.locate(Path(path)) == located
+
+
+# --- keys ---
+
+
+def test_key_documents_are_read_anew_at_every_call(project, user_space):
+    before = spaces.trust_store(spaces.spaces(project))
+    assert spaces.trust_store(spaces.spaces(project)) is before
+    trust_key()
+    after = spaces.trust_store(spaces.spaces(project))
+    assert {key.public for key in after.keys} - {key.public for key in before.keys} == {MINE.public}
+    shutil.rmtree(user_space / ".ai")
+    assert spaces.trust_store(spaces.spaces(project)).digest == before.digest
+
+
+def test_broken_key_documents_are_left_out_and_the_rest_counts(project, user_space):
+    trust_key()
+    for name, content in (("a.toml", b"\xff"), ("b.toml", b"x" * 100_000), ("c.toml", b""), ("d.txt", b"")):
+        put(user_space, f"trusted_keys/{name}", content)
+    store = spaces.trust_store(spaces.spaces(project))
+    assert MINE.public in {key.public for key in store.keys}
+    assert len(store.problems) >= 2
+    put(project, "tools/my/tool.py", signed(tool_text("my/tool", OK)))
+    assert rye.execute("my/tool", project_path=project)["status"] == "success"
+
+
+def test_a_failing_system_is_no_absence(project):
+    """Out of descriptors, the project's item must not seem missing, or the next space would serve its id."""
+    import errno as numbers
+
+    for number in (numbers.EMFILE, numbers.EIO):
+        with pytest.raises(ItemError, match="cannot be read now"):
+            spaces._refuse_failing(OSError(number, "failing"))
+    assert spaces._refuse_failing(OSError(numbers.ENOENT, "absent")) is None
+
+
+def test_key_documents_beyond_the_limit_are_named(project, user_space, monkeypatch):
+    monkeypatch.setattr(spaces, "_MAX_KEYS", 3)
+    folder = user_space / ".ai/trusted_keys"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        (folder / f"{number}.toml").write_bytes(b"no document")
+    store = spaces.trust_store(spaces.spaces(project))
+    assert not any("are ignored" in problem for problem in store.problems)
+    for number in range(3, 6):
+        (folder / f"{number}.toml").write_bytes(b"no document")
+    first = spaces.trust_store(spaces.spaces(project)).problems[0]
+    assert first == f"{folder} holds 6 key documents; the 3 behind 2.toml are ignored."

@@ -1,0 +1,276 @@
+"""The alignment: valid blocks always, the right lines, git's places for hunks, and bounded work."""
+
+from __future__ import annotations
+
+import difflib
+import random
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rye.line_ids import diff as module
+from rye.line_ids import diff_script
+from rye.line_ids.diff import align, indentation
+
+TWINS = st.lists(st.sampled_from("abc"), max_size=40)
+LINES = st.lists(st.integers(0, 12), max_size=60)
+
+
+def valid(old, new, blocks):
+    """Whether blocks keep every promise of the docstring."""
+    end_old = end_new = 0
+    for at, (i, j, length) in enumerate(blocks):
+        assert length > 0
+        assert i >= end_old
+        assert j >= end_new
+        assert not (at and (i, j) == (end_old, end_new)), "adjacent blocks are merged"
+        end_old, end_new = i + length, j + length
+        assert old[i:end_old] == new[j:end_new]
+    assert end_old <= len(old)
+    assert end_new <= len(new)
+    return True
+
+
+def kept(blocks):
+    return sum(length for _, _, length in blocks)
+
+
+def lcs(old, new):
+    """The length of a longest common subsequence, by the book."""
+    row = [0] * (len(new) + 1)
+    for token in old:
+        diagonal = 0
+        for j, other in enumerate(new, 1):
+            diagonal, row[j] = row[j], diagonal + 1 if token == other else max(row[j], row[j - 1])
+    return row[-1]
+
+
+def steps_taken(old, new):
+    """Align under the ordinary budget; return the blocks, what it allowed and what was spent."""
+    allowed = module._STEPS + module._STEPS_PER_LINE * (len(old) + len(new))
+    budget = module.Budget(allowed)
+    blocks = module._align(old, new, lambda j: j % 3 or None, budget)
+    return blocks, allowed, allowed - budget.left
+
+
+@given(LINES, LINES)
+def test_blocks_are_valid(old, new):
+    assert valid(old, new, align(old, new))
+    assert valid(old, new, align(old, new, lambda j: new[j] or None))
+
+
+@given(TWINS, TWINS, st.integers(0, 400))
+def test_blocks_are_valid_however_small_the_budget(old, new, steps):
+    assert valid(old, new, module._align(old, new, lambda j: ord(new[j]) - 97 or None, module.Budget(steps)))
+
+
+@given(TWINS, TWINS)
+def test_the_path_for_large_files_gives_valid_blocks_too(old, new):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_WHOLE_LINES", 0)
+        patch.setattr(diff_script, "_MAX_COST", 2)
+        assert valid(old, new, align(old, new))
+
+
+@given(LINES)
+def test_identical_versions_are_one_block(lines):
+    assert align(lines, list(lines)) == ([(0, 0, len(lines))] if lines else [])
+
+
+@given(LINES, LINES)
+def test_what_is_appended_leaves_the_rest_alone(lines, more):
+    assert kept(align(lines, lines + more)) == len(lines)
+    assert kept(align(lines + more, lines)) == len(lines)
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 30))
+def test_a_run_inserted_among_unique_lines_is_found_exactly(above, below, run):
+    short = [*range(above), *range(100, 100 + below)]
+    long = [*range(above), *range(200, 200 + run), *range(100, 100 + below)]
+    expected = [b for b in [(0, 0, above), (above, above + run, below)] if b[2]]
+    assert align(short, long) == expected
+    assert align(long, short) == [(j, i, n) for i, j, n in expected]
+
+
+@given(TWINS, TWINS)
+def test_without_unique_lines_as_much_is_kept_as_can_be(old, new):
+    """The optimum, when no line is unique and every text occurs in both versions.
+
+    A text that only one version has may cost the twins around it: a frequent line among strangers is let go,
+    as in git.
+    """
+    shared = sorted(set(old) | set(new))
+    old, new = [*old, *shared] * 2, [*new, *shared] * 2
+    assert kept(align(old, new)) == lcs(old, new)
+
+
+@given(LINES, st.data())
+def test_edits_that_keep_the_order_cost_at_most_a_tenth(old, data):
+    """The bound is 0.9 of the optimum, where edits bring only lines not seen before.
+
+    With moved or copied lines an anchor may pull towards a twin, and no bound short of one line holds.
+    """
+    new = list(old)
+    for fresh in range(data.draw(st.integers(0, 6))):
+        at = data.draw(st.integers(0, len(new)))
+        new[at : at + data.draw(st.integers(0, 3))] = [1000 + fresh] * data.draw(st.integers(0, 2))
+    assert kept(align(old, new)) >= 0.9 * lcs(old, new)
+
+
+FUNCTION = ["def f{}():", "    one()", "    return {}", "", ""]
+
+
+def functions(*names):
+    return [line.format(name) for name in names for line in FUNCTION]
+
+
+def texts_aligned(old, new):
+    return align(old, new, lambda j: indentation(new[j].encode()))
+
+
+def test_an_inserted_function_is_inserted_whole():
+    old, new = functions(1, 2), functions(1, 9, 2)
+    assert texts_aligned(old, new) == [(0, 0, 5), (5, 10, 5)]
+
+
+def test_a_deleted_function_is_deleted_whole():
+    old, new = functions(1, 9, 2), functions(1, 2)
+    assert texts_aligned(old, new) == [(0, 0, 5), (10, 5, 5)]
+
+
+def test_a_hunk_without_indentation_stands_at_the_lowest_place():
+    assert align("axab", "axaxab") == [(0, 0, 3), (3, 5, 1)]
+
+
+def test_a_hunk_comes_to_stand_beside_one_of_the_other_version():
+    old, new = ["x", "}", "old", "}", "y"], ["x", "}", "new", "}", "}", "y"]
+    assert align(old, new)[:1] == [(0, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("line", "width"),
+    [(b"", None), (b" \t\r\n", None), (b"x", 0), (b"  x", 2), (b" \tx", 8), (b"\t x", 9), (b" " * 900 + b"x", 200)],
+)
+def test_indentation(line, width):
+    assert indentation(line) == width
+
+
+def git_blocks(folder, old, new):
+    """What `git diff --patience` leaves unchanged, as pairs."""
+    for name, lines in (("old", old), ("new", new)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    command = ["git", "diff", "--no-index", "--patience", "--no-color", "-U100000", "old", "new"]
+    out = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True).stdout
+    pairs, i, j = [], 0, 0
+    for line in out.split("\n@@", 1)[-1].split("\n")[1:]:
+        if line[:1] == " ":
+            pairs.append((i, j))
+        i, j = i + (line[:1] in " -" and line != ""), j + (line[:1] in " +" and line != "")
+    return pairs if out else [(at, at) for at in range(len(old))]
+
+
+def code(rng, size):
+    """Lines with many twins, nested like code."""
+    lines = []
+    while len(lines) < size:
+        depth = rng.randrange(3)
+        lines += ["  " * depth + f"call({rng.randrange(size)});"] * (rng.random() < 0.7)
+        lines += ["  " * depth + rng.choice(["}", "{", "return", "end"])]
+        lines += [""] * rng.randrange(2)
+    return lines
+
+
+def edited(rng, lines):
+    new = list(lines)
+    for _ in range(rng.randrange(1, 8)):
+        at = rng.randrange(len(new))
+        end = at + rng.randrange(6)
+        new[at:end] = rng.choice([[], code(rng, 4), new[at:end] * 2, [f"changed({rng.random()})"]])
+    return new
+
+
+def test_lines_are_paired_as_git_pairs_them(tmp_path):
+    """On made-up code full of twins, 200 edits. The control: without sliding, many a twin is another's."""
+    rng = random.Random(20260)
+    total = alike = alike_unslid = 0
+    for _ in range(200):
+        old = code(rng, 60)
+        new = edited(rng, old)
+        expected = set(git_blocks(tmp_path, old, new))
+        unslid = module._blocks(*module._changed(old, new, module.Budget(10**6)))
+        for blocks, slid in ((texts_aligned(old, new), True), (unslid, False)):
+            pairs = {(i + n, j + n) for i, j, length in blocks for n in range(length)}
+            alike += slid and len(expected & pairs)
+            alike_unslid += not slid and len(expected & pairs)
+        total += len(expected)
+    print(f"seed 20260: {alike} of {total} as git, {alike_unslid} without sliding")
+    assert alike >= 0.997 * total
+    assert alike_unslid < 0.997 * total
+
+
+TOKENS = [f"line {n}".encode() for n in range(20_000)]
+SIZE = len(TOKENS)
+SEED = random.Random(7)
+ADVERSARIES = {
+    "all equal, fewer": ([b"x"] * SIZE, [b"x"] * (SIZE - 777)),
+    "all equal but one": ([b"x"] * SIZE, [*[b"x"] * 5000, b"y", *[b"x"] * 9000]),
+    "total rewrite": (TOKENS, [b"new " + token for token in TOKENS]),
+    "reversal": (TOKENS, TOKENS[::-1]),
+    "shuffle": (TOKENS, SEED.sample(TOKENS, SIZE)),
+    "every line twice, shuffled": (TOKENS * 2, SEED.sample(TOKENS * 2, 2 * SIZE)),
+    "a b a b": ([b"a", b"b"] * SIZE, [b"b", b"a"] * (SIZE - 9)),
+    "a b a b, a a b b": ([b"a", b"b"] * SIZE, [b"a", b"a", b"b", b"b"] * (SIZE // 2)),
+    "periods of 7 and 11": ((TOKENS[:7] * SIZE)[:SIZE], (TOKENS[:11] * SIZE)[:SIZE]),
+    "noise of 2": (SEED.choices(TOKENS[:2], k=SIZE), SEED.choices(TOKENS[:2], k=SIZE)),
+    "noise of 50": (SEED.choices(TOKENS[:50], k=SIZE), SEED.choices(TOKENS[:50], k=SIZE)),
+    "hunk at every second line": ([t for n in TOKENS for t in (b"x", n)], [b"x"] * SIZE),
+    "hunks that slide over everything": ([b"x"] * SIZE, ([b"x"] * 19 + [b"y"]) * (SIZE // 20)),
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_no_input_takes_more_steps_than_allowed(name):
+    """The counter may run over by one round or one gap, which is at most a few steps a line."""
+    old, new = ADVERSARIES[name]
+    blocks, allowed, spent = steps_taken(old, new)
+    assert valid(old, new, blocks)
+    assert spent <= allowed + 4 * (len(old) + len(new))
+
+
+def test_the_step_counter_counts():
+    """Control: without a bound, noise takes many times what is allowed, and the counter sees it."""
+    old, new = ADVERSARIES["noise of 50"]
+    unbounded = module.Budget(10**12)
+    module._align(old[:6000], new[:6000], None, unbounded)
+    _, allowed, spent = steps_taken(old, new)
+    assert spent > allowed / 2
+    assert 10**12 - unbounded.left > allowed
+
+
+def nested(depth, mark):
+    """Lines of which one is unique; its gap has one again, and so on: each gap a little smaller."""
+    return [x for n in range(depth, 0, -1) for x in (n, (mark, n), n + 1, (mark, -n))]
+
+
+def test_gaps_within_gaps_need_no_recursion():
+    """3,000 deep, beyond what the interpreter recurses, with nothing for anchors to grow over."""
+    old, new = nested(3000, "old"), nested(3000, "new")
+    blocks, allowed, spent = steps_taken(old, new)
+    assert valid(old, new, blocks)
+    assert spent <= allowed + 4 * (len(old) + len(new))
+    assert kept(align(nested(300, "old"), nested(300, "new"))) == 600
+
+
+def test_few_distinct_lines_are_kept():
+    """2,000 lines of 5 texts with 20 edits. The control: difflib as it comes takes popular lines for junk."""
+    rng = random.Random(5)
+    old = rng.choices("abcde", k=2000)
+    new = list(old)
+    for _ in range(20):
+        at = rng.randrange(len(new))
+        new[at : at + rng.randrange(2)] = rng.choices("abcde", k=rng.randrange(1, 3))
+    naive = difflib.SequenceMatcher(None, old, new).get_matching_blocks()
+    assert kept(naive) < 0.2 * len(old)
+    assert kept(align(old, new)) > 0.98 * len(old)

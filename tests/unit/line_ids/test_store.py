@@ -1,0 +1,369 @@
+"""The kept index: what is damaged, foreign, old or hostile counts as missing, and heals without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rye.config import user_dirs
+from rye.workspace import seals
+from rye.workspace.workspace import Workspace
+from support.index_files import LARGE, SMALL, binary, edit, entry, folder, read, rows, settle
+
+
+@pytest.fixture
+def small(project):
+    (project / "f.txt").write_bytes(SMALL)
+    settle(project / "f.txt")
+    return rows(read(project))
+
+
+@pytest.fixture
+def large(project):
+    (project / "f.txt").write_bytes(LARGE)
+    settle(project / "f.txt")
+    return rows(read(project, limit=100))
+
+
+def sound(project, content, known):
+    """The file reads as it is; IDs are unique; an ID of before names the line that it named, or none."""
+    found = rows(read(project, limit=100))
+    texts = content.decode().splitlines()[:100]
+    assert [text for _, text in found] == texts
+    names = [name for name, _ in found]
+    assert len(set(names)) == len(names)
+    before = dict(known)
+    assert all(before.get(name, text) == text for name, text in found)
+    return found
+
+
+def test_the_file_has_the_documented_form(project, small):
+    record = json.loads(entry(project).read_bytes())
+    assert record["file_path"] == "f.txt"
+    assert record["content_hash"] == f"sha256:{sha256(SMALL).hexdigest()}"
+    assert isinstance(record["last_modified"], int)
+    first = record["lines"][0]
+    assert first == {"id": small[0][0], "line_num": 1, "content_hash": f"sha256:{sha256(b'line 0').hexdigest()}"}
+    assert len(record["lines"]) == 12
+
+
+def test_ids_outlive_the_process_state(project, small):
+    assert rows(read(project)) == small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_flipped_bytes_heal(project, request, size):
+    """Seed 5: bytes all over the JSON are changed, one at a time. Control: some flip is seen, and gets a new epoch."""
+    known = request.getfixturevalue(size)
+    content = SMALL if size == "small" else LARGE
+    good = entry(project).read_bytes()
+    rng = Random(5)
+    places = sorted({*range(0, len(good), max(1, len(good) // 60)), *rng.sample(range(len(good)), 60)})
+    keep = {path: path.read_bytes() for path in folder(project).iterdir()}
+    healed = 0
+    for at in places:
+        restore(project, keep)
+        damaged = bytearray(good)
+        damaged[at] ^= 1 << rng.randrange(8)
+        entry(project).write_bytes(bytes(damaged))
+        found = sound(project, content, known)
+        healed += found != known
+        name, text = found[3]
+        assert edit(project, line_id=name, new_content=text + "!")["success"]
+        assert (project / "f.txt").read_bytes() == content.replace(text.encode() + b"\n", text.encode() + b"!\n", 1)
+        (project / "f.txt").write_bytes(content)
+        settle(project / "f.txt")
+    print(f"seed 5: {healed} of {len(places)} flips began a new index")
+    assert healed == len(places)
+
+
+def restore(project, keep):
+    shutil.rmtree(folder(project))
+    folder(project).mkdir()
+    for path, data in keep.items():
+        path.write_bytes(data)
+
+
+@pytest.mark.slow
+def test_flipped_bytes_of_the_binary_heal(project, large):
+    """Seed 6: also where the digests are not read, such as for a window, and the file's times are believed."""
+    good = binary(project).read_bytes()
+    keep = {path: path.read_bytes() for path in folder(project).iterdir()}
+    rng = Random(6)
+    for at in [*range(60), *rng.sample(range(len(good)), 40)]:
+        restore(project, keep)
+        damaged = bytearray(good)
+        damaged[at] ^= 1 << rng.randrange(8)
+        binary(project).write_bytes(bytes(damaged))
+        assert [text for _, text in rows(read(project, offset=1_500, limit=3))] == ["line 1499", "line 1500", "line 1501"]
+        name, text = rows(read(project, offset=1_000, limit=1))[0]
+        answer = edit(project, line_id=name, new_content="x")
+        if not answer["success"]:
+            # Only an edit looks at the digests; it then knows no index.
+            assert answer["code"] == "no_index"
+            name, text = rows(read(project, offset=1_000, limit=1))[0]
+            assert edit(project, line_id=name, new_content="x")["success"]
+        assert (project / "f.txt").read_bytes() == LARGE.replace(text.encode() + b"\n", b"x\n", 1)
+        (project / "f.txt").write_bytes(LARGE)
+        settle(project / "f.txt")
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.6, 0.9, 0.99])
+def test_truncated_files_heal(project, large, share):
+    for victim in (entry(project), binary(project)):
+        data = victim.read_bytes()
+        victim.write_bytes(data[: int(len(data) * share)])
+        sound(project, LARGE, large)
+
+
+GARBAGE = [
+    b"",
+    b"\0" * 100,
+    b"null",
+    b"[]",
+    b"{}",
+    b"7",
+    b'"text"',
+    b"true",
+    b"[" * 50_000,
+    b'{"format":2}',
+    b"\xff\xfe{}",
+    b"NaN",
+    b"1" * 5_000,
+    b'{"format":2,"file_path":"f.txt"}',
+    b'{"lines":[]}',
+    b"{" * 9,
+]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_heals(project, small, garbage):
+    entry(project).write_bytes(garbage)
+    found = sound(project, SMALL, small)
+    assert not {name for name, _ in found} & {name for name, _ in small}
+    assert rows(read(project)) == found
+
+
+HOSTILE_VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    10**30,
+    "x",
+    "../x",
+    "",
+    [],
+    {},
+    [[]],
+    [[1, 2]],
+    [None],
+    {"a": 1},
+    [[10**18, 1]],
+    "\ud800",
+]
+
+
+@pytest.mark.slow
+def test_any_field_of_any_type_heals(project, small):
+    """A clone can bring any JSON, sealed as our own is: each field replaced by each kind of value."""
+    record = unsealed(entry(project))
+    for field in record:
+        for value in HOSTILE_VALUES:
+            seal(entry(project), {**record, field: value})
+            sound(project, SMALL, ())
+            edit_one(project)
+
+
+@pytest.mark.parametrize("field", ["id", "line_num", "content_hash"])
+def test_any_value_in_a_row_heals(project, small, field):
+    record = unsealed(entry(project))
+    for value in HOSTILE_VALUES:
+        changed = [*record["lines"]]
+        changed[2] = {**changed[2], field: value}
+        seal(entry(project), {**record, "lines": changed})
+        sound(project, SMALL, ())
+        edit_one(project)
+
+
+def edit_one(project):
+    """What a call needs of the index must not crash on it either."""
+    data = edit(project, line_id="abc123", new_content="x")
+    assert data["code"] != "tool_crashed"
+    assert read(project, changes_since="1.0-00000000")["success"]
+    (project / "f.txt").write_bytes(SMALL + b"more\n")
+    data = edit(project, line_id="abc123", new_content="x")
+    assert data["code"] != "tool_crashed"
+    (project / "f.txt").write_bytes(SMALL)
+    settle(project / "f.txt")
+
+
+def unsealed(path):
+    record = json.loads(path.read_bytes())
+    record.pop("seal", None)
+    return record
+
+
+def seal(path, record):
+    """Write a record as the store itself does, under the project's own secret."""
+    body = json.dumps(record, separators=(",", ":"))[1:].encode("utf-8", "surrogatepass")
+    with Workspace(str(path.parents[5])) as ws:
+        path.write_bytes(seals.sealed(seals.secret(ws), f"line_index {path.stem}", body))
+
+
+def test_the_seal_of_this_test_is_the_stores_own(project, small):
+    """Control: an untouched record, sealed here, is taken; so the hostile ones are refused for what is in them."""
+    seal(entry(project), unsealed(entry(project)))
+    assert rows(read(project)) == small
+
+
+HOSTILE = {
+    "duplicate ids": lambda r: r["lines"][1].update(id=r["lines"][0]["id"]),
+    "a living id is dead": lambda r: r["dead"].update({r["lines"][0]["id"]: None}),
+    "a line too many": lambda r: r["lines"].append({**r["lines"][0], "id": "ffffff", "line_num": 13}),
+    "a line too few": lambda r: r["lines"].pop(),
+    "wrong total": lambda r: r.update(total_lines=11),
+    "line number twice": lambda r: r["lines"][1].update(line_num=1),
+    "another file's": lambda r: r.update(file_path="g.txt"),
+    "older format": lambda r: r.update(format=1),
+    "newer format": lambda r: r.update(format=99),
+    "no format": lambda r: r.pop("format"),
+    "short ages": lambda r: r.update(ages=[[11, 0]]),
+    "short digest": lambda r: r["lines"][0].update(content_hash="sha256:00"),
+    "no such codec": lambda r: r.update(encoding=["nonsense", "", "0a", True]),
+    "no text codec": lambda r: r.update(encoding=["hex", "", "0a", True]),
+    "a newline of its own": lambda r: r.update(encoding=["utf-8", "", "65", True]),
+    "an id with markup": lambda r: r["lines"][0].update(id="a] injected [LID:b"),
+}
+
+
+def shorter(record):
+    """One line less, consistently."""
+    record["lines"].pop()
+    record.update(total_lines=11, ages=[[11, 0]], loose=record["loose"][:-16], near=[[11, 0]], shown=[[11, 0]])
+
+
+HOSTILE["a line less everywhere"] = shorter
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_index_counts_as_missing(project, small, name):
+    record = unsealed(entry(project))
+    HOSTILE[name](record)
+    seal(entry(project), record)
+    found = sound(project, SMALL, small)
+    assert not {name for name, _ in found} & {name for name, _ in small}
+
+
+def test_an_unsealed_index_counts_as_missing(project, small):
+    """Such as one that the original RYE kept, with the same field names."""
+    rows_ = [{"id": f"{n:06x}", "line_num": n + 1, "content_hash": "0" * 64} for n in range(12)]
+    old = {
+        "file_path": "f.txt",
+        "content_hash": sha256(SMALL).hexdigest(),
+        "last_modified": "2026-01-01T00:00:00",
+        "lines": rows_,
+    }
+    entry(project).write_text(json.dumps(old))
+    sound(project, SMALL, small)
+
+
+@pytest.mark.parametrize("part", [".ai", ".ai/cache", ".ai/cache/tools", ".ai/cache/tools/read/line_index"])
+def test_a_linked_cache_is_not_followed(project, tmp_path, part):
+    """The index then goes to the user's state folder. Control: the link leads to a folder that could be written."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "probe").touch()
+    (project / part).parent.mkdir(parents=True, exist_ok=True)
+    (project / part).symlink_to(elsewhere)
+    (project / "f.txt").write_bytes(SMALL)
+    known = rows(read(project))
+    assert rows(read(project)) == known
+    assert edit(project, line_id=known[0][0], new_content="x")["success"]
+    assert [path.name for path in elsewhere.rglob("*")] == ["probe"]
+    kept = Path(user_dirs.state_dir(str(project))) / "cache/tools/read/line_index"
+    assert list(kept.glob("*.json"))
+
+
+@pytest.mark.parametrize("what", ["folder", "fifo", "link"])
+def test_something_else_in_the_place_of_an_entry(project, small, what, tmp_path):
+    path = entry(project)
+    path.unlink()
+    if what == "folder":
+        path.mkdir()
+    elif what == "fifo":
+        os.mkfifo(path)
+    else:
+        target = tmp_path / "target"
+        target.write_text("untouched")
+        path.symlink_to(target)
+    sound(project, SMALL, small)
+    if what == "link":
+        assert target.read_text() == "untouched"
+
+
+def test_the_epoch_grows_with_every_rebuilt_index(project, small):
+    seen = {name for name, _ in small}
+    for epoch in range(2, 19):
+        entry(project).unlink()
+        data = read(project)
+        assert data["version"].startswith(f"{epoch}.0-")
+        names = {name for name, _ in rows(data)}
+        assert not names & seen
+        seen |= names
+
+
+def test_the_epoch_is_kept_outside_the_project(project, small):
+    shutil.rmtree(project / ".ai")
+    assert read(project)["version"].startswith("2.0-")
+    assert (Path(user_dirs.state_dir(str(project))) / "line_epochs").stat().st_mode & 0o777 == 0o700
+
+
+def test_an_unwritable_state_folder_gives_a_random_epoch(project, user_space):
+    """Root passes permission checks, so a file stands where the folder would be."""
+    (user_space / ".ai").mkdir()
+    (user_space / ".ai/state").write_text("")
+    (project / "f.txt").write_bytes(SMALL)
+    epoch = int(read(project)["version"].split(".")[0])
+    assert epoch >= 4_096
+
+
+def test_the_cache_ignores_itself_in_git(project, small):
+    assert (project / ".ai/cache/.gitignore").read_text() == "*\n"
+
+
+def test_nothing_temporary_remains(project, large):
+    read(project, offset=500, limit=10)
+    edit(project, line_id=large[0][0], new_content="x")
+    assert [path.name for path in folder(project).iterdir() if path.name.startswith(".") and path.name != ".pruned"] == []
+    assert len(list(folder(project).iterdir())) == 3
+
+
+def test_an_index_survives_an_unchanged_content_with_new_times(project, small):
+    (project / "f.txt").write_bytes(SMALL)
+    assert rows(read(project)) == small
+
+
+def test_a_changed_content_under_the_old_times_and_size_is_seen_by_an_edit(project, small):
+    """An edit always hashes. The inode and ctime differ here for a read too."""
+    info = (project / "f.txt").stat()
+    (project / "f.txt").write_bytes(SMALL.replace(b"line 0", b"LINE 0"))
+    os.utime(project / "f.txt", ns=(info.st_atime_ns, info.st_mtime_ns))
+    data = edit(project, line_id=small[0][0], new_content="x")
+    assert not data["success"]
+    assert data["code"] == "stale_file"
+
+
+def test_two_files_of_one_project_have_their_own_entries(project):
+    for name in ("a.txt", "b.txt"):
+        (project / name).write_bytes(SMALL)
+        read(project, name)
+    assert len(list(folder(project).glob("*.json"))) == 2

@@ -1,0 +1,191 @@
+"""The look at repositories after a command: what is set aside, and what stays as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from rye.process import git_settings, repository_look
+from support.shell_calls import bash, job, started
+
+REPORT = {"kind": "bubblewrap", "holds": ["protected_names"], "missing": {}}
+
+
+def git(*words, cwd):
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null"}
+    words = ("-c", "user.name=a", "-c", "user.email=a@example.org", *words)
+    return subprocess.run(["git", *words], cwd=cwd, env=env, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def root(project):
+    """A project with a repository; what the test's own git did so far is the user's."""
+    git("init", "-q", ".", cwd=project)
+    git("commit", "-q", "--allow-empty", "-m", "first", cwd=project)
+    return os.path.realpath(project)
+
+
+def looked(root, *commands, cwd=None):
+    """What a look finds after commands that run as a model's do."""
+    time.sleep(0.012)
+    look = repository_look.begin(root, REPORT)
+    for command in commands:
+        subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
+    return repository_look.end(look)
+
+
+def test_a_new_repository_and_a_clone_stay_as_they_are(root):
+    assert looked(root, "git init -q new", "git clone -q . copy", "git init -q --bare store.git") == []
+    assert looked(root, "git -C new config user.name x", "git -C new remote add o https://example.org/x.git") == []
+    assert sorted(os.listdir(root)) == [".git", "copy", "new", "store.git"]
+    assert "https://example.org/x.git" in git("remote", "-v", cwd=f"{root}/new")
+
+
+def test_only_the_program_keys_are_set_aside_and_the_file_as_it_was_is_stored(root):
+    done = looked(root, "git init -q new", "cd new && git config core.fsmonitor ./evil && git config user.name x")
+    assert done == [{"path": "new/.git/config", "what": "core.fsmonitor", "stored": "new/.git/config.rye-set-aside"}]
+    assert git("config", "user.name", cwd=f"{root}/new") == "a\n"
+    text = Path(f"{root}/new/.git/config").read_text()
+    assert "fsmonitor" not in text
+    assert "name = x" in text
+    assert "evil" in Path(f"{root}/new/.git/config.rye-set-aside").read_text()
+    # The user puts it back, and the next command leaves it.
+    os.replace(f"{root}/new/.git/config.rye-set-aside", f"{root}/new/.git/config")
+    assert looked(root, "true") == []
+    assert looked(root, "git -C new config user.email y") == []
+    assert "evil" in Path(f"{root}/new/.git/config").read_text()
+
+
+def test_what_the_user_set_before_stays(root):
+    git("init", "-q", "lib", cwd=root)
+    git("config", "core.sshCommand", "ssh -i key", cwd=f"{root}/lib")
+    git("config", "core.hooksPath", ".husky", cwd=root)
+    assert looked(root, "git -C lib remote add o x", "git config user.name z") == []
+    # What the user sets between two commands is the user's too.
+    git("config", "alias.st", "status", cwd=f"{root}/lib")
+    assert looked(root, "git -C lib config user.name z") == []
+    assert [one["what"] for one in looked(root, "git -C lib config core.editor ./evil")] == ["core.editor"]
+    assert git("config", "--get-regexp", "core.sshcommand|alias", cwd=f"{root}/lib").count("\n") == 2
+
+
+def test_husky_in_a_new_repository_is_named(root):
+    done = looked(root, "git init -q app", "mkdir app/.husky", "git -C app config core.hooksPath .husky")
+    assert done[0]["what"] == "core.hookspath"
+    assert "core.hookspath of app/.git/config" in repository_look.message(done)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_program"),
+    [
+        ("core.fsmonitor", "true", False),
+        ("core.fsmonitor", "./x", True),
+        ("core.sshcommand", "x", True),
+        ("core.bare", "true", False),
+        ("core.worktree", ".", False),
+        ("core.worktree", "/etc", True),
+        ("remote.o.url", "https://example.org/x", False),
+        ("remote.o.url", "ext::sh -c x", True),
+        ("remote.o.partialclonefilter", "blob:none", False),
+        ("remote.o.uploadpack", "x", True),
+        ("branch.main.merge", "refs/heads/main", False),
+        ("submodule.a.update", "checkout", False),
+        ("submodule.a.update", "!x", True),
+        ("filter.a.clean", "x", True),
+        ("filter.a.required", "true", False),
+        ("diff.a.textconv", "x", True),
+        ("diff.external", "x", True),
+        ("merge.a.driver", "x", True),
+        ("merge.conflictstyle", "diff3", False),
+        ("alias.a", "status", True),
+        ("include.path", "x", True),
+        ("includeif.gitdir:/a.path", "x", True),
+        ("credential.helper", "x", True),
+        ("gpg.program", "x", True),
+        ("gpg.ssh.defaultkeycommand", "x", True),
+        ("sequence.editor", "x", True),
+        ("pager.log", "x", True),
+        ("interactive.difffilter", "x", True),
+        ("protocol.ext.allow", "always", True),
+        ("hook.a.command", "x", True),
+        ("user.name", "x", False),
+        ("pull.rebase", "true", False),
+    ],
+)
+def test_which_settings_start_a_program(tmp_path, key, value, is_program):
+    path = tmp_path / "config"
+    git("config", "--file", str(path), key, value, cwd=tmp_path)
+    assert bool(git_settings.programs(path.read_bytes(), str(tmp_path), str(tmp_path))) == is_program
+    left = git_settings.without(path.read_bytes(), [(key, value)], str(tmp_path))
+    assert git_settings.programs(left, str(tmp_path), str(tmp_path)) == []
+
+
+def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
+    time.sleep(0.012)
+    repository_look.begin(root, REPORT)
+    git("init", "-q", "new", cwd=root)
+    git("config", "core.pager", "./evil", cwd=f"{root}/new")
+    (path,) = user_space.glob(".ai/state/*/repositories.json")
+    record = json.loads(path.read_bytes())
+    ((token, entry),) = record["running"].items()
+    path.write_text(json.dumps({**record, "running": {token: [{**entry[0], "start": 1}, *entry[1:]]}}))
+    assert [one["what"] for one in looked(root, "true")] == ["core.pager"]
+    assert json.loads(path.read_bytes())["running"] == {}
+
+
+def test_what_a_job_made_is_found_by_a_command_that_ends_while_it_runs(project):
+    job_id = started(project, "git init -q new; git -C new config core.pager ./evil; echo made; sleep 60")
+    while "made" not in job(project, "read", job_id)["output"]:
+        time.sleep(0.02)
+    data = bash(project, "true")
+    assert [one["what"] for one in data["set_aside"]] == ["core.pager"]
+    assert data["output"].startswith("[sandbox: git or another program")
+    job(project, "end", job_id)
+
+
+def test_a_job_that_made_a_repository_says_what_was_set_aside(project):
+    job_id = started(project, "git init -q new; git -C new config core.pager ./evil")
+    data = job(project, "wait", job_id, timeout=10)
+    assert [one["what"] for one in data["set_aside"]] == ["core.pager"]
+    assert "core.pager of new/.git/config" in data["output"]
+    assert "core.pager" in job(project, "read", job_id)["output"]
+
+
+def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
+    git("init", "-q", ".", cwd=project)
+    job_id = started(project, "sleep 60")
+    time.sleep(0.3)
+    assert job(project, "read", job_id)["status"] == "running"
+    (project / "other").write_text("x")
+    assert job(project, "read", job_id)["status"] == "running"
+    git("config", "user.name", "z", cwd=project)
+    data = job(project, "wait", job_id, timeout=10)
+    assert (data["status"], data["why"], data["uncovered"]) == ("ended", "unprotected", f"{project}/.git/config")
+    assert "Start it again" in data["output"]
+    assert git("config", "--file", ".git/config", "user.name", cwd=project) == "z\n"
+
+
+def test_nothing_is_looked_at_without_a_sandbox(root):
+    look = repository_look.begin(root, {"kind": "none", "holds": [], "missing": {}})
+    git("init", "-q", "new", cwd=root)
+    git("config", "core.pager", "./evil", cwd=f"{root}/new")
+    assert repository_look.end(look) == []
+
+
+def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, user_space):
+    Path(root, ".envrc").write_text("user")
+    os.symlink("mine", f"{root}/.profile")
+    assert looked(root, "true") == []
+    done = looked(root, "mkdir .idea; echo x >.idea/a", "ln -sfn other .profile", "echo x > .gdbinit")
+    assert [one["stored"] for one in done] == [".idea.rye-set-aside", ".gdbinit.rye-set-aside", ".profile.rye-set-aside"]
+    assert Path(root, ".idea.rye-set-aside/a").read_text() == "x\n"
+    assert Path(root, ".envrc").read_text() == "user"
+    Path(root, ".bashrc").write_text("user")
+    assert looked(root, "true") == []
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text("protected: {allow: [.idea]}\n")
+    assert looked(root, "mkdir .idea") == []

@@ -1,0 +1,252 @@
+"""A command run to its end: its streams, its time, its tree."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import rye
+import support
+from rye.call import context
+from rye.errors import RyeError
+from rye.process import run as process_run
+from rye.process.capture import Capture
+from rye.sandbox.sandbox import Confined
+from support.commands import NONE, alive, confined, gone, held, run, text
+
+
+@pytest.fixture
+def number():
+    """A number of seconds that only this test's sleepers sleep."""
+    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
+
+
+def test_streams_apart_exit_code_directory_environment(tmp_path):
+    done = run('echo out; echo err >&2; pwd; echo "$A"; exit 3', tmp_path, env={"A": "ä b"})
+    assert (done.exit_code, done.signal, done.why, done.left) == (3, None, "exited", 0)
+    assert text(done.stdout) == f"out\n{tmp_path}\nä b\n"
+    assert text(done.stderr) == "err\n"
+
+
+def test_input_is_what_is_given_and_else_nothing(tmp_path):
+    assert text(run("cat", tmp_path, stdin=b"a\xff\n").stdout) == "a\\xff\n"
+    big = os.urandom(300_000).hex().encode()
+    assert run("wc -c", tmp_path, stdin=big).stdout.whole == b"600000\n"
+    assert run("cat; read x || echo none", tmp_path).stdout.whole == b"none\n"
+
+
+def test_there_is_no_terminal_and_no_descriptor_of_ours(tmp_path):
+    done = run(
+        "tty; (exec </dev/tty) 2>/dev/null || echo none; ls /proc/self/fd; cut -d' ' -f6 /proc/self/stat; echo $$", tmp_path
+    )
+    lines = text(done.stdout).split()
+    assert lines[:4] == ["not", "a", "tty", "none"]
+    assert lines[4:-2] == ["0", "1", "2", "3"], "3 is what ls reads"
+    assert lines[-1] == lines[-2], "a session of its own"
+
+
+def test_signals_are_as_a_program_expects_them(tmp_path):
+    done = run("grep -E 'Sig(Blk|Ign)' /proc/self/status; (yes; echo no >&2) | head -1", tmp_path)
+    assert text(done.stdout) == f"SigBlk:\t{'0' * 16}\nSigIgn:\t{'0' * 16}\ny\n"
+    assert text(done.stderr) == "no\n", "a broken pipe ended yes, without a word"
+
+
+def test_the_name_of_a_signal_that_ended_it(tmp_path):
+    done = run("kill -SEGV $$", tmp_path)
+    assert (done.exit_code, done.signal, done.why) == (None, "SIGSEGV", "exited")
+    assert process_run.signal_name(200) == "signal 200"
+
+
+def test_what_cannot_be_started_says_so(tmp_path):
+    with held(tmp_path) as fd, pytest.raises(RyeError, match="No such file") as caught:
+        process_run.run(Confined(["/no/such/program"], {}, (), NONE), fd, 5)
+    assert caught.value.code == "command_failed_to_start"
+
+
+TREES = {
+    "plain": "sleep {0}",
+    "background": "sleep {0} & sleep {0} & wait",
+    "new session": "setsid sleep {0} & sleep {0}",
+    "double fork": "(setsid bash -c 'setsid sleep {0} & exec sleep {0}' &) ; sleep {0}",
+    "deaf": "trap '' TERM INT HUP; bash -c \"trap '' TERM; setsid sleep {0}\" & sleep {0}; sleep {0}",
+    "stopped": "sleep {0} & kill -STOP $!; sleep {0}",
+    "closed streams": "exec <&- >&- 2>&-; sleep {0}",
+}
+
+
+@pytest.mark.parametrize("command", TREES.values(), ids=TREES)
+def test_in_time_everything_ends(tmp_path, number, command):
+    done = run(f"echo before; {command.format(number)}", tmp_path, 0.3)
+    assert (done.why, done.exit_code, done.left) == ("timed_out", None, 0)
+    assert 0.3 <= done.seconds < 2
+    assert text(done.stdout) == "before\n", "what was printed is kept"
+    assert alive(number) == []
+
+
+def test_control_killing_the_process_group_leaves_a_daemon(tmp_path, number):
+    with subprocess.Popen(["/bin/bash", "-c", TREES["double fork"].format(number)], start_new_session=True) as child:
+        while len(alive(number)) < 3:
+            time.sleep(0.01)
+        os.killpg(child.pid, 9)
+    try:
+        assert alive(number)
+    finally:
+        for pid in alive(number):
+            os.kill(pid, 9)
+
+
+def test_what_a_command_leaves_behind_holds_nothing_up_and_ends(tmp_path, number):
+    done = run(f"sleep {number} & (setsid sleep {number} >/dev/null 2>&1 &) ; echo hi", tmp_path)
+    assert (done.exit_code, text(done.stdout), done.left) == (0, "hi\n", 0)
+    assert done.seconds < 1.5
+    assert alive(number) == []
+
+
+def test_output_of_one_left_behind_still_counts_for_a_moment(tmp_path):
+    assert text(run("(sleep 0.05; echo late) & echo early", tmp_path).stdout) == "early\nlate\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number_of_signal", ["KILL", "STOP", "TERM"])
+def test_who_attacks_its_guard_ends_too(tmp_path, number, number_of_signal):
+    done = run(f"setsid sleep {number} & kill -{number_of_signal} $PPID; sleep {number}", tmp_path, 0.5)
+    assert done.seconds < 3
+    assert done.exit_code != 0
+    assert gone(number) == []
+
+
+@pytest.mark.slow
+def test_a_flood_is_drained_in_bounded_memory(tmp_path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    done = run("yes", tmp_path, 1)
+    assert done.stdout.total > 50_000_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000, "KiB"
+    shown, cut = done.stdout.shown(1_000, str)
+    assert cut
+    assert len(shown.encode()) <= 1_000
+    assert shown.startswith("y\n")
+    assert shown.endswith("y\n")
+
+
+def test_cancelled_from_another_thread_it_ends_at_once(tmp_path, number):
+    limit = context.Deadline(30)
+    threading.Timer(0.3, limit.expire, kwargs={"cancelled": True}).start()
+    with context.using(deadline=limit):
+        done = run(f"echo before; setsid sleep {number} & sleep {number}", tmp_path, 30)
+    assert (done.why, text(done.stdout)) == ("cancelled", "before\n")
+    assert done.seconds < 2
+    assert alive(number) == []
+
+
+def test_a_call_that_was_given_up_before_ends_at_once(tmp_path, number):
+    limit = context.Deadline(30)
+    limit.expire()
+    with context.using(deadline=limit):
+        assert run(f"sleep {number}", tmp_path, 30).why == "timed_out"
+    assert alive(number) == []
+
+
+def test_output_is_told_as_it_comes(tmp_path):
+    told = []
+    with context.using(options=context.CallOptions(on_output=lambda piece: told.append((time.monotonic(), piece)))):
+        run("printf '\\033[3'; sleep 0.3; printf '1mone\\n'; sleep 0.3; echo two >&2; sleep 0.3; printf end", tmp_path)
+    assert "".join(piece for _, piece in told) == "one\ntwo\nend"
+    assert told[-1][0] - told[0][0] > 0.4
+
+
+def test_of_a_flood_a_little_is_told(tmp_path):
+    told = []
+    with context.using(options=context.CallOptions(on_output=told.append)):
+        done = run("yes | head -c 30000000", tmp_path)
+    assert done.stdout.total == 30_000_000
+    assert sum(map(len, told)) < 2_000_000
+    assert any("not shown" in piece for piece in told)
+
+
+def test_a_watcher_that_fails_leaves_nothing(tmp_path, number):
+    def fail(piece):
+        raise ValueError(piece)
+
+    with context.using(options=context.CallOptions(on_output=fail)), pytest.raises(ValueError, match="hi"):
+        run(f"setsid sleep {number} & echo hi; sleep {number}", tmp_path)
+    assert gone(number) == []
+
+
+def test_no_descriptor_is_left(tmp_path):
+    run("true", tmp_path)
+    before = sorted(os.listdir("/proc/self/fd"))
+    for command in ("true", "sleep 9", "kill -9 $PPID", "seq 100000"):
+        run(command, tmp_path, 0.3)
+    with held(tmp_path) as fd, pytest.raises(RyeError):
+        process_run.run(Confined(["/no/such"], {}, (), NONE), fd, 1)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_children_of_this_process_are_none_of_its_business(tmp_path):
+    with subprocess.Popen(["sleep", "30"]) as other:
+        run("setsid sleep 30 & sleep 30", tmp_path, 0.2)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_calls_side_by_side(tmp_path):
+    found = []
+    threads = [
+        threading.Thread(target=lambda at=at: found.append((at, text(run(f"sleep 0.1; echo {at}", tmp_path).stdout))))
+        for at in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [(at, f"{at}\n") for at in range(8)]
+
+
+SERVER = """
+import os, sys
+sys.path[:0] = sys.argv[2:4]
+from support.commands import run
+run(sys.argv[1], "/", 60)
+"""
+
+
+@pytest.mark.parametrize("way", ["KILL", "TERM", "INT"])
+def test_when_the_server_is_killed_its_commands_end(number, way):
+    here, runtime = os.path.dirname(os.path.dirname(support.__file__)), os.path.dirname(os.path.dirname(rye.__file__))
+    command = f"(setsid sleep {number} &) ; sleep {number}"
+    with subprocess.Popen([sys.executable, "-c", SERVER, command, here, runtime], stderr=subprocess.DEVNULL) as server:
+        while len(alive(number)) < 2:
+            time.sleep(0.01)
+        subprocess.run(["kill", f"-{way}", str(server.pid)], check=True)
+    assert gone(number) == []
+
+
+def test_long_output_is_kept_where_the_capture_says(tmp_path):
+    from rye.process import capture
+
+    with held(tmp_path) as fd:
+        readable = os.open(tmp_path, os.O_RDONLY)
+        kept = Capture(lambda: capture.OutputFile(readable, "out"))
+        process_run.run(confined("seq 100000"), fd, 20, stdout=kept)
+        shown, cut = kept.shown(10_000, lambda offset: f"job(offset={offset})")
+        assert cut
+        assert kept.stored
+        assert "Call job(offset=" in shown
+        everything = b"".join(b"%d\n" % line for line in range(1, 100_001))
+        assert capture.read(readable, "out", 0, 1 << 24).data == everything
+        os.close(readable)
+
+
+def test_a_program_is_started_by_its_order_alone():
+    from rye.process import reaper
+
+    argv, env = ["/bin/x", "", "a b\n", "\udcff"], {"A": "", "B": "c=d"}
+    body = process_run.order(Confined(argv, {}, (), {}, scoped=True), env).partition(b"\n")[2]
+    assert reaper.parse_order(body) == ([b"/bin/x", b"", b"a b\n", b"\xff"], {b"A": b"", b"B": b"c=d"}, True)

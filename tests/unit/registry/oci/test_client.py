@@ -1,0 +1,266 @@
+"""HTTP as registries speak it: retries, pages, redirects, credentials; and a server that dies on the way."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.errors import RegistryError, UsageError
+from rye.registry import registry
+from rye.registry.oci import credentials, http
+from rye.registry.oci import manifest as oci_manifest
+from rye.registry.oci.client import Server
+from rye.registry.oci.manifest import Layer, Pushed, digest_of
+from rye.registry.oci.store import open_store
+from rye.registry.pull import PullOptions
+from rye.registry.registry import RegistryTarget
+from support.oci_server import free_port, handled_by, put_items, running, serve
+
+LAYER = Layer("text/plain", digest_of(b"content"), 7, "x")
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch, tmp_path):
+    """No credentials of this machine, and little patience."""
+    for name in ("DOCKER_AUTH_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "RYE_REGISTRY_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    monkeypatch.setattr(http, "WAITS", (0.01, 0.02, 0.05))
+
+
+@contextmanager
+def answering(answer):
+    """Serve what `answer(method, path, headers)` returns, (status, headers, body); yield (registry, requests seen)."""
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self):
+            length = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(length)
+            seen.append((self.command, self.path, dict(self.headers), body))
+            status, headers, reply = answer(self.command, self.path, self.headers)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(reply)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(reply)
+
+        do_GET = do_HEAD = do_POST = do_PUT = handle_any
+
+        def log_message(self, *args):
+            pass
+
+    with handled_by(Handler) as place:
+        yield place, seen
+
+
+def docker_config(tmp_path, record):
+    folder = tmp_path / "docker"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(record))
+
+
+def test_a_busy_server_is_asked_again():
+    states = [503, 429, 200]
+    with answering(lambda *_: (states.pop(0), {}, b"content")) as (where, seen):
+        assert Server(where).blob("my", LAYER) == b"content"
+    assert len(seen) == 3
+
+
+def test_tags_come_page_by_page():
+    def answer(method, path, headers):
+        page = int(path.partition("last=")[2] or 0)
+        link = {"Link": f'</v2/my/tags/list?last={page + 1}>; rel="next"'} if page < 2 else {}
+        return 200, link, json.dumps({"tags": [f"t{page}"]}).encode()
+
+    with answering(answer) as (where, _):
+        assert Server(where).tags("my") == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize("link", ["<https://elsewhere.example/v2/x>; rel=next", "</v2/my/tags/list?last=1>; rel=next"])
+def test_pages_that_lead_away_or_do_not_end_are_refused(link, monkeypatch):
+    monkeypatch.setattr("rye.registry.oci.client._MAX_PAGES", 5)
+    with answering(lambda *_: (200, {"Link": link}, b'{"tags":["a"]}')) as (where, _), pytest.raises(RegistryError) as caught:
+        Server(where).tags("my")
+    assert caught.value.code == "bad_tags"
+
+
+def test_credentials_answer_a_challenge_and_never_follow_a_redirect(tmp_path):
+    with answering(lambda *_: (200, {}, b"content")) as (store, stored):
+        wanted = "Basic " + base64.b64encode(b"me:secret").decode()
+
+        def answer(method, path, headers):
+            if headers.get("Authorization") != wanted:
+                return 401, {"WWW-Authenticate": 'Basic realm="registry"'}, b""
+            return 307, {"Location": f"{store.replace('oci', 'http')}/blob"}, b""
+
+        with answering(answer) as (where, seen):
+            docker_config(tmp_path, {"auths": {where[6:]: {"auth": base64.b64encode(b"me:secret").decode()}}})
+            assert Server(where).blob("my", LAYER) == b"content"
+    assert [headers.get("Authorization") for _, _, headers, _ in seen] == [None, wanted]
+    assert "Authorization" not in stored[0][2]
+
+
+def test_a_token_is_fetched_from_where_the_challenge_says(tmp_path):
+    def answer(method, path, headers):
+        if path.startswith("/token"):
+            assert "scope=repository%3Amy%3Apull" in path
+            assert headers["Authorization"].startswith("Basic ")
+            return 200, {}, b'{"token": "abc"}'
+        if headers.get("Authorization") != "Bearer abc":
+            realm = f'Bearer realm="http://{headers["Host"]}/token",service="s",scope="repository:my:pull"'
+            return 401, {"WWW-Authenticate": realm}, b""
+        return 200, {}, b"content"
+
+    with answering(answer) as (where, seen):
+        docker_config(tmp_path, {"auths": {f"http://{where[6:]}/v1/": {"username": "me", "password": "secret"}}})
+        server = Server(where)
+        assert server.blob("my", LAYER) == b"content"
+        assert server.blob("my", LAYER) == b"content"
+    assert len(seen) == 4
+
+
+def helper(folder, text):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "docker-credential-test"
+    path.write_text(f"#!/bin/sh\nread host\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_a_helper_is_asked_and_one_in_the_project_is_not(tmp_path, project, monkeypatch):
+    (project / ".ai").mkdir()
+    monkeypatch.chdir(project)
+    helper(tmp_path / "bin", """echo '{"Username": "me", "Secret": "'$host'"}'""")
+    helper(project / "bin", "touch ../touched; exit 1")
+    docker_config(tmp_path, {"credHelpers": {"host:5000": "test"}, "auths": {"stored.example": {}}, "credsStore": "test"})
+    monkeypatch.setenv("PATH", f"bin:{project}/bin:{tmp_path}/bin:{os.environ['PATH']}")
+    assert credentials.credentials("host:5000").password == "host:5000"
+    assert credentials.credentials("stored.example").password == "stored.example"
+    assert credentials.credentials("other.example") is None
+    assert not (tmp_path / "touched").exists()
+    assert "host:5000" not in repr(credentials.credentials("host:5000"))
+
+
+def test_a_helper_behind_a_link_through_the_project_is_none(tmp_path, project, monkeypatch):
+    (project / ".ai").mkdir()
+    monkeypatch.chdir(project)
+    helper(tmp_path / "bin", "exit 1")
+    (project / "bin").symlink_to(tmp_path / "bin")
+    docker_config(tmp_path, {"credHelpers": {"host:5000": "test"}})
+    monkeypatch.setenv("PATH", f"{project}/bin:{os.environ['PATH']}")
+    with pytest.raises(RegistryError, match="is not on the PATH"):
+        credentials.credentials("host:5000")
+    # Control: the same helper by its own folder is asked.
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert credentials.credentials("host:5000") is None
+
+
+def test_the_environment_names_the_host_that_its_credentials_are_for(monkeypatch):
+    for name, value in (("HOST", "a.example"), ("USERNAME", "me"), ("PASSWORD", "p")):
+        monkeypatch.setenv(f"RYE_REGISTRY_{name}", value)
+    assert credentials.credentials("a.example").basic == "Basic " + base64.b64encode(b"me:p").decode()
+    assert credentials.credentials("b.example") is None
+    monkeypatch.setenv("DOCKER_AUTH_CONFIG", json.dumps({"auths": {"b.example": {"identitytoken": "t", "auth": ""}}}))
+    assert credentials.credentials("b.example").identity == "t"
+
+
+def test_plain_http_is_for_this_machine_only():
+    assert http.Host("127.0.0.1:5000", plain_http=False).origin.startswith("http://")
+    assert http.Host("localhost", plain_http=False).origin.startswith("http://")
+    assert http.Host("registry.example", plain_http=False).origin == "https://registry.example"
+    assert http.Host("localhost.example", plain_http=False).origin.startswith("https://")
+    assert http.Host("registry.example", plain_http=True).origin.startswith("http://")
+
+
+@pytest.mark.parametrize(
+    "name", ["oci://", "oci://me:secret@host", "oci://host/UPPER", "https://host", "oci://host:5000:1", "oci://ho st"]
+)
+def test_malformed_registries(name):
+    with pytest.raises(UsageError):
+        open_store(name)
+
+
+def test_a_manifest_that_was_seen_is_asked_for_by_its_digest(tmp_path):
+    manifest, blobs = oci_manifest.compose({"x": ("text/plain", b"content")}, {})
+    with running(tmp_path / "server") as where:
+        Server(where).push("my", [Pushed("a", manifest, blobs)])
+        assert Server(where).manifest("my", "a") == manifest
+        assert Server(where).manifest("my", "a") == manifest
+        newer, more = oci_manifest.compose({"x": ("text/plain", b"newer")}, {})
+        Server(where).push("my", [Pushed("a", newer, more)])
+        assert Server(where).manifest("my", "a") == newer
+    tag = f'"{digest_of(manifest)}"'
+    with answering(lambda *_: (304, {}, b"")) as (where, seen), pytest.raises(RegistryError):
+        Server(where).manifest("my", "a")
+    assert tag not in str(seen)
+
+
+SLOW_PUSH = """
+import sys
+from rye.registry.oci import http
+from rye.registry import registry
+from rye.registry.registry import RegistryTarget
+http.WAITS = (0.05,)
+print("go", flush=True)
+registry.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", ["my/*"])
+"""
+
+
+@pytest.mark.slow
+def test_a_server_killed_in_a_push_and_in_a_pull_is_made_good_by_the_next_run(project, tmp_path):
+    ids = put_items(project, 40)
+    port = free_port()
+    where = f"oci://127.0.0.1:{port}"
+    process = serve(tmp_path / "server", port)
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    push = subprocess.Popen(
+        [sys.executable, "-c", SLOW_PUSH, str(project), where], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    push.stdout.readline()
+    time.sleep(0.35)
+    process.kill()
+    process.wait()
+    push.wait()
+    push.stdout.close()
+
+    process = serve(tmp_path / "server", port)
+    there = tmp_path / "there"
+    there.mkdir()
+    at = RegistryTarget(str(there), where)
+    found = [row["item_id"] for row in registry.listing(at, ["my"])]
+    rows = registry.pull(at, "tool", found, PullOptions()) if found else []
+    assert {row["status"] for row in rows} <= {"installed"}, "what is visible is whole"
+    registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
+    killer = threading.Timer(0.1, process.kill)
+    killer.start()
+    with suppress(RegistryError):
+        registry.pull(at, "tool", ["my/*"], PullOptions())
+    killer.join()
+    process.wait()
+    for item_id in ids:
+        copy = there / f".ai/tools/{item_id}.py"
+        assert not copy.exists() or copy.read_bytes() == (project / f".ai/tools/{item_id}.py").read_bytes()
+
+    process = serve(tmp_path / "server", port)
+    try:
+        assert {row["status"] for row in registry.pull(at, "tool", ["my/*"], PullOptions())} == {"installed"}
+    finally:
+        process.kill()
+        process.wait()
+    assert all((there / f".ai/tools/{item_id}.py").exists() for item_id in ids)

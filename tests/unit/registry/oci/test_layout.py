@@ -1,0 +1,183 @@
+"""The layout: what a kill or other writers leave, and the names of repositories and tags."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import rye
+from rye.errors import RegistryError
+from rye.registry.oci import manifest as oci_manifest
+from rye.registry.oci.layout import Layout
+from rye.registry.oci.manifest import Layer, Pushed, digest_of
+from rye.registry.oci.reference import namespace_of, parse, read_tag, repository_of, tag_of
+from support.oci_server import put_items
+
+RUNTIME = Path(rye.__file__).parents[1]
+PUSH = """
+import sys
+from rye.registry import registry
+from rye.registry.registry import RegistryTarget
+for start in range(int(sys.argv[3]), int(sys.argv[4])):
+    registry.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", [f"my/many/t{start:03}"])
+    print(start, flush=True)
+"""
+
+
+def pushing(project, where, first, last):
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    return subprocess.Popen(
+        [sys.executable, "-c", PUSH, str(project), where, str(first), str(last)], env=env, stdout=subprocess.PIPE
+    )
+
+
+def made(tag, text=b"x"):
+    manifest, blobs = oci_manifest.compose({"x.py": ("text/x-python", text)}, {})
+    return Pushed(tag, manifest, blobs)
+
+
+def every_item_is_whole(where, repository="my"):
+    """Read every tag down to its blobs; return how many there are."""
+    layout = Layout(Path(where))
+    tags = layout.tags(repository)
+    for tag in tags:
+        for layer in oci_manifest.parse(layout.manifest(repository, tag)).layers:
+            assert digest_of(layout.blob(repository, layer)) == layer.digest
+    return len(tags)
+
+
+def test_processes_that_push_at_once_lose_nothing(project, tmp_path):
+    put_items(project, 24)
+    where = str(tmp_path / "registry")
+    started = [pushing(project, where, at, at + 6) for at in range(0, 24, 6)]
+    assert [one.wait() for one in started] == [0] * 4
+    for one in started:
+        one.stdout.close()
+    assert every_item_is_whole(where) == 24
+
+
+def test_a_push_that_is_killed_leaves_only_whole_items_and_the_next_completes(project, tmp_path):
+    put_items(project, 30)
+    where = str(tmp_path / "registry")
+    done = 0
+    for pause in (0.0, 0.01, 0.02):
+        one = pushing(project, where, 0, 30)
+        one.stdout.readline()
+        time.sleep(pause)
+        one.send_signal(signal.SIGKILL)
+        one.wait()
+        one.stdout.close()
+        done = every_item_is_whole(where)
+        assert done >= 1
+    one = pushing(project, where, 0, 30)
+    assert one.wait() == 0
+    one.stdout.close()
+    assert every_item_is_whole(where) == 30
+
+
+def test_control_an_index_written_in_place_is_seen_in_part(tmp_path):
+    layout = Layout(tmp_path)
+    layout.push("my", [made("a")])
+    index = tmp_path / "my/index.json"
+    index.write_bytes(index.read_bytes()[:40])
+    with pytest.raises(RegistryError) as caught:
+        Layout(tmp_path).tags("my")
+    assert caught.value.code == "bad_layout"
+
+
+def test_a_tag_moves_and_others_stay(tmp_path):
+    layout = Layout(tmp_path)
+    layout.push("my", [made("a"), made("b")])
+    layout.push("my", [made("a", b"new")])
+    assert layout.tags("my") == ["a", "b"]
+    assert layout.manifest("my", "a") == made("a", b"new").manifest
+    assert layout.repositories() == ["my"]
+    assert json.loads((tmp_path / "my/oci-layout").read_bytes()) == {"imageLayoutVersion": "1.0.0"}
+
+
+@pytest.mark.parametrize("how", ["link", "device", "fifo", "folder", "short", "long", "other", "gone"])
+def test_only_regular_files_of_the_named_bytes_are_read(tmp_path, how):
+    layout = Layout(tmp_path)
+    layout.push("my", [made("a", b"content")])
+    layer = Layer("text/x-python", digest_of(b"content"), 7, "x.py")
+    path = tmp_path / "my/blobs/sha256" / layer.digest[7:]
+    path.unlink()
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"content")
+    {
+        "link": lambda: path.symlink_to(secret),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "fifo": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "short": lambda: path.write_bytes(b"con"),
+        "long": lambda: path.write_bytes(b"content" * 9),
+        "other": lambda: path.write_bytes(b"CONTENT"),
+        "gone": lambda: None,
+    }[how]()
+    with pytest.raises(RegistryError) as caught:
+        layout.blob("my", layer)
+    expected = {"short": "blob_truncated", "long": "blob_oversized", "other": "blob_digest_mismatch", "gone": "blob_missing"}
+    assert caught.value.code == expected.get(how, "blob_unreadable")
+
+
+PART = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,30}", fullmatch=True)
+TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+REF_NAME = re.compile(r"[A-Za-z0-9]+(?:(?:[-._:@+]|--)[A-Za-z0-9]+)*")
+
+
+@pytest.mark.slow
+@example(parts=["0", "Z00"], kind="tool")
+@example(parts=["zZ", "Z5aZ"], kind="tool")
+@given(parts=st.lists(PART, min_size=2, max_size=12), kind=st.sampled_from(["tool", "knowledge", "bundle"]))
+def test_a_tag_is_allowed_everywhere_and_reads_back(parts, kind):
+    item_id = "/".join(parts)
+    tag, mark = (tag_of(kind, item_id, "1.20.3", yanked=yanked) for yanked in (False, True))
+    for one in (tag, mark):
+        assert TAG.fullmatch(one)
+        assert REF_NAME.fullmatch(one)
+    found = read_tag(tag)
+    assert (found.item_type, found.version, found.yanked) == (kind, "1.20.3", False)
+    assert found.item_id in (item_id, None)
+    assert read_tag(mark).yanked
+    assert (found.item_id is None) == (len(f"yanked--{kind}--{tag[len(kind) + 2 :]}") > 128 or "Zsha256-" in tag)
+
+
+@given(one=st.lists(PART, min_size=1, max_size=3), two=st.lists(PART, min_size=1, max_size=3))
+def test_different_ids_have_different_tags(one, two):
+    first, second = "/".join(one), "/".join(two)
+    assert (tag_of("tool", first, "1.0.0") == tag_of("tool", second, "1.0.0")) == (first == second)
+    assert (repository_of(one[0]) == repository_of(two[0])) == (one[0] == two[0])
+    assert namespace_of(repository_of(one[0])) == one[0]
+    assert re.fullmatch(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*", repository_of(one[0]))
+
+
+@pytest.mark.parametrize(
+    "tag",
+    ["latest", "tool--a.b--1.0", "tool--a.b", "song--a.b--1.0.0", "tool--aZ2fb--1.0.0", "tool--Zsha256-00--1.0.0", "", "--"],
+)
+def test_a_foreign_tag_is_none_of_ours(tag):
+    assert read_tag(tag) is None
+
+
+def test_references_read_as_they_are_written():
+    digest = "sha256:" + "a" * 64
+    found = parse(f"oci://host:5000/pre/fix//my/a/b:1.2.3@{digest}", "knowledge")
+    assert (found.registry, found.item_id, found.version, found.digest) == (
+        "oci://host:5000/pre/fix",
+        "my/a/b",
+        "1.2.3",
+        digest,
+    )
+    assert str(found) == f"oci://host:5000/pre/fix//my/a/b:1.2.3@{digest}"
+    assert parse("oci://host/my/a/b").registry == "oci://host"
+    assert parse("mine", "bundle").namespace == "mine"

@@ -1,0 +1,391 @@
+"""One suite of the registry, against an OCI layout in a directory and a real docker-registry on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
+from rye.items import lockfiles
+from rye.registry import registry
+from rye.registry.pull import PullOptions
+from rye.registry.registry import RegistryTarget
+from rye.trust import pins
+from support.in_process import rye as run
+from support.oci_server import put_items, running, version_of
+from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("server")) as name:
+        yield name
+
+
+@pytest.fixture(params=["layout", "server"])
+def where(request, tmp_path, server):
+    if request.param == "layout":
+        return str(tmp_path / "registry")
+    # A prefix of its own, so that tests do not meet.
+    return f"{server}/t{os.urandom(6).hex()}"
+
+
+@pytest.fixture
+def other(tmp_path, monkeypatch):
+    """Another user, on another machine for all that counts here, who trusts the same key."""
+
+    def become():
+        monkeypatch.setenv("USER_SPACE", str(tmp_path / "other-user"))
+        trust_key()
+        folder = tmp_path / "other-project"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    return become
+
+
+def refused(code, row):
+    assert row["status"] == "refused", row
+    assert row["code"] == code, row
+    assert row["hint"]
+    return row
+
+
+def files(folder):
+    """Return the items and manifests below a folder."""
+    return sorted(
+        path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file() and "cache" not in path.parts
+    )
+
+
+def publish(at, item_id="my/text/report", version="1.0.0", key=MINE, project=None, **options):
+    trust_key(key)
+    put(project or at.project, f"tools/{item_id}.py", version_of(item_id, version, key, **options))
+    return registry.push(at, "tool", [item_id])[0]
+
+
+def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other):
+    ids = put_items(project, 20)
+    put(
+        project,
+        "knowledge/my/notes/a.md",
+        signed(
+            b'```yaml\nid: a\nversion: "1.0.0"\ncategory: my/notes\ntitle: T\n```\nText\n', item_type="knowledge", suffix=".md"
+        ),
+    )
+    at = RegistryTarget(str(project), where)
+    assert {row["status"] for row in registry.push(at, "tool", ["my/*"])} == {"pushed"}
+    assert registry.push(at, "knowledge", ["my/notes/a"])[0]["version"] == "1.0.0"
+    sent = {item_id: (project / f".ai/tools/{item_id}.py").read_bytes() for item_id in ids}
+
+    there = other()
+    at = RegistryTarget(str(there), where)
+    assert len(registry.listing(at, ["my"])) == 21
+    found = registry.search(at, "T005", ["my"])
+    assert [row["item_id"] for row in found["results"]] == ["my/many/t005"]
+    assert registry.verify(at, "tool", "my/many/t005")["verdict"] == "valid"
+    rows = registry.pull(at, "tool", ["my/*"], PullOptions())
+    assert [row["status"] for row in rows] == ["installed"] * 20
+    assert {item_id: (there / f".ai/tools/{item_id}.py").read_bytes() for item_id in ids} == sent
+    assert rye.execute("my/many/t005", {}, project_path=there)["data"]["output"] == "done"
+    assert registry.pull(at, "knowledge", ["my/notes/a"], PullOptions("user"))[0]["installed_to"] == "user"
+    again = registry.pull(at, "tool", ["my/many/t005"], PullOptions())[0]
+    assert (again["status"], again["replaced"]) == ("installed", [])
+
+
+def test_a_version_is_published_once(project, where):
+    at = RegistryTarget(str(project), where)
+    assert publish(at)["status"] == "pushed"
+    assert registry.push(at, "tool", ["my/text/report"])[0]["status"] == "unchanged"
+    with pytest.raises(RegistryError) as caught:
+        publish(at, body='return {"success": True, "output": "other"}')
+    assert caught.value.code == "version_exists"
+
+
+def test_only_what_is_verified_is_pushed(project, where):
+    at = RegistryTarget(str(project), where)
+    put(project, "tools/my/a/alien.py", signed(tool_text("my/a/alien"), STRANGER))
+    put(project, "tools/my/a/bare.py", tool_text("my/a/bare"))
+    for name, code in (("alien", "untrusted_key"), ("bare", "unsigned")):
+        with pytest.raises(TrustError) as caught:
+            registry.push(at, "tool", [f"my/a/{name}"])
+        assert caught.value.code == code
+    put_tool(project, "alone")
+    with pytest.raises(UsageError):
+        registry.push(at, "tool", ["alone"])
+    put(project, "knowledge/my/n.md", signed(b"```yaml\nid: n\ncategory: my\n```\nText\n", item_type="knowledge", suffix=".md"))
+    with pytest.raises(ItemError) as caught:
+        registry.push(at, "knowledge", ["my/n"])
+    assert caught.value.code == "no_version"
+
+
+def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tmp_path, monkeypatch):
+    publish(RegistryTarget(str(project), where))
+    monkeypatch.setenv("USER_SPACE", str(tmp_path / "stranger"))
+    there = tmp_path / "there"
+    there.mkdir()
+    at = RegistryTarget(str(there), where)
+    row = refused("untrusted_key", registry.pull(at, "tool", ["my/text/report"], PullOptions())[0])
+    assert MINE.public.fingerprint in row["error"]
+    assert MINE.public.digest in row["error"]
+    assert "tester" in row["error"]
+    assert (
+        f"rye registry key my/text/report:1.0.0 --registry {where} > {MINE.public.fingerprint}.toml && rye trust add"
+        in row["hint"]
+    )
+    assert files(there) == []
+    shown = registry.inspect(at, "tool", "my/text/report")
+    assert (shown["verdict"], "diff" in shown) == ("untrusted_key", False)
+    document = tmp_path / "key.toml"
+    document.write_text(registry.key(at, "tool", "my/text/report")["document"])
+    put(tmp_path / "stranger", "config/rye.yaml", b"signing: {agents: allow}\n")
+    assert run("trust", "add", str(document), cwd=there).returncode == 0
+    assert registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]["status"] == "installed"
+
+
+def test_versions_go_up_unless_the_user_says_otherwise(project, where, other):
+    at = RegistryTarget(str(project), where)
+    for version in ("1.0.0", "1.9.0", "1.10.0"):
+        publish(at, version=version)
+    at = RegistryTarget(str(other()), where)
+    row = registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]
+    assert row["version"] == "1.10.0"
+    row = refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions())[0])
+    assert row["floor"] == "1.10.0"
+    refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions("user"))[0])
+    assert registry.inspect(at, "tool", "my/text/report:1.9.0")["verdict"] == "downgrade"
+    assert registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions(allow_downgrade=True))[0]["version"] == "1.9.0"
+
+
+def test_an_installed_or_locked_version_is_a_floor_too(project, where, other):
+    at = RegistryTarget(str(project), where)
+    publish(at, version="1.0.0")
+    publish(at, version="2.0.0")
+    there = other()
+    put(there, "tools/my/text/report.py", version_of("my/text/report", "1.5.0"))
+    at = RegistryTarget(str(there), where)
+    assert "installed" in refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
+    assert run("lock", "my/text/report", cwd=there).returncode == 0
+    assert "locked" in refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
+    row = registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]
+    assert row["locked"] == ["lockfiles/my/text/report@2.0.0.lock.json"]
+    assert rye.execute("my/text/report", {}, project_path=there)["status"] == "success"
+    assert json.loads((there / ".ai" / lockfiles.name_of("my/text/report", "2.0.0")).read_text())["root"]["version"] == "2.0.0"
+
+
+def test_what_was_edited_here_is_not_replaced_in_silence(project, where, other):
+    publish(RegistryTarget(str(project), where))
+    there = other()
+    mine = put(there, "tools/my/text/report.py", version_of("my/text/report", "0.9.0") + b"# my own note\n")
+    at = RegistryTarget(str(there), where)
+    before = mine.read_bytes()
+    refused("edited_locally", registry.pull(at, "tool", ["my/text/report"], PullOptions())[0])
+    assert mine.read_bytes() == before
+    assert registry.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0]["status"] == "installed"
+    mine.unlink()
+    put(there, "tools/my/text/report.sh", b"echo\n")
+    refused("edited_locally", registry.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0])
+
+
+def test_a_namespace_is_pinned_only_when_asked_and_then_holds(project, where, other, tmp_path):
+    at = RegistryTarget(str(project), where)
+    publish(at, "my/a/one")
+    publish(at, "my/a/two", key=STRANGER)
+    there = other()
+    trust_key(STRANGER)
+    at = RegistryTarget(str(there), where)
+    assert registry.pull(at, "tool", ["my/a/one"], PullOptions())[0]["status"] == "installed"
+    assert pins.load().pins == {}
+    registry.pull(at, "tool", ["my/a/one"], PullOptions(pin=True))
+    row = refused("pinned_key_changed", registry.pull(at, "tool", ["my/a/two"], PullOptions(pin=True))[0])
+    assert (row["pinned"], row["key_digest"]) == (MINE.public.digest, STRANGER.public.digest)
+    assert registry.unpin("my") == MINE.public.digest
+    assert registry.pull(at, "tool", ["my/a/two"], PullOptions())[0]["status"] == "installed"
+    with pytest.raises(UsageError):
+        registry.unpin("my")
+
+
+def test_a_yanked_version_is_passed_over_and_warned_of(project, where, other):
+    at = RegistryTarget(str(project), where)
+    first = publish(at, version="1.0.0")
+    publish(at, version="1.1.0")
+    registry.yank(at, "tool", "my/text/report:1.1.0", "loses\x1b[31m data")
+    at = RegistryTarget(str(other()), where)
+    row = registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]
+    assert (row["version"], row["warnings"]) == ("1.0.0", [])
+    row = registry.pull(at, "tool", ["my/text/report:1.1.0"], PullOptions())[0]
+    assert "was yanked" in row["warnings"][0]
+    assert "loses[U+001B][31m data" in row["warnings"][0]
+    assert [one["yanked"] for one in registry.listing(at, ["my"])] == [False, True]
+    row = registry.pull(at, "tool", [f"my/text/report@{first['digest']}"], PullOptions(allow_downgrade=True))[0]
+    assert row["version"] == "1.0.0"
+
+
+def test_inspect_shows_what_a_pull_would_bring(project, where, other):
+    at = RegistryTarget(str(project), where)
+    publish(at, version="1.0.0")
+    publish(
+        at, version="1.1.0", head='__permissions__ = ["write"]\n__requires_rye__ = ">=0.1"\n__requires__ = ["tabulate>=0.9"]'
+    )
+    there = other()
+    at = RegistryTarget(str(there), where)
+    registry.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())
+    shown = registry.inspect(at, "tool", "my/text/report")
+    assert shown["permissions"] == ["read", "write"]
+    assert (shown["requires_rye"], shown["requires"]) == (">=0.1", ["tabulate>=0.9"])
+    assert (shown["signer"], shown["verdict"]) == (MINE.public.fingerprint, "valid")
+    assert shown["installed"]["version"] == "1.0.0"
+    assert '+__version__ = "1.1.0"' in shown["diff"]
+    assert shown["versions"] == ["1.1.0", "1.0.0"]
+
+
+def test_a_reserved_id_is_installed_only_where_the_user_lets_it(project, where, other):
+    at = RegistryTarget(str(project), where)
+    registry.push(at, "tool", ["rye/file-system/ls"])
+    at = RegistryTarget(str(other()), where)
+    refused("reserved_id", registry.pull(at, "tool", ["rye/file-system/ls"], PullOptions())[0])
+
+
+def test_a_bundle_travels_as_one(project, where, other, tmp_path):
+    folder = tmp_path / "src"
+    trust_key()
+    put(folder, "tools/mine/a/one.py", version_of("mine/a/one"))
+    put(folder, "tools/mine/a/two.py", version_of("mine/a/two"))
+    (tmp_path / "key.pem").write_bytes(MINE.pem)
+    made = run(
+        "bundle",
+        "create",
+        "--folder",
+        str(folder / ".ai"),
+        "--id",
+        "mine",
+        "--version",
+        "1.0.0",
+        "--key",
+        str(tmp_path / "key.pem"),
+        cwd=project,
+    )
+    assert made.returncode == 0, made.stderr
+    at = RegistryTarget(str(project), where)
+    assert registry.push_bundle(at, "mine", folder / ".ai")[0]["status"] == "pushed"
+    there = other()
+    at = RegistryTarget(str(there), where)
+    assert len(registry.inspect(at, "bundle", "mine")["items"]) == 2
+    edited = put(there, "tools/mine/a/two.py", b"mine\n")
+    refused("edited_locally", registry.pull(at, "bundle", ["mine"], PullOptions())[0])
+    assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"
+    edited.unlink()
+    row = registry.pull(at, "bundle", ["mine:1.0.0"], PullOptions())[0]
+    assert row["status"] == "installed"
+    assert files(there) == [".ai/bundles/mine/manifest.yaml", ".ai/tools/mine/a/one.py", ".ai/tools/mine/a/two.py"]
+    assert rye.execute("mine/a/two", {}, project_path=there)["status"] == "success"
+
+
+def test_another_client_lists_and_copies_the_items(project, where, tmp_path):
+    publish(RegistryTarget(str(project), where))
+    tag = "tool--my.text.report--1.0.0"
+    source = f"docker://{where[6:]}/my:{tag}" if where.startswith("oci:") else f"oci:{where}/my:{tag}"
+    copy = tmp_path / "copy"
+    insecure = ["--src-tls-verify=false"] if where.startswith("oci:") else []
+    copy.mkdir()
+    subprocess.run(["skopeo", "copy", "-q", *insecure, source, f"oci:{copy}/my:{tag}"], check=True)
+    if insecure:
+        listed = subprocess.run(
+            ["skopeo", "list-tags", "--tls-verify=false", f"docker://{where[6:]}/my"], check=True, capture_output=True
+        )
+        assert json.loads(listed.stdout)["Tags"] == [tag]
+    there = tmp_path / "there"
+    there.mkdir()
+    row = registry.pull(RegistryTarget(str(there), str(copy)), "tool", ["my/text/report"], PullOptions())[0]
+    assert row["status"] == "installed"
+    assert (there / ".ai/tools/my/text/report.py").read_bytes() == (project / ".ai/tools/my/text/report.py").read_bytes()
+
+
+def test_an_id_too_long_for_a_tag_travels_too(project, where, other):
+    long = "my/" + "very-long-part/" * 9 + "tool.of_mine"
+    at = RegistryTarget(str(project), where)
+    publish(at, long)
+    there = other()
+    at = RegistryTarget(str(there), where)
+    assert registry.listing(at, ["my"])[0]["item_id"] == long
+    assert registry.pull(at, "tool", ["my/*"], PullOptions())[0]["item_id"] == long
+    assert rye.execute(long, {}, project_path=there)["status"] == "success"
+
+
+def test_a_namespace_that_no_repository_may_be_called(project, where, other):
+    at = RegistryTarget(str(project), where)
+    publish(at, "My_Own/a/tool")
+    at = RegistryTarget(str(other()), where)
+    assert registry.listing(at, ["My_Own"])[0]["item_id"] == "My_Own/a/tool"
+    assert registry.pull(at, "tool", ["My_Own/a/tool"], PullOptions())[0]["status"] == "installed"
+
+
+def test_one_bad_reference_among_good_ones_does_not_stop_them(project, where, other):
+    publish(RegistryTarget(str(project), where))
+    rows = registry.pull(
+        RegistryTarget(str(other()), where), "tool", ["my/text/report", "my/text/none", "none/at/all"], PullOptions()
+    )
+    assert [row["status"] for row in rows] == ["installed", "refused", "refused"]
+    assert {row["code"] for row in rows[1:]} == {"not_in_registry"}
+
+
+@pytest.mark.parametrize(
+    ("text", "item_type"),
+    [
+        ("report", "tool"),
+        ("my/report:1", "tool"),
+        ("my/report@sha256:00", "tool"),
+        ("../my/x", "tool"),
+        ("oci://host", "tool"),
+        ("my//x", "tool"),
+        ("my/x:1.0.0:2", "tool"),
+        ("my/x", "song"),
+    ],
+)
+def test_malformed_references(project, text, item_type):
+    with pytest.raises(UsageError) as caught:
+        registry.pull(RegistryTarget(str(project), str(project / "r")), item_type, [text], PullOptions())
+    assert caught.value.hint
+
+
+@pytest.mark.slow
+def test_on_the_command_line(project, tmp_path, user_space):
+    where = str(tmp_path / "registry")
+    (project / ".ai").mkdir()
+    put_tool(project, "my/text/report")
+    put(user_space, "config/rye.yaml", json.dumps({"registry": {"default": where, "namespaces": ["my"]}}).encode())
+    assert run("registry", "push", "my/text/report", cwd=project).returncode == 0
+    assert b"my/text/report" in run("registry", "list", cwd=project).stdout
+    assert json.loads(run("registry", "search", "report", "--json", cwd=project).stdout)["total"] == 1
+    assert run("registry", "search", "nothing-like-it", cwd=project).returncode == 1
+    done = run("registry", "pull", "my/text/report", "--to", "user", cwd=project)
+    assert (done.returncode, done.stdout[:9]) == (0, b"Installed")
+    done = run("registry", "pull", "my/text/report", "--pin", cwd=project)
+    assert b"Only a person" in done.stderr
+    assert run("registry", "pull", "my/text/none", cwd=project).returncode == 1
+    assert run("registry", "yank", "my/text/report:1.2.3", "--reason", "old", cwd=project).returncode == 0
+    assert b"was yanked" in run("registry", "verify", "my/text/report:1.2.3", cwd=project).stderr
+    assert b"PUBLIC KEY" in run("registry", "key", "my/text/report:1.2.3", cwd=project).stdout
+    put(user_space, "config/rye.yaml", json.dumps({"registry": {"default": where}, "signing": {"agents": "allow"}}).encode())
+    assert run("registry", "pull", "my/text/report:1.2.3", "--pin", cwd=project).returncode == 0
+    assert pins.load().pins == {"my": MINE.public.digest}
+    os.remove(user_space / f".ai/trusted_keys/{MINE.public.fingerprint}.toml")
+    done = run("registry", "pull", "my/text/report:1.2.3", cwd=project)
+    assert done.returncode == 3
+    assert b"rye trust add" in done.stderr
+    done = run("registry", "verify", "my/text/report:1.2.3", "--json", cwd=project)
+    assert (done.returncode, json.loads(done.stdout)["code"]) == (3, "untrusted_key")
+    assert run("registry", "pull", cwd=project).returncode == 2
+
+
+def test_a_lost_memory_is_an_error(project, where):
+    publish(RegistryTarget(str(project), where))
+    put(os.environ["USER_SPACE"], "trust/registry.json", b"{}")
+    with pytest.raises(RyeError) as caught:
+        registry.pull(RegistryTarget(str(project), where), "tool", ["my/text/report"], PullOptions())
+    assert caught.value.code == "trust_store_unreadable"

@@ -1,0 +1,103 @@
+"""Which variables a child inherits."""
+
+from __future__ import annotations
+
+import pytest
+
+from rye.sandbox import environment
+
+# Made up, in the shapes that services give out.
+SECRET = {
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "GITHUB_TOKEN": "x",
+    "DB_PASSWORD": "x",
+    "MYSQL_PWD": "x",
+    "GOOGLE_CREDENTIALS": "x",
+    "SENTRY_DSN": "x",
+    "GH_PAT": "x",
+    "stripe_key": "x",
+    "HTTPS_PROXY": "http://me:word@proxy:1",
+    "A": "postgres://u:p@h/d",
+    "B": "ghp_" + "a1" * 18,
+    "C": "AKIA" + "ABCDEFGH12345678",
+    "D": "sk-ant-" + "api03-abcdefgh",
+    "E": "-----BEGIN RSA PRIVATE KEY",
+    "F": "eyJhbGciOiJI.eyJzdWIiOiIx.abc",
+    "G": "0123456789abcdef" * 3,
+}
+PLAIN = {
+    "PATH": "/usr/bin:/bin",
+    "PWD": "/home/me",
+    "OLDPWD": "/",
+    "HOME": "/home/me",
+    "LANG": "C.UTF-8",
+    "EDITOR": "vi",
+    "HTTPS_PROXY": "http://proxy:3128",
+    "LS_COLORS": "rs=0:di=01;34:ln=01;36",
+    "JAVA_HOME": "/usr/lib/jvm/java-17",
+    "XDG_SESSION_TYPE": "x11",
+    "TERM": "xterm-256color",
+}
+
+
+# Of the allowed names, whose values are places where packages are found.
+PACKAGES = {
+    "HTTPS_PROXY": ["me:word@proxy:3128", "http://proxy:1/?token=abc"],
+    "PIP_INDEX_URL": ["https://pypi.corp/a1b2c3d4e5f6a7b8c9d0e1/simple", "https://host/simple?token=x"],
+    "UV_INDEX_URL": ["https://host/t/0123456789abcdef0123456789abcdef/simple"],
+    "GOPROXY": ["https://goproxy.corp/tok3nTok3nTok3nTok3n,direct", "https://a|me:word@b"],
+    "npm_config_registry": ["https://npm.corp/?auth=abc"],
+    "PIP_FIND_LINKS": ["https://host/AbCdEf0123456789AbCdEf/links"],
+    "LC_DEPLOY_TOKEN": ["anything"],
+}
+HARMLESS = {
+    "PIP_INDEX_URL": "https://artifacts.corp.example:8443/artifactory/api/pypi/pypi-virtual-2024/simple",
+    "GOPROXY": "https://proxy.golang.org,direct",
+    "npm_config_registry": "https://registry.npmjs.org/",
+    "NO_PROXY": "localhost,127.0.0.1,.corp.example",
+    "PATH": "/opt/python@3.11/bin:/usr/bin:/opt/node@18/bin",
+    "SSL_CERT_FILE": "/etc/ssl/cert.pem",
+    "LC_TIME": "de_DE.UTF-8",
+    "HTTPS_PROXY": "proxy.corp.example:3128",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in PACKAGES.items() for value in values])
+def test_a_secret_in_an_allowed_variable_is_left_out_unless_the_user_names_it(name, value):
+    assert environment.allowed({name: value}) == {}
+    assert environment.allowed({name: value}, [name]) == {name: value}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_place_without_a_secret_is_inherited(name):
+    assert environment.allowed({name: HARMLESS[name]}) == {name: HARMLESS[name]}
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_what_looks_like_a_secret_is_left_out(name):
+    assert environment.without_secrets({name: SECRET[name]}) == {}
+    assert environment.allowed({name: SECRET[name]}) == {}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_does_not_stays(name):
+    assert environment.without_secrets({name: PLAIN[name]}) == {name: PLAIN[name]}
+
+
+def test_the_allowed_are_few_and_known():
+    environ = {
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "HOME": "/h",
+        "EDITOR": "vi",
+        "NOTES": "x",
+        "LD_PRELOAD": "/x.so",
+        "BASH_ENV": "/x",
+    }
+    assert environment.allowed(environ) == {"PATH": "/bin", "LC_ALL": "C", "HOME": "/h"}
+
+
+def test_what_the_user_names_goes_through():
+    environ = {"GITHUB_TOKEN": "x", "OTHER_TOKEN": "y"}
+    assert environment.allowed(environ, ["GITHUB_TOKEN", "ABSENT"]) == {"GITHUB_TOKEN": "x"}
+    assert environment.without_secrets(environ, ["GITHUB_TOKEN"]) == {"GITHUB_TOKEN": "x"}

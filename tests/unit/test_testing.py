@@ -1,0 +1,75 @@
+"""A model that plays a script, in an agent's loop as README shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+import rye
+from rye.testing import ScriptedModel, ScriptError, Step
+
+
+@pytest.fixture
+def app(project):
+    (project / "app.py").write_text("def total(prices):\n    return sum(prices)\n")
+    return project
+
+
+READ = Step("read", {"file_path": "app.py"})
+
+
+def loop(tools, model):
+    messages = [{"role": "user", "content": "Round it."}]
+    while messages[-1]["role"] != "assistant":
+        reply = model(messages, tools.schemas("openai"))
+        messages.append(reply)
+        for call in reply.get("tool_calls", ()):
+            text = tools.call(call["function"]["name"], call["function"]["arguments"])
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+    return messages
+
+
+def edit(text):
+    line_id = next(line for line in text.split("\n") if "sum" in line)[5:11]
+    return {"file_path": "app.py", "changes": [{"line_id": line_id, "new_content": "    return round(sum(prices), 2)"}]}
+
+
+def test_a_model_that_plays_a_script_finds_edits_and_undoes(app):
+    model = ScriptedModel(
+        [Step("grep", {"pattern": "sum"}), READ, Step("edit_lines", edit, ["[LID:"]), Step("undo", {}, "+    return round")],
+        "Nothing changed.",
+        expects=["-    return round(sum(prices), 2)"],
+    )
+    before = (app / "app.py").read_bytes()
+    messages = loop(rye.toolset(app, ["rye/file-system"]), model)
+    assert messages[-1] == {"role": "assistant", "content": "Nothing changed."}
+    assert [message["role"] for message in messages].count("tool") == 4
+    assert (app / "app.py").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("code", "steps", "expects"),
+    [
+        ("unexpected_result", [READ, Step("undo", {}, ["return product"])], ()),
+        ("unexpected_result", [READ], ["return product"]),
+        ("unknown_tool", [Step("bash", {"command": "ls"})], ()),
+    ],
+)
+def test_a_script_ends_where_the_result_is_not_as_expected(app, code, steps, expects):
+    with pytest.raises(ScriptError) as caught:
+        loop(rye.toolset(app, ["rye/file-system"]), ScriptedModel(steps, expects=expects))
+    assert caught.value.code == code
+
+
+def test_a_loop_that_loses_or_mixes_results_is_caught(app):
+    schemas = rye.toolset(app, ["rye/file-system"]).schemas("openai")
+    for last in ({"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "call_2", "content": "x"}):
+        model = ScriptedModel([READ, READ])
+        model([], schemas)
+        with pytest.raises(ScriptError) as caught:
+            model([last], schemas)
+        assert caught.value.code == "missing_result"
+    model = ScriptedModel([])
+    assert model([], schemas)["content"] == "Done."
+    with pytest.raises(ScriptError) as caught:
+        model([], schemas)
+    assert caught.value.code == "script_ended"

@@ -1,0 +1,134 @@
+"""`rye.toolkit` is the promise to tool authors: these names, documented, and enough for the file tools of the bundle."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye import toolkit
+
+ROOT = Path(__file__).parents[2]
+NAMES = [
+    "Applied",
+    "Document",
+    "EditError",
+    "OpenFile",
+    "Page",
+    "Replaced",
+    "RyeError",
+    "Show",
+    "UsageError",
+    "Workspace",
+    "WorkspaceError",
+    "checked",
+    "cut_notice",
+    "deadline",
+    "edit_lines",
+    "fit_lines",
+    "log_event",
+    "ok",
+    "output_budget",
+    "replace_file",
+    "view_lines",
+]
+
+
+def test_the_names_are_these_and_each_is_there():
+    assert toolkit.__all__ == NAMES == sorted(toolkit._PLACES) == dir(toolkit)
+    for name in NAMES:
+        assert getattr(toolkit, name).__doc__ or name.isupper(), name
+    with pytest.raises(AttributeError):
+        toolkit.index_whole
+
+
+def test_the_page_for_authors_names_each():
+    page = (ROOT / ".ai/knowledge/rye/core/writing-a-tool.md").read_text(encoding="utf-8")
+    assert [name for name in NAMES if f"`{name}" not in page] == []
+
+
+@pytest.mark.parametrize("tool", ["read", "write", "edit_lines"])
+def test_the_file_tools_import_the_toolkit_and_the_standard_library_alone(tool):
+    tree = ast.parse((ROOT / f".ai/tools/rye/file-system/{tool}.py").read_text(encoding="utf-8"))
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {name for name in imported if name.partition(".")[0] == "rye"} == {"rye.toolkit"}
+
+
+def test_lines_are_viewed_edited_and_replaced_through_it(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    root = str(tmp_path)
+
+    def look(document):
+        lines = document.printed(0, document.count)
+        document.shown((0, document.count))
+        return lines, document.version
+
+    lines, version = toolkit.view_lines(root, "a.txt", look)
+    assert [line.partition("] ")[2] for line in lines] == ["one", "two"]
+    line_id = lines[1].partition("]")[0].removeprefix("[LID:")
+    change = {"line_id": line_id, "new_content": "2"}
+    applied = toolkit.edit_lines(root, "a.txt", [change], tool="my/tool", version=version, show=toolkit.Show(1_000))
+    assert (tmp_path / "a.txt").read_text() == "one\n2\n"
+    assert [line.rpartition("] ")[2] for line in applied.printed()] == ["one", "2"]
+    assert applied.printed()[1].startswith("2: [LID:")
+    again = [{"line_id": applied.lines[1].id, "new_content": "zwei"}]
+    toolkit.edit_lines(root, "a.txt", again, tool="my/tool")
+    assert (tmp_path / "a.txt").read_text() == "one\nzwei\n"
+    changes = toolkit.view_lines(root, "a.txt", lambda document: document.changes_since(version))
+    assert changes.lines == [(1, 2)]
+    assert changes.ended[0][0] == line_id
+    replaced = toolkit.replace_file(root, "a.txt", "new\n", tool="my/tool")
+    assert (replaced.before, replaced.data) == (b"one\nzwei\n", b"new\n")
+    done = rye.execute("rye/file-system/undo", {}, project_path=root)
+    assert done["status"] == "success", done
+    assert (tmp_path / "a.txt").read_text() == "one\nzwei\n"
+
+
+def test_an_edit_prints_as_many_lines_as_it_is_asked_for_and_says_so(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"line {at}\n" for at in range(100)))
+    root = str(tmp_path)
+
+    def look(document):
+        document.printed(0, document.count)
+        document.shown((0, document.count))
+        return document.ids(0, 100)
+
+    ids = toolkit.view_lines(root, "a.txt", look)
+    changes = [{"start_line_id": ids[0], "end_line_id": ids[99], "new_content": "x\n" * 100}]
+    applied = toolkit.edit_lines(root, "a.txt", changes, tool="my/tool", show=toolkit.Show(500))
+    assert applied.cut
+    assert 0 < len("\n".join(applied.printed())) <= 500
+    # A line that was not printed was not shown: it cannot be edited as a part of a range.
+    more = [{"line_id": toolkit.view_lines(root, "a.txt", lambda document: document.ids(90, 91))[0], "new_content": "y"}]
+    with pytest.raises(toolkit.EditError, match="never shown"):
+        toolkit.edit_lines(root, "a.txt", more, tool="my/tool")
+
+
+@pytest.mark.slow
+def test_dead_ids_are_bounded_and_never_come_back(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"line {at}\n" for at in range(20)))
+    root = str(tmp_path)
+
+    def look(document):
+        document.printed(0, document.count)
+        document.shown((0, document.count))
+        return document.ids(0, document.count)
+
+    ids = toolkit.view_lines(root, "a.txt", look)
+    first, seen = ids[0], set(ids)
+    for number in range(1, 1_100):
+        at = number % 19 + 1
+        change = {"line_id": ids[at], "new_content": f"changed {number % 7}"}
+        applied = toolkit.edit_lines(root, "a.txt", [change], tool="my/tool", show=toolkit.Show(5_000))
+        ids[at] = next(row.id for row in applied.lines if row.number == at + 1)
+        assert ids[at] not in seen
+        seen.add(ids[at])
+    assert len(applied.document.index.dead) <= 900
+    assert ids[0] == first == toolkit.view_lines(root, "a.txt", look)[0], "a line that lives keeps its ID in a new epoch"
+    assert toolkit.view_lines(root, "a.txt", look) == ids
+    dead = [{"line_id": next(iter(seen - set(ids))), "new_content": "x"}]
+    with pytest.raises(toolkit.EditError, match="Nothing was written"):
+        toolkit.edit_lines(root, "a.txt", dead, tool="my/tool")

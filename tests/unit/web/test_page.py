@@ -1,0 +1,217 @@
+"""An answer as text: its charset, what a reader would not see, where its links lead, and how much memory it may take."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+import pytest
+
+from rye.errors import RyeError
+from rye.process import child
+from rye.web import html_text, plain_html
+from rye.web import page as web_page
+from rye.web.client import Answer
+
+HERE = "https://site.example/docs/page.html"
+
+
+def answer(body, content_type="text/html"):
+    return Answer(HERE, 200, "OK", {"content-type": content_type}, body)
+
+
+@pytest.fixture(params=[html_text, plain_html], ids=["libraries", "plain"])
+def markdown(request):
+    """What a page becomes, with the libraries of the extra `web` and without them."""
+    return lambda html: request.param.read(html.encode(), HERE, "markdown", main_only=True)["text"]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "charset"),
+    [
+        ("text/plain; charset=utf-8", b"\xff\xfea\0", "utf-16-le"),
+        ("text/plain; charset=iso-8859-1", b"\x80", "cp1252"),
+        ('text/plain; charset="UTF-8"', b"x", "utf-8"),
+        ("text/html; charset=nonsense", b"<meta charset=shift_jis>", "cp932"),
+        ("text/html", b"<meta charset=utf-16>", "utf-8"),
+        ("text/html; charset=utf-7", b"+ADw-script+AD4-", "utf-8"),
+        ("text/html; charset=base64", b"PHA+", "utf-8"),
+        ("text/html; charset=idna", b"x", "utf-8"),
+        ("text/xml", b'<?xml version="1.0" encoding="koi8-r"?>', "koi8-r"),
+        ("text/plain", "sch\u00f6n".encode(), "utf-8"),
+    ],
+)
+def test_the_charset_is_decided_by_mark_header_and_document(content_type, body, charset):
+    assert web_page._charset(answer(body, content_type)) == charset
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "display:none",
+        "DISPLAY : NONE",
+        "display:/**/none",
+        "visibility:hidden",
+        "font-size:0",
+        "font-size:0.0px",
+        "opacity:0",
+        "position:absolute;left:-9999px",
+        "text-indent:-999px",
+        "height:0;overflow:hidden",
+        "overflow: hidden; max-height: 0px",
+        "width:0;height:0;overflow:clip",
+        "clip:rect(0,0,0,0)",
+        "clip: rect(0 0 0 0)",
+        "color:transparent",
+    ],
+)
+def test_what_a_style_hides_is_not_read(style, markdown):
+    assert markdown(f"<p>seen</p><p style='{style}'>obey</p>") == "seen\n"
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "font-size:0.9em",
+        "opacity:0.5",
+        "height:0",
+        "line-height:0.8;overflow:hidden",
+        "left:-9px",
+        "background-color:transparent",
+    ],
+)
+def test_control_what_a_style_does_not_hide_is_read(style, markdown):
+    assert markdown(f"<p style='{style}'>seen</p>") == "seen\n"
+
+
+@pytest.mark.parametrize(
+    "root", ["<html hidden><body>", "<html><body style='display:none'>", "<html style='opacity:0'><body hidden>"]
+)
+def test_a_page_that_a_script_would_show_is_read(root, markdown):
+    assert markdown(f"{root}<p>text</p>") == "text\n"
+
+
+def test_hidden_in_hidden_is_dropped_once(markdown):
+    assert markdown("<div hidden><p hidden>a<script>b</script></p></div><svg><title>c</title></svg><p>seen</p>") == "seen\n"
+
+
+@pytest.mark.parametrize(
+    ("href", "shown"),
+    [
+        ("more.html", "[x](https://site.example/docs/more.html)"),
+        ("//cdn.example/a", "[x](https://cdn.example/a)"),
+        ("HTTP://other.example/", "[x](HTTP://other.example/)"),
+        ("MailTo:a@b.example", "[x](MailTo:a@b.example)"),
+        *(
+            (bad, "x")
+            for bad in (
+                "javascript:alert(1)",
+                "JaVaScRiPt:alert(1)",
+                "&#106;avascript:alert(1)",
+                "java&#10;script:alert(1)",
+                "vbscript:x",
+                "data:text/html,x",
+                "file:///etc/passwd",
+                "blob:https://x/1",
+                "http://[x",
+            )
+        ),
+    ],
+)
+def test_links_lead_to_the_web_or_are_text(href, shown, markdown):
+    assert markdown(f'<p><a href="{href}">x</a></p>') == f"{shown}\n"
+
+
+@pytest.mark.parametrize("base", ["javascript:alert(1)//", "data:text/html,", "file:///etc/"])
+def test_a_base_that_is_no_web_address_makes_no_links(base, markdown):
+    assert markdown(f'<base href="{base}"><p><a href="x">x</a></p>') == "x\n"
+
+
+def test_json_is_indented():
+    page = web_page.read(answer(b'{"a":[1,"\xc3\xa9"]}', "application/json"), "markdown", main_only=True)
+    assert page.text == '{\n  "a": [\n    1,\n    "\u00e9"\n  ]\n}\n'
+    assert page.notes == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # The indent of each number would be 1,000 characters: 60 MB of 120 KB.
+        b"[" * 500 + b"0," * 60_000 + b"0" + b"]" * 500,
+        b"[" * 100_000,
+        b"[" + b"{}," * 400_000 + b"{}]",
+        b"{not json",
+    ],
+    ids=["deep", "unclosed", "many", "invalid"],
+)
+def test_json_that_would_fill_the_memory_comes_as_it_is(body):
+    page = web_page.read(answer(body, "application/json"), "markdown", main_only=True)
+    assert page.text.replace("\n", "") == body.decode()
+    assert page.notes
+
+
+def test_control_indented_by_the_standard_library_it_is_hundreds_of_times_as_large():
+    body = "[" * 500 + "0," * 2_000 + "0" + "]" * 500
+    assert len(json.dumps(json.loads(body), indent=2)) > 300 * len(body)
+
+
+def test_hidden_characters_are_left_out_of_text_too():
+    page = web_page.read(answer("a\u202eb\u200bc\x1b[31m\r\nd".encode(), "text/plain; charset=utf-8"), "text", main_only=True)
+    assert page.text == "abc[31m\nd\n"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"), [("image/png", b"x"), ("application/pdf", b"x"), ("", b"a\0b"), ("text/plain", b"\x7fELF\0")]
+)
+def test_what_is_no_text_is_refused_with_type_and_size(content_type, body):
+    with pytest.raises(RyeError) as caught:
+        web_page.read(answer(body, content_type), "markdown", main_only=True)
+    assert caught.value.code == "not_text"
+    assert str(len(body)) in caught.value.message
+
+
+PAGE = """<!doctype html><html><head><title>The  Guide</title><style>p {color: red}</style></head><body>
+<nav><a href="/">Home</a></nav><main><h1>Install</h1><p>Run <code>make</code>, then <a href="next.html">go on</a>.<p>Second &amp; last
+<ul><li>one<li>two</ul><pre>a  b
+  c</pre><table><tr><td>x<td>y</table><script>alert(1)</script></main><footer>Imprint</footer></body></html>"""
+
+
+@pytest.fixture
+def without_libraries(monkeypatch):
+    """Start the reading child as after an installation without the extra `web`."""
+    monkeypatch.setattr(web_page, "own_module", lambda *words, libraries: child.own_module(*words, libraries=False))
+
+
+def test_without_the_extra_a_page_is_reduced_plainly_and_the_answer_says_so(without_libraries):
+    page = web_page.read(answer(PAGE.encode()), "markdown", main_only=True)
+    assert page.title == "The Guide"
+    assert page.main
+    assert page.text.startswith(
+        "# Install\n\nRun make, then [go on](https://site.example/docs/next.html).\n\nSecond & last\n\n- one\n- two\n"
+    )
+    assert "```\na  b\n  c\n```" in page.text
+    assert "alert" not in page.text
+    assert "Imprint" not in page.text
+    assert "pip install 'rye-workspace[web]'" in page.notes[0]
+    whole = web_page.read(answer(PAGE.encode()), "text", main_only=False)
+    assert "Imprint" in whole.text
+    assert "](" not in whole.text
+
+
+def test_control_with_the_extra_nothing_is_said():
+    assert web_page.read(answer(PAGE.encode()), "markdown", main_only=True).notes == ()
+
+
+def test_a_hidden_element_hides_what_was_not_closed_inside_it():
+    for html in ("<li hidden>a<ul><li>secret</ul></li>", "<div hidden><p>a<p>secret</div>", "<p hidden>a<b>b<p>secret"):
+        assert plain_html.read(f"<p>seen</p>{html}".encode(), HERE, "markdown", main_only=True)["text"] == "seen\n"
+
+
+@pytest.mark.slow
+def test_a_page_made_to_hurt_ends_in_its_time(without_libraries):
+    started = time.monotonic()
+    for html in ("<div>" * 200_000, "<p>" * 300_000, "<a href='" * 100_000, "<!--" * 100_000):
+        with suppress(web_page.PageError):
+            web_page.read(answer(html.encode()), "markdown", main_only=True, seconds=0.5)
+    assert time.monotonic() - started < 10

@@ -1,0 +1,252 @@
+"""Replacing a file: what survives, what is detected, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rye.workspace import atomic_replace
+from rye.workspace.atomic_replace import temporary_name
+from support.replacing import FOREIGN, NEW, OLD, ROOT, by_rename, left_behind, placed, put, refused, take
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o444, 0o4755, 0o2711, 0o1666, 0o000])
+def test_the_mode_survives(project, file, way, mode):
+    file.chmod(mode)
+    if not ROOT and not mode & 0o400:
+        pytest.skip("only root reads a file of mode 0")
+    put(project)
+    assert file.read_bytes() == NEW
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert not left_behind(project)
+
+
+def test_a_naive_replacement_loses_mode_and_attributes(project, file):
+    file.chmod(0o755)
+    os.setxattr(file, "user.note", b"kept")
+    (project / "naive").write_bytes(NEW)
+    (project / "naive").replace(file)
+    assert stat.S_IMODE(file.stat().st_mode) != 0o755
+    assert os.listxattr(file) == []
+
+
+@pytest.mark.skipif(not ROOT, reason="only root gives files away")
+def test_the_owner_survives(project, file, way):
+    os.chown(file, 1234, 4321)
+    file.chmod(0o4750)
+    put(project)
+    info = file.stat()
+    assert (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) == (1234, 4321, 0o4750)
+
+
+def test_a_set_id_bit_never_passes_to_another_owner(project, file, monkeypatch):
+    os.chmod(file, 0o6755)
+    if ROOT:
+        os.chown(file, 1234, 4321)
+        file.chmod(0o6755)
+    monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
+    put(project)
+    assert stat.S_IMODE(file.stat().st_mode) == (0o755 if ROOT else 0o6755)
+
+
+def test_extended_attributes_survive_and_one_that_cannot_does_not_cost_the_others(project, file, way, monkeypatch):
+    for name in ("user.a", "user.b", "user.c"):
+        os.setxattr(file, name, name.encode())
+    put(project)
+    assert {name: os.getxattr(file, name) for name in os.listxattr(file)} == {
+        name: name.encode() for name in ("user.a", "user.b", "user.c")
+    }
+    real, denied = os.setxattr, []
+
+    def setxattr(target, name, value):
+        if not denied:
+            denied.append(name)
+            raise PermissionError(errno.EPERM, "no")
+        real(target, name, value)
+
+    monkeypatch.setattr(os, "setxattr", setxattr)
+    put(project, OLD, NEW)
+    assert len(denied) == 1
+    assert sorted(os.listxattr(file)) == sorted({"user.a", "user.b", "user.c"} - {*denied})
+
+
+def test_an_acl_survives(project, file):
+    # version 2; user::rw-, user:1234:r--, group::r--, mask::r--, other::r--
+    entries = [(1, 6, 2**32 - 1), (2, 4, 1234), (4, 4, 2**32 - 1), (16, 4, 2**32 - 1), (32, 4, 2**32 - 1)]
+    acl = (2).to_bytes(4, "little") + b"".join(
+        t.to_bytes(2, "little") + p.to_bytes(2, "little") + i.to_bytes(4, "little") for t, p, i in entries
+    )
+    try:
+        os.setxattr(file, "system.posix_acl_access", acl)
+    except OSError:
+        pytest.skip("no ACLs on this file system")
+    put(project)
+    assert os.getxattr(file, "system.posix_acl_access") == acl
+
+
+def test_a_new_file_obeys_the_umask_or_the_mode_given(project):
+    old = os.umask(0o027)
+    try:
+        put(project, expected=None)
+        assert stat.S_IMODE((project / "file").stat().st_mode) == 0o640
+        with placed(project, "script") as place:
+            atomic_replace.replace(place, NEW, None, temporary_name(), mode=0o751)
+        assert stat.S_IMODE((project / "script").stat().st_mode) == 0o751
+    finally:
+        os.umask(old)
+
+
+def test_a_link_stays_a_link_and_its_target_changes(project, way):
+    (project / "sub").mkdir()
+    (project / "sub/target").write_bytes(OLD)
+    (project / "link").symlink_to("sub/target")
+    put(project, path="link")
+    assert (project / "link").readlink() == Path("sub/target")
+    assert (project / "sub/target").read_bytes() == NEW
+
+
+def test_a_hard_link_outside_keeps_the_old_bytes(project, file, way):
+    twin, naive = project.parent / "twin", project.parent / "naive"
+    os.link(file, twin)
+    put(project)
+    assert (file.read_bytes(), twin.read_bytes()) == (NEW, OLD)
+    # Control: writing in place changes both.
+    os.link(file, naive)
+    file.write_bytes(b"in place")
+    assert naive.read_bytes() == b"in place"
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 3_000_001])
+def test_contents_of_any_size(project, file, way, size):
+    data = os.urandom(size)
+    put(project, data)
+    assert file.read_bytes() == data
+    put(project, OLD, data)
+    assert file.read_bytes() == OLD
+    assert os.listdir(project) == ["file"]
+
+
+# --- someone else at the same file ---
+
+
+def test_a_change_by_another_is_refused_and_stands(project, file, way):
+    refused("conflict", put, project, meanwhile=lambda: file.write_bytes(FOREIGN))
+    assert file.read_bytes() == FOREIGN
+    assert os.listdir(project) == ["file"]
+
+
+def become(file, kind):
+    file.unlink()
+    {
+        "gone": lambda: None,
+        "folder": file.mkdir,
+        "link": lambda: file.symlink_to("/etc/passwd"),
+        "pipe": lambda: os.mkfifo(file),
+        "renamed": lambda: by_rename(file),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["gone", "folder", "link", "pipe", "renamed"])
+def test_whatever_stands_there_instead_is_a_conflict_and_stays(project, file, way, kind):
+    refused("conflict", put, project, meanwhile=lambda: become(file, kind))
+    assert not left_behind(project)
+    what = file.lstat().st_mode if kind != "gone" else 0
+    assert {
+        "gone": not os.path.lexists(file),
+        "folder": stat.S_ISDIR(what),
+        "link": stat.S_ISLNK(what),
+        "pipe": stat.S_ISFIFO(what),
+        "renamed": kind == "renamed" and file.read_bytes() == FOREIGN,
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "pipe"])
+@pytest.mark.parametrize("kernel", [True, False])
+def test_a_new_file_never_replaces_what_appeared_meanwhile(project, monkeypatch, kind, kernel):
+    if not kernel:
+        monkeypatch.setattr(atomic_replace, "_libc", object())
+    file = project / "file"
+
+    def appear():
+        {
+            "file": lambda: file.write_bytes(FOREIGN),
+            "folder": file.mkdir,
+            "link": lambda: file.symlink_to("nowhere"),
+            "pipe": lambda: os.mkfifo(file),
+        }[kind]()
+
+    refused("conflict", put, project, expected=None, meanwhile=appear)
+    assert os.listdir(project) == ["file"]
+    if kind == "file":
+        assert file.read_bytes() == FOREIGN
+    # Control: a plain rename replaces it.
+    if kind == "file":
+        (project / "naive").write_bytes(NEW)
+        (project / "naive").rename(file)
+        assert file.read_bytes() == NEW
+
+
+def at_rename(monkeypatch, number, action):
+    """Do something right before the n-th rename of a replacement."""
+    real, seen = atomic_replace._rename, []
+
+    def rename(*args):
+        seen.append(args)
+        if len(seen) == number:
+            action()
+        real(*args)
+
+    monkeypatch.setattr(atomic_replace, "_rename", rename)
+
+
+def test_a_second_change_between_the_two_exchanges_is_kept_in_sight(project, file, monkeypatch):
+    later = b"the second change"
+    newer = project.parent / "newer"
+    newer.write_bytes(later)
+    at_rename(monkeypatch, 2, lambda: newer.replace(file))
+    refused("conflict", put, project, meanwhile=lambda: by_rename(file))
+    assert file.read_bytes() == FOREIGN
+    kept = list(project.glob("file.*.rye-conflict"))
+    assert [path.read_bytes() for path in kept] == [later]
+    assert not left_behind(project)
+
+
+def test_a_file_deleted_between_the_two_exchanges_comes_back_as_the_other_left_it(project, file, monkeypatch):
+    at_rename(monkeypatch, 2, file.unlink)
+    refused("conflict", put, project, meanwhile=lambda: by_rename(file))
+    assert file.read_bytes() == FOREIGN
+    assert os.listdir(project) == ["file"]
+
+
+# --- deleting ---
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_deleting_what_is_known_and_nothing_else(project, file, monkeypatch, kernel):
+    if not kernel:
+        monkeypatch.setattr(atomic_replace, "_libc", object())
+    refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
+    assert file.read_bytes() == FOREIGN
+    assert os.listdir(project) == ["file"]
+    take(project, FOREIGN)
+    assert os.listdir(project) == []
+
+
+def test_a_file_that_appears_while_another_is_put_back_stands_and_both_remain(project, file, monkeypatch):
+    at_rename(monkeypatch, 2, lambda: file.write_bytes(b"newest"))
+    refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
+    assert file.read_bytes() == b"newest"
+    assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == [FOREIGN]
+
+
+def test_temporary_names_are_known_again():
+    made = {temporary_name() for _ in range(1_000)}
+    assert len(made) == 1_000
+    assert all(atomic_replace.is_temporary(name) for name in made)
+    assert not any(
+        atomic_replace.is_temporary(name) for name in (b".rye-x.tmp", b"rye-0123456789abcdef.tmp", b".rye-0123456789abcdef.tm")
+    )

@@ -1,0 +1,274 @@
+"""Where indexes and locks live: made on demand, hostile contents survived, locks that hold across processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.call import context
+from rye.config import user_dirs
+from rye.errors import DeadlineError, WorkspaceError
+from rye.sandbox import sandbox
+from rye.workspace import cache
+from rye.workspace.workspace import Workspace
+
+READ, EDIT, WRITE = "rye/file-system/read", "rye/file-system/edit_lines", "rye/file-system/write"
+
+
+@pytest.fixture
+def ws(project):
+    with Workspace(str(project)) as held:
+        yield held
+
+
+def test_the_cache_is_made_on_demand_and_ignores_itself_in_git(ws, project):
+    with cache.folder(ws, "tools", "x") as fd:
+        cache.write(fd, "entry", b"data")
+        assert cache.read(fd, "entry") == b"data"
+    assert (project / ".ai/cache/.gitignore").read_text() == "*\n"
+    assert (project / ".ai/cache/tools/x/entry").read_bytes() == b"data"
+
+
+@pytest.mark.parametrize("name", [".ai", ".ai/cache", ".ai/cache/tools", ".ai/cache/tools/x"])
+@pytest.mark.parametrize("kind", ["link out", "link in", "file", "pipe"])
+def test_what_is_no_plain_folder_is_not_entered(ws, project, name, kind):
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (project / "inside").mkdir()
+    at = project / name
+    at.parent.mkdir(parents=True, exist_ok=True)
+    {
+        "link out": lambda: at.symlink_to(outside),
+        "link in": lambda: at.symlink_to(project / "inside"),
+        "file": lambda: at.write_text(""),
+        "pipe": lambda: os.mkfifo(at),
+    }[kind]()
+    with cache.folder(ws, "tools", "x") as fd:
+        cache.write(fd, "entry", b"data")
+    assert not list(outside.iterdir())
+    assert not list((project / "inside").iterdir())
+    assert (Path(user_dirs.state_dir(str(project))) / "cache/tools/x/entry").read_bytes() == b"data"
+
+
+def test_neither_place_can_be_written(ws, project, user_space):
+    (project / ".ai").write_text("in the way")
+    (user_space / ".ai").mkdir()
+    (user_space / ".ai/state").write_text("in the way")
+    with pytest.raises(WorkspaceError) as caught, cache.folder(ws, "x"):
+        pass
+    assert caught.value.code == "cache_unwritable"
+    response = rye.execute(WRITE, {"file_path": "new", "content": "x"}, project_path=project)
+    assert response["code"] == "cache_unwritable"
+    assert not (project / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "full folder", "pipe", "socket"])
+def test_a_foreign_thing_under_an_entrys_name(ws, project, kind):
+    secret = project.parent / "secret"
+    secret.write_text("secret")
+    with cache.folder(ws, "x") as fd:
+        at = project / ".ai/cache/x/entry"
+        {
+            "link": lambda: at.symlink_to(secret),
+            "folder": at.mkdir,
+            "full folder": lambda: (at / "deep").mkdir(parents=True),
+            "pipe": lambda: os.mkfifo(at),
+            "socket": lambda: os.mknod(at, stat.S_IFSOCK | 0o600),
+        }[kind]()
+        assert cache.read(fd, "entry") is None
+        cache.write(fd, "entry", b"data")
+        assert cache.read(fd, "entry") == b"data"
+    assert secret.read_text() == "secret"
+
+
+def test_too_large_an_entry_counts_as_missing(ws):
+    with cache.folder(ws, "x") as fd:
+        cache.write(fd, "entry", (b"1234", b"5678"))
+        assert cache.read(fd, "entry", limit=8) == b"12345678"
+        assert cache.read(fd, "entry", limit=7) is None
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+@pytest.mark.parametrize("what", ["locks", "index"])
+def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind, what):
+    file = project / "a.txt"
+    file.write_text("one\ntwo\n")
+    outside = project.parent / "outside"
+    outside.write_text("secret")
+    if what == "locks":
+        names = [f"locks/{number:02x}.lock" for number in range(256)]
+    else:
+        names = [f"tools/read/line_index/{cache.name_of(b'a.txt')}.json", "tools/read/line_index/.pruned"]
+    for name in names:
+        at = project / ".ai/cache" / name
+        at.parent.mkdir(parents=True, exist_ok=True)
+        {"link": lambda: at.symlink_to(outside), "folder": at.mkdir, "pipe": lambda: os.mkfifo(at)}[kind]()
+    responses = [
+        rye.execute(READ, {"file_path": "a.txt"}, project_path=project),
+        rye.execute(WRITE, {"file_path": "a.txt", "content": "new\n"}, project_path=project),
+    ]
+    for response in responses:
+        assert response.get("code") in (None, "cache_unwritable"), response
+        if response["status"] == "error":
+            assert what == "locks"
+            assert ".ai/cache/locks" in response["error"]
+    assert outside.read_text() == "secret"
+    assert file.read_text() == ("new\n" if responses[1]["status"] == "success" else "one\ntwo\n")
+    if what == "index":
+        assert [response["status"] for response in responses] == ["success", "success"]
+        shutil.rmtree(project / ".ai/cache")
+
+
+# --- locks ---
+
+
+def count_up(root, space, times, locked):
+    os.environ["USER_SPACE"] = space
+    with Workspace(root) as ws:
+        for _ in range(times):
+            if locked:
+                with cache.locked(ws, b"counter"):
+                    bump(root)
+            else:
+                bump(root)
+
+
+def bump(root):
+    with open(f"{root}/counter") as file:
+        value = int(file.read() or 0)
+    time.sleep(0)
+    with open(f"{root}/counter", "w") as file:
+        file.write(str(value + 1))
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_only_one_holds_a_lock_across_processes_and_threads(project, user_space, threads):
+    make = threading.Thread if threads else multiprocessing.get_context("spawn").Process
+    for locked in (True, False):
+        (project / "counter").write_text("0")
+        workers = [make(target=count_up, args=(str(project), str(user_space), 150, locked)) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        text = (project / "counter").read_text()
+        # The control loses some, or tears the number.
+        assert (text == "600") == locked, text
+
+
+def test_a_lock_waits_no_longer_than_the_call_may(ws):
+    with cache.locked(ws, b"file"):
+        with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"file", wait=False):
+            pass
+        assert caught.value.code == "locked"
+        with (
+            context.using(deadline=context.Deadline(0.05)),
+            pytest.raises((WorkspaceError, DeadlineError)),
+            cache.locked(ws, b"file"),
+        ):
+            pass
+        other = next(b"%d" % n for n in range(99) if cache.name_of(b"%d" % n)[:2] != cache.name_of(b"file")[:2])
+        with cache.locked(ws, other, wait=False):
+            pass
+    with cache.locked(ws, b"file", b"file", b"other", wait=False):
+        pass
+
+
+HOLD = "import fcntl, sys, time; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_SH); print(flush=True); time.sleep(60)"
+
+
+def test_who_holds_a_lock_for_long_is_named_and_not_waited_for(ws, project, monkeypatch):
+    monkeypatch.setattr(cache, "_MAX_WAIT", 0.2)
+    (project / "f.txt").write_text("a\n")
+    (project / "g.txt").write_text("a\n")
+    with cache.locked(ws, b"f.txt"), cache.locked(ws, b"g.txt"):
+        pass
+    lock = project / f".ai/cache/locks/{cache.name_of(b'f.txt')[:2]}.lock"
+    # To read the file is enough.
+    with subprocess.Popen([sys.executable, "-c", HOLD, lock], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        began = time.monotonic()
+        answer = rye.execute("rye/file-system/write", {"file_path": "f.txt", "content": "b\n"}, project_path=project)
+        took = time.monotonic() - began
+        other.kill()
+    assert answer["data"]["code"] == "locked"
+    assert f"process {other.pid} (python" in answer["data"]["error"]
+    assert answer["data"]["pid"] == other.pid
+    assert took < 5
+    # Control: once it has ended, the same call writes.
+    answer = rye.execute("rye/file-system/write", {"file_path": "f.txt", "content": "b\n"}, project_path=project)
+    assert answer["status"] == "success"
+
+
+def test_the_patience_is_for_all_locks_together(ws):
+    paths = [b"%d" % number for number in range(30)]
+    began = time.monotonic()
+    with cache.locked(ws, *paths[20:]), pytest.raises(WorkspaceError) as caught, cache.locked(ws, *paths, patience=0.3):
+        pass
+    assert "another call of this process" in caught.value.message
+    assert time.monotonic() - began < 2
+    assert cache._MAX_WAIT <= 10
+
+
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+def test_a_confined_command_cannot_hold_a_lock(ws, project, user_space):
+    with cache.locked(ws, b"f.txt"):
+        pass
+    (lock,) = (project / ".ai/cache/locks").iterdir()
+    asked = {"command": f"flock -sn {lock} echo held; ls -A .ai/cache/locks; touch .ai/cache/locks/x"}
+    answer = rye.execute("rye/bash/bash", asked, project_path=project)
+    assert "held" not in answer["data"]["output"].replace("cannot open lock file", "")
+    assert lock.name not in answer["data"]["output"].split()
+    # Control: without the sandbox the same command holds it.
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\n")
+    answer = rye.execute("rye/bash/bash", asked, project_path=project)
+    assert answer["data"]["output"].split()[:2] == ["held", lock.name]
+
+
+def test_holders_of_several_never_wait_in_a_circle(project):
+    paths = [b"%d" % number for number in range(40)]
+    done = []
+
+    def work(order):
+        with Workspace(str(project)) as ws:
+            for _ in range(20):
+                with cache.locked(ws, *order):
+                    pass
+        done.append(order)
+
+    threads = [threading.Thread(target=work, args=(order,)) for order in (paths, paths[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(done) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root passes every permission check; this needs root to set it up")
+def test_another_users_lock_file_can_be_locked(ws, project):
+    with cache.locked(ws, b"file"):
+        pass
+    for path in (project / ".ai/cache/locks").iterdir():
+        path.chmod(0o444)
+    real = os.open
+
+    def as_ordinary_user(path, flags, *args, **options):
+        if str(path).endswith(".lock") and flags & (os.O_RDWR | os.O_CREAT):
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", as_ordinary_user)
+        with cache.locked(ws, b"file"), pytest.raises(WorkspaceError), cache.locked(ws, b"file", wait=False):
+            pass

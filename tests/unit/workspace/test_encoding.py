@@ -1,0 +1,211 @@
+"""Which encoding a file is in, and what can be put into it."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rye.errors import EditError, UsageError, WorkspaceError
+from rye.workspace.encoding import UTF8, Encoding, detect
+
+RUSSIAN = """Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.
+Все смешалось в доме Облонских. Жена узнала, что муж был в связи с бывшею в их доме француженкою-гувернанткой,
+и объявила мужу, что не может жить с ним в одном доме. Положение это продолжалось уже третий день и мучительно
+чувствовалось и самими супругами, и всеми членами семьи, и домочадцами.
+"""
+SHORT = "Le café où l'été passé nous avons dîné.\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "label"),
+    [
+        (b"", "utf-8"),
+        (b"plain\n", "utf-8"),
+        ("é 日本 🙂\n".encode(), "utf-8"),
+        (b"\xef\xbb\xbfa\n", "utf-8+bom"),
+        (b"\xff\xfea\0\n\0", "utf-16-le+bom"),
+        (b"\xfe\xff\0a\0\n", "utf-16-be+bom"),
+        (b"\xff\xfe\0\0a\0\0\0", "utf-32-le+bom"),
+        (b"\0\0\xfe\xff\0\0\0a", "utf-32-be+bom"),
+        (b"caf\xe9\n", "utf-8?"),
+        (b"\xff\xfe", "utf-16-le+bom"),
+    ],
+)
+def test_detection(data, label):
+    assert detect(data).label == label
+
+
+@pytest.mark.parametrize(
+    "name", ["latin-1", "cp1252", "shift_jis", "gbk", "gb18030", "euc_kr", "koi8-r", "utf-16-le", "utf-8-sig"]
+)
+def test_a_declared_encoding_is_used(name):
+    code = detect("a\n".encode(name.removesuffix("-sig")), name)
+    assert code.certain
+    assert code.newline == "\n".encode(name.removesuffix("-sig"))
+    assert code.crlf == "\r\n".encode(name.removesuffix("-sig"))
+
+
+def test_a_byte_order_mark_decides_over_the_declaration():
+    assert detect(b"\xff\xfea\0", "latin-1").name == "utf-16-le"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nonsense",
+        "",
+        "utf-16",
+        "utf-32",
+        "cp037",
+        "rot13",
+        "hex",
+        "zlib",
+        "base64",
+        "punycode",
+        "unicode_escape",
+        "idna",
+        "a\0b",
+        "é",
+    ],
+)
+def test_a_codec_that_has_no_lines_is_refused(name):
+    with pytest.raises(UsageError) as caught:
+        detect(b"x", name)
+    assert caught.value.code == "unknown_encoding"
+    assert "latin-1" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + b"x" * 10, "PNG image"),
+        (b"PK\x03\x04abc", "ZIP archive"),
+        (b"%PDF-1.7\n", "PDF document"),
+        (b"\x7fELF\x02", "ELF program"),
+        (b"text\0more", "NUL bytes"),
+    ],
+)
+def test_binary_is_refused_with_type_and_size(data, kind):
+    with pytest.raises(WorkspaceError) as caught:
+        detect(data)
+    assert caught.value.code == "binary_file"
+    assert kind in str(caught.value)
+    assert f"{len(data):,} bytes" in str(caught.value)
+
+
+def test_what_begins_like_an_image_can_be_text_when_declared():
+    assert detect(b"GIF89a is a format\n", "latin-1").certain
+
+
+@pytest.mark.parametrize("name", ["cp1251", "koi8-r"])
+def test_prose_is_recognised(name):
+    """Control: the bytes are not UTF-8."""
+    data = RUSSIAN.encode(name)
+    with pytest.raises(UnicodeDecodeError):
+        data.decode()
+    code = detect(data)
+    assert data.decode(code.name) == RUSSIAN
+    # A guess, until someone confirms it: it takes no new text beyond ASCII.
+    assert not code.certain
+    with pytest.raises(EditError, match=f'encoding="{code.name}"'):
+        code.encode("новое")
+    assert detect(data, code.name).encode("новое") == "новое".encode(name)
+
+
+@pytest.mark.parametrize(("name", "label"), [("latin-1", "cp1252?"), ("cp1252", "cp1252?"), ("mac_roman", "utf-8?")])
+def test_what_could_be_several_encodings_is_never_certain(name, label):
+    assert detect(SHORT.encode(name)).label == label
+
+
+@given(st.binary(min_size=1, max_size=200).filter(lambda data: b"\0" not in data))
+def test_detection_never_claims_what_does_not_decode(data):
+    try:
+        code = detect(data)
+    except WorkspaceError:
+        return
+    if code.certain and not code.bom:
+        data.decode(code.name)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "named"),
+    [
+        (Encoding("iso8859-1"), "a日b", "'日' (U+65E5) at position 2"),
+        (Encoding("ascii"), "é", "(U+00E9) at position 1"),
+        (Encoding("shift_jis"), "ok é", "(U+00E9) at position 4"),
+        (Encoding("gbk"), "🙂", "(U+1F642)"),
+        (UTF8, "a\ud800", "(U+D800) at position 2"),
+        (UTF8, "a\0b", "(U+0000) at position 2"),
+        (Encoding("utf-16-le", b"\xff\xfe", b"\n\0"), "\udfff", "(U+DFFF)"),
+    ],
+)
+def test_what_the_encoding_cannot_hold_is_named(code, text, named):
+    with pytest.raises(EditError) as caught:
+        code.encode(text)
+    assert caught.value.code == "unencodable"
+    assert named in str(caught.value)
+    assert "Nothing was written" in str(caught.value)
+
+
+def test_an_uncertain_encoding_takes_ascii_only():
+    """Control: the certain one of the same name takes it."""
+    unsure = detect(b"caf\xe9\n")
+    assert unsure.encode("plain") == b"plain"
+    with pytest.raises(EditError, match=r"utf-8\?"):
+        unsure.encode("é")
+    assert UTF8.encode("é") == "é".encode()
+
+
+@pytest.mark.parametrize("name", ["latin-1", "shift_jis", "gbk", "utf-16-le", "utf-16-be", "utf-32-le"])
+def test_bodies_and_terminators(name):
+    code = Encoding(name, newline="\n".encode(name))
+    for ending in ("\n", "\r\n", ""):
+        for text in ("", "a", "a\r", "\r", "表"):
+            if ending == "\n" and text.endswith("\r"):
+                continue
+            line = (text if name != "latin-1" else text.replace("表", "é")).encode(name)
+            raw = line + ending.encode(name)
+            assert code.body(raw) == line
+            assert code.terminator(raw) == ending.encode(name)
+
+
+def test_half_a_unit_is_no_terminator():
+    """A UTF-16 file cut within a character: its last bytes look like a newline, but stand across two units."""
+    code = Encoding("utf-16-le", b"\xff\xfe", b"\n\0")
+    assert b"x\n\0".endswith(code.newline)
+    assert code.terminator(b"x\n\0") == b""
+
+
+def test_bytes_that_do_not_decode_are_shown():
+    assert UTF8.show(b"caf\xe9 \xff\n") == "caf\\xe9 \\xff"
+    assert Encoding("utf-16-le", b"\xff\xfe", b"\n\0").show(b"a\0\x00\xd8\n\0") == "a\\x00\\xd8"
+
+
+def test_keys_are_the_text_whatever_the_encoding():
+    for name in ("utf-8", "latin-1", "utf-16-le", "cp1252"):
+        code = Encoding(name, newline="\n".encode(name))
+        assert code.key("é\r\n".encode(name)) == "é".encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("表示\n", "shift_jis"), ("中文\n", "gbk"), ("丂\n", "gb18030"), ("한국\n", "euc_kr")]
+)
+def test_multibyte_characters_are_not_cut_at_their_second_byte(text, name):
+    code = detect(text.encode(name), name)
+    assert code.show(text.encode(name)) == text.rstrip("\n")
+
+
+def test_the_marks_are_those_of_the_standard():
+    assert detect(codecs.BOM_UTF8).bom == codecs.BOM_UTF8
+    assert detect(codecs.BOM_UTF32_LE).bom == codecs.BOM_UTF32_LE
+
+
+@given(st.lists(st.binary(max_size=6).map(lambda x: x.replace(b"\n", b"")), max_size=6), st.sampled_from([b"", b"\n"]))
+def test_lines_shown_together_are_shown_as_each_is(bodies, end):
+    raw = [body + b"\n" for body in bodies]
+    if raw:
+        raw[-1] = raw[-1][:-1] + end or b"x"
+    assert UTF8.show_all(raw) == [UTF8.show(line) for line in raw]

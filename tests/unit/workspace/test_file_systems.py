@@ -1,0 +1,142 @@
+"""What a project's file system is: the kernel's own are refused by their type, and one without locks is locked elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.errors import WorkspaceError
+from rye.workspace import cache
+from rye.workspace.workspace import Workspace
+
+ROOT = os.geteuid() == 0
+
+
+@pytest.mark.parametrize("path", ["/proc/self", "/sys", "/dev"])
+def test_a_project_in_a_file_system_of_the_kernel_is_refused(path):
+    with pytest.raises(WorkspaceError) as caught:
+        Workspace(path)
+    assert caught.value.code == "bad_project"
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
+def test_memory_below_dev_is_a_file_system_like_any_other():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        Path(folder, "a.txt").write_text("one\n")
+        assert rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=folder)["status"] == "success"
+        written = rye.execute("rye/file-system/write", {"file_path": "b.txt", "content": "x\n"}, project_path=folder)
+        assert written["status"] == "success"
+
+
+MOUNTED = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[3])
+project = sys.argv[1]
+mount = lambda *words: subprocess.run(["mount", *words], check=True)
+mount("--make-rprivate", "/")
+mount("-t", "proc", "proc", f"{project}/proc")
+mount("--bind", sys.argv[2], "/dev/shm")
+import rye
+call = lambda root, path: rye.execute("rye/file-system/read", {"file_path": path}, project_path=root)
+print(call(project, "proc/version").get("code"), call(f"{project}/proc", "version").get("code"))
+print(call("/dev/shm", "a.txt")["status"], call(project, "a.txt")["status"])
+"""
+
+
+@pytest.mark.skipif(not ROOT or not os.path.isdir("/dev/shm"), reason="needs root, to mount")
+def test_mounts_are_judged_by_what_is_mounted_wherever_it_is(tmp_path):
+    for folder in ("project/proc", "disk"):
+        (tmp_path / folder).mkdir(parents=True)
+    for folder in ("project", "disk"):
+        (tmp_path / folder / "a.txt").write_text("one\n")
+    runtime = str(Path(rye.__file__).parents[1])
+    command = ["unshare", "-m", sys.executable, "-c", MOUNTED, tmp_path / "project", tmp_path / "disk", runtime]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip("mounts are not allowed here")
+    assert done.stdout.split("\n")[:2] == ["not_regular_file bad_project", "success success"], done.stderr
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "a.txt").write_text("one\ntwo\n")
+    return tmp_path / "p"
+
+
+def without_locks(monkeypatch, *places, number=errno.ENOLCK):
+    """Make flock fail for files below some places, as a file system without locks does."""
+    real = fcntl.flock
+    failed = []
+
+    def flock(fd, how):
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if path.startswith(tuple(f"{place}/" for place in places)):
+            failed.append(path)
+            raise OSError(number, os.strerror(number))
+        return real(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    return failed
+
+
+def line_id(project):
+    output = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["data"]["output"]
+    return output.partition("LID:")[2].partition("]")[0]
+
+
+def edit(project, wanted, text):
+    parameters = {"file_path": "a.txt", "changes": [{"line_id": wanted, "new_content": text}]}
+    return rye.execute("rye/file-system/edit_lines", parameters, project_path=project)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS], ids=errno.errorcode.get)
+def test_where_the_project_has_no_locks_it_is_read_and_written_with_locks_in_the_state_folder(project, monkeypatch, number):
+    failed = without_locks(monkeypatch, project, number=number)
+    assert edit(project, line_id(project), "ONE")["status"] == "success"
+    assert rye.execute("rye/file-system/undo", {}, project_path=project)["status"] == "success"
+    assert failed
+    assert (project / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_the_locks_in_the_state_folder_exclude_each_other(project, monkeypatch):
+    without_locks(monkeypatch, project)
+    with Workspace(str(project)) as ws, cache.locked(ws, b"a.txt"):
+        with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"a.txt", wait=False):
+            pass
+        assert caught.value.code == "locked"
+        with cache.locked(ws, b"b.txt", wait=False):
+            pass
+
+
+def test_where_nothing_has_locks_files_are_read_and_not_written(project, user_space, monkeypatch):
+    known = line_id(project)
+    without_locks(monkeypatch, project, user_space)
+    assert line_id(project) == known
+    refused = edit(project, known, "ONE")
+    assert (refused["code"], "file system" in refused["error"]) == ("no_locks", True)
+    assert (project / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_a_lock_that_is_given_up_is_free_although_a_forked_process_has_its_descriptor(project):
+    with Workspace(str(project)) as ws:
+        with cache.locked(ws, b"a.txt"):
+            pid = os.fork()
+            if pid == 0:
+                # Has every descriptor of this process, and lives on.
+                os.read(os.pipe()[0], 1)
+                os._exit(0)
+        try:
+            with cache.locked(ws, b"a.txt", wait=False):
+                pass
+        finally:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)

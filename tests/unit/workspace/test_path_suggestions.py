@@ -1,0 +1,104 @@
+"""A path at which nothing is: what may be meant is found anywhere in the project, within a bound of time."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+import rye
+from rye.errors import WorkspaceError
+from rye.workspace import path_suggestions
+from rye.workspace.workspace import Workspace
+
+TREE = (
+    "src/app.py",
+    "src/flask/models.py",
+    "tests/models.py",
+    "docs/README.md",
+    "node_modules/x/only_there.py",
+    ".hidden/only_hidden.py",
+    "src/Camel/Case.py",
+)
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name in TREE:
+        (tmp_path / "p" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "p" / name).write_text("x\n")
+    return tmp_path / "p"
+
+
+def refused(project, path):
+    with Workspace(str(project)) as ws, pytest.raises(WorkspaceError) as caught, ws.file(path):
+        pass
+    assert caught.value.code == "file_not_found"
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("app.py", "src/app.py"),
+        ("SRC/app.py", "src/app.py"),
+        ("src/App.py", "src/app.py"),
+        ("models.py", "tests/models.py"),
+        ("flask/models.py", "src/flask/models.py"),
+        ("test/models.py", "tests/models.py"),
+        ("src/flask/readme.md", "docs/README.md"),
+        ("camel/case.py", "src/Camel/Case.py"),
+        ("./app.py", "src/app.py"),
+        ("flask", "src/flask"),
+        ("docs/README.mdx", "docs/README.md"),
+    ],
+)
+def test_the_likeliest_path_is_named_first_and_the_root_is_named(project, asked, found):
+    error = refused(project, asked)
+    assert error.details["nearest"][0] == found
+    assert f"Did you mean {found}" in str(error)
+    assert str(project) in str(error)
+
+
+@pytest.mark.parametrize("asked", ["only_there.py", "only_hidden.py", "nothing-like-it", ".."])
+def test_what_is_not_listed_is_not_suggested_either(project, asked):
+    with Workspace(str(project)) as ws, pytest.raises(WorkspaceError) as caught, ws.file(asked):
+        pass
+    assert caught.value.details.get("nearest", []) == []
+
+
+def test_a_link_to_nothing_is_named_as_one_and_not_suggested_for_itself(project):
+    (project / "broken.lnk").symlink_to("gone")
+    error = refused(project, "broken.lnk")
+    assert "(a link to nothing)" in str(error)
+    assert "Did you mean broken.lnk" not in str(error)
+
+
+def test_no_link_is_followed_in_the_search(project, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret_plan.txt").write_text("x")
+    (project / "way").symlink_to(tmp_path / "outside")
+    (project / "circle").symlink_to(".")
+    assert refused(project, "secret_plan.txt").details["nearest"] == []
+
+
+def test_the_search_ends_in_time_in_a_large_tree(project):
+    for number in range(60):
+        folder = project / f"big{number:02}"
+        folder.mkdir()
+        for at in range(600):
+            os.close(os.open(folder / f"f{at}.txt", os.O_CREAT | os.O_WRONLY))
+    started = time.process_time()
+    refused(project, "nowhere_to_be_found.py")
+    # Twice the bound for the names beside it, and for a busy machine.
+    assert time.process_time() - started < 4 * path_suggestions._SECONDS
+
+
+def test_every_tool_says_so(project):
+    for item_id, parameters in (
+        ("rye/file-system/read", {"file_path": "app.py"}),
+        ("rye/file-system/edit_lines", {"file_path": "app.py", "changes": [{"line_id": "abcdef", "new_content": "x"}]}),
+        ("rye/swe/open_file_chunk", {"path": "app.py"}),
+    ):
+        assert "Did you mean src/app.py?" in rye.execute(item_id, parameters, project_path=project)["error"], item_id

@@ -1,0 +1,110 @@
+"""What git takes for a repository, compared with git itself; and the file tools' refusal to make one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import subprocess
+
+import pytest
+
+import rye
+from rye.workspace import repositories
+from support.shell_calls import call
+
+PARTS = ("HEAD", "objects/.keep", "refs/.keep", "config", "commondir", "hooks/pre-commit")
+
+
+def git_takes_it_for_a_repository(folder):
+    env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_CONFIG_GLOBAL": "/dev/null"}
+    done = subprocess.run(["git", "rev-parse", "--git-dir"], cwd=folder, env=env, capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def content(part):
+    return {"HEAD": "ref: refs/heads/main\n", "commondir": ".\n", "config": "[core]\n\tbare = true\n"}.get(part, "")
+
+
+@pytest.mark.parametrize("chosen", [c for n in range(1, 5) for c in itertools.combinations(PARTS[:5], n)])
+def test_whatever_git_takes_for_a_repository_is_found(project, chosen):
+    folder = project / "docs"
+    for part in chosen:
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        (folder / part).write_text(content(part))
+    if git_takes_it_for_a_repository(folder):
+        assert "docs" in repositories.find(str(project)), chosen
+
+
+def test_repositories_of_every_shape_are_found(project):
+    def git(*words, cwd=project):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=cwd, check=True, capture_output=True)
+
+    git("init", "-q", ".")
+    git("commit", "-q", "--allow-empty", "-m", "x")
+    git("init", "-q", "--bare", "store/bare.git")
+    (project / "elsewhere").mkdir()
+    git("init", "-q", "--separate-git-dir", "elsewhere/dir", "work")
+    git("worktree", "add", "-q", "linked")
+    (project / "by-link").mkdir()
+    (project / "by-link/.git").symlink_to("../store/bare.git")
+    (project / "common").mkdir()
+    (project / "odd").mkdir()
+    (project / "odd/HEAD").write_text("ref: refs/heads/main\n")
+    (project / "odd/commondir").write_text("../common\n")
+    found = repositories.find(os.path.realpath(project))
+    assert found == {".git", "store/bare.git", "elsewhere/dir", ".git/worktrees/linked", "odd", "common"}
+
+
+def test_one_hidden_where_git_stores_objects_is_found(project):
+    subprocess.run(["git", "init", "-q", project], check=True)
+    subprocess.run(["git", "init", "-q", "--bare", project / ".git/objects/hidden"], check=True)
+    (project / "sub").mkdir()
+    (project / "sub/.git").write_text("gitdir: ../.git/objects/hidden\n")
+    subprocess.run(["git", "init", "-q", project / ".git/refs/other"], check=True)
+    assert {".git/objects/hidden", ".git/refs/other/.git"} <= repositories.find(os.path.realpath(project))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root lists every folder")
+def test_one_in_a_folder_that_cannot_be_listed_is_found(project):
+    subprocess.run(["git", "init", "-q", project / "dark/sub"], check=True)
+    (project / "dark").chmod(0o311)
+    assert "dark/sub/.git" in repositories.find(os.path.realpath(project))
+
+
+def write(project, path, text):
+    answer = rye.execute("rye/file-system/write", {"file_path": path, "content": text}, project_path=project)
+    return answer["data"]["success"], (answer["data"] or {}).get("code")
+
+
+def test_write_completes_no_repository_whatever_comes_last(project):
+    chance = random.Random(7)
+    for number in range(12):
+        order = list(PARTS)
+        chance.shuffle(order)
+        for part in order:
+            done, code = write(project, f"d{number}/{part}", content(part))
+            assert done or code == "protected_path"
+        assert not git_takes_it_for_a_repository(project / f"d{number}"), order
+    assert repositories.find(os.path.realpath(project)) == set()
+
+
+def test_control_the_same_files_written_by_hand_are_a_repository(project):
+    for part in PARTS[:4]:
+        (project / "d" / part).parent.mkdir(parents=True, exist_ok=True)
+        (project / "d" / part).write_text(content(part))
+    assert git_takes_it_for_a_repository(project / "d")
+
+
+def test_files_of_such_names_elsewhere_are_written(project):
+    assert write(project, "HEAD", "x\n")[0]
+    assert write(project, "objects/a.py", "x\n")[0]
+    assert write(project, "src/refs/a.py", "x\n")[0]
+    assert write(project, "src/commondir", "x\n")[0]
+
+
+def test_a_bare_repository_is_not_changed_by_write(project):
+    subprocess.run(["git", "init", "-q", "--bare", project / "fixture"], check=True)
+    assert write(project, "fixture/config", "x\n") == (False, "protected_path")
+    assert write(project, "fixture/hooks/pre-commit", "x\n") == (False, "protected_path")
+    assert call("bash", project, command="true")["success"]

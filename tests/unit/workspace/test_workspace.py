@@ -1,0 +1,421 @@
+"""The project folder: what opens, what is refused and how that is said, and where a new file may stand."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.call import context
+from rye.config import user_dirs
+from rye.errors import DeadlineError, WorkspaceError
+from rye.fs import beneath
+from rye.workspace.workspace import Workspace, find_root
+
+ROOT = os.geteuid() == 0
+
+
+@pytest.fixture(
+    params=[pytest.param(True, marks=pytest.mark.skipif(not beneath._kernel_can(), reason="no openat2")), False],
+    ids=["openat2", "walk"],
+)
+def ws(request, monkeypatch, project):
+    monkeypatch.setattr(beneath, "_available", request.param)
+    (project / "src").mkdir()
+    (project / "src/app.py").write_text("app")
+    (project / "README.md").write_text("read me")
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    with Workspace(str(project)) as held:
+        yield held
+
+
+def refusal(call, *args, **options):
+    with pytest.raises(WorkspaceError) as caught, call(*args, **options):
+        pass
+    assert caught.value.message
+    assert caught.value.hint, caught.value.code
+    return caught.value
+
+
+def read(ws, path):
+    with ws.file(path) as file:
+        return file.read()
+
+
+def test_relative_and_absolute_paths_inside(ws, project):
+    assert read(ws, "src/app.py") == read(ws, "./src/../src//app.py") == read(ws, str(project / "src/app.py")) == b"app"
+    assert read(ws, f"{project}/src/../src/app.py") == b"app"
+    with ws.file("src/../README.md") as file:
+        assert file.shown == "README.md"
+
+
+def test_an_absolute_path_is_inside_by_identity_not_by_spelling(ws, project):
+    elsewhere = project.parent / "other name"
+    elsewhere.symlink_to(project)
+    assert read(ws, f"{elsewhere}/src/app.py") == b"app"
+    (project.parent / "project-evil").mkdir()
+    (project.parent / "project-evil/secret").write_text("secret")
+    assert refusal(ws.file, f"{project}-evil/secret").code == "path_outside"
+    assert refusal(ws.file, f"{project}/../outside/secret").code == "path_outside"
+    assert refusal(ws.file, "/etc/passwd").code == "path_outside"
+    assert refusal(ws.file, "//etc/passwd").code == "path_outside"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("", "bad_path"),
+        ("\0", "bad_path"),
+        ("src/app.py\0.txt", "bad_path"),
+        (r"src/\x00", "bad_path"),
+        ("a\ud800b", "bad_path"),
+        ("n" * 256, "bad_path"),
+        ("n/" * 3000, "bad_path"),
+        ("src", "is_directory"),
+        (".", "is_directory"),
+        ("src/", "is_directory"),
+        ("README.md/x", "not_a_directory"),
+        ("README.md/", "not_a_directory"),
+        ("nope", "file_not_found"),
+        ("src/nope/deeper", "file_not_found"),
+        ("..", "path_outside"),
+        ("../outside/secret", "path_outside"),
+        ("~/secret", "file_not_found"),
+        ("$HOME/x", "file_not_found"),
+        ("file:///etc/passwd", "file_not_found"),
+        ("C:\\Windows\\win.ini", "file_not_found"),
+        ("\\\\host\\share", "file_not_found"),
+    ],
+    ids=lambda value: ascii(value)[:30],
+)
+def test_what_cannot_be_read_is_refused_with_the_next_step(ws, path, code):
+    assert refusal(ws.file, path).code == code
+
+
+def test_links(ws, project):
+    for name, target in {
+        "in": "src",
+        "file": "src/app.py",
+        "out": "../outside/secret",
+        "abs": "/etc/passwd",
+        "absin": str(project / "README.md"),
+        "loop": "loop",
+        "new": "src/new.txt",
+    }.items():
+        (project / name).symlink_to(target)
+    with ws.file("in/app.py") as file:
+        assert file.shown == "src/app.py"
+    assert read(ws, "file") == b"app"
+    assert refusal(ws.file, "out").code == "path_outside"
+    for name in ("abs", "absin"):
+        err = refusal(ws.file, name)
+        assert err.code == "path_outside"
+        assert "absolute symbolic link" in err.message
+    assert refusal(ws.file, "loop").code == "symlink_loop"
+    assert refusal(ws.file, "new").code == "file_not_found"
+    with ws.place("new") as place:
+        assert place.shown == "src/new.txt"
+        assert place.stat is None
+
+
+def test_pipes_sockets_and_devices_answer_at_once(ws, project):
+    os.mkfifo(project / "pipe")
+    (project / "to_pipe").symlink_to("pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        os.chdir(project)
+        listening.bind("sock")
+    kinds = {"pipe": "named pipe", "to_pipe": "named pipe", "sock": "socket"}
+    if ROOT:
+        os.mknod(project / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+        kinds["zero"] = "device"
+    for name, words in kinds.items():
+        for call in (ws.file, ws.place):
+            # In a thread, so that a wait fails the test instead of hanging it.
+            answer: list[WorkspaceError] = []
+            ask = partial(lambda call, name, to: to.append(refusal(call, name)), call, name, answer)
+            asking = threading.Thread(target=ask, daemon=True)
+            asking.start()
+            asking.join(30)
+            assert answer, f"{call} waits for {name}"
+            assert answer[0].code == "not_regular_file"
+            assert words in answer[0].message
+    # The naive open of the same pipe waits.
+    naive = threading.Thread(target=lambda: open(project / "pipe").close(), daemon=True)
+    naive.start()
+    naive.join(0.3)
+    assert naive.is_alive()
+    os.close(os.open(project / "pipe", os.O_WRONLY | os.O_NONBLOCK))
+    naive.join(10)
+
+
+def test_names_that_are_not_text(ws, project):
+    raw = os.fsencode(project) + b"/\xffbytes\n\x1b[31m"
+    Path(os.fsdecode(raw)).write_bytes(b"here")
+    shown = r"\xffbytes\x0a\x1b[31m"
+    with ws.file(shown) as file:
+        assert file.read() == b"here"
+        assert file.shown == shown
+    assert refusal(ws.file, r"\xffbytes\x0a\x1b[31").details["nearest"] == [shown]
+
+
+def test_not_found_names_what_is_near(ws):
+    err = refusal(ws.file, "src/ap.py")
+    assert "src/app.py" in err.hint
+    assert 'ls(path="src")' in err.hint
+    assert err.details["nearest"] == ["src/app.py"]
+    # What lies outside is never listed.
+    assert "secret" not in str(refusal(ws.file, "src/secre"))
+
+
+def test_a_place_makes_parents_only_for_a_file_that_comes(ws, project):
+    with ws.place("x/y/z/file", create_parents=True) as place:
+        assert place.stat is None
+        assert (project / "x/y/z").is_dir()
+    with pytest.raises(RuntimeError), ws.place("p/q/file", create_parents=True):
+        raise RuntimeError
+    assert not (project / "p").exists()
+    assert refusal(ws.place, "no/parents").code == "file_not_found"
+
+
+@pytest.mark.parametrize("path", ["../made/x", "out/made/x", "dangle/x", "abs/x", "src/../../made/x"])
+def test_no_folder_is_made_outside(ws, project, path):
+    (project / "out").symlink_to("../outside")
+    (project / "dangle").symlink_to("../made")
+    (project / "abs").symlink_to(project.parent / "made")
+    before = sorted(map(str, project.parent.rglob("*")))
+    assert refusal(ws.place, path, create_parents=True).code == "path_outside"
+    assert sorted(map(str, project.parent.rglob("*"))) == before
+    # The naive way makes it.
+    naive = project / path
+    try:
+        naive.parent.resolve().mkdir(parents=True, exist_ok=True)
+        naive.resolve().write_text("")
+    except OSError:
+        pytest.fail("the control could not escape")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/config",
+        ".git/hooks/x",
+        "sub/.git/config",
+        ".GIT/config",
+        ".ai/trusted_keys/x.toml",
+        ".ai/keys/k",
+        ".ai/cache/x",
+        "link/config",
+        "a/../.git/config",
+        "ai/keys/k",
+    ],
+)
+def test_protected_places_are_judged_by_where_they_are(ws, project, path):
+    (project / ".git").mkdir()
+    (project / ".ai").mkdir()
+    (project / "a").mkdir()
+    (project / "link").symlink_to(".git")
+    (project / "ai").symlink_to(".ai")
+    assert refusal(ws.place, path, create_parents=True).code == "protected_path"
+    assert not list((project / ".git").iterdir())
+    assert not list((project / ".ai").iterdir())
+    assert not (project / "sub").exists()
+
+
+def test_what_looks_protected_by_its_link_alone_is_not(ws, project):
+    (project / ".git").symlink_to("src")
+    with ws.place(".git/app.py") as place:
+        assert place.shown == "src/app.py"
+
+
+def test_check_confines_what_does_not_exist_yet(ws, project):
+    (project / "dangleout").symlink_to("../new")
+    (project / "dangle").symlink_to("src/new")
+    for path in ("new.txt", "deep/new.txt", "dangle", "src", "."):
+        ws.check(path)
+    for path in ("dangleout", "../new", "/etc/new", "src/../../new"):
+        with pytest.raises(WorkspaceError) as caught:
+            ws.check(path)
+        assert caught.value.code == "path_outside"
+
+
+def test_a_file_above_the_limit_is_not_read(ws, project):
+    with (project / "huge").open("wb") as file:
+        file.truncate(10_000_000_000)
+    with pytest.raises(WorkspaceError) as caught:
+        read(ws, "huge")
+    assert caught.value.code == "file_too_large"
+    assert caught.value.hint
+
+
+def test_after_the_deadline_nothing_opens(ws):
+    limit = context.Deadline(10)
+    with context.using(deadline=limit):
+        assert read(ws, "README.md")
+        limit.expire()
+        with pytest.raises(DeadlineError):
+            read(ws, "README.md")
+        with pytest.raises(DeadlineError), ws.place("new"):
+            pass
+
+
+@pytest.mark.parametrize("root", ["/proc", "/proc/self", "/sys", "/dev", "/proc/self/fd"])
+def test_kernel_trees_are_no_projects(root):
+    with pytest.raises(WorkspaceError) as caught:
+        Workspace(root)
+    assert caught.value.code == "bad_project"
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_a_project_must_be_a_folder(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkspaceError) as caught:
+        Workspace(str(tmp_path / name))
+    assert caught.value.code == "project_not_found"
+
+
+def test_refusals_leak_no_descriptors(ws, project):
+    (project / "dangle").symlink_to("src/new")
+    (project / "out").symlink_to("../outside")
+    os.mkfifo(project / "pipe")
+    before = os.listdir("/proc/self/fd")
+    for path in ("README.md", "nope", "..", "out/secret", "pipe", "src", "dangle", "a/b/c", "n" * 300, "\0"):
+        for call in (ws.file, ws.place):
+            try:
+                with call(path):
+                    pass
+            except WorkspaceError:
+                continue
+        try:
+            ws.check(path)
+        except WorkspaceError:
+            continue
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered"),
+    [
+        ("app.py", "src/web/app.py"),
+        ("APP.PY", "src/web/app.py"),
+        ("web/app.py", "src/web/app.py"),
+        ("src/app.py", "src/web/app.py"),
+        ("docs/ap.md", "docs/api.md"),
+    ],
+)
+def test_a_missing_name_is_looked_for_in_the_whole_tree(project, asked, offered):
+    for path in ("src/web/app.py", "docs/api.md", "node_modules/app.py", ".hidden/app.py", "dup.py"):
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text("x\n")
+    with Workspace(project) as ws, pytest.raises(WorkspaceError) as refused, ws.file(asked):
+        pass
+    assert refused.value.details["nearest"][0] == offered
+    assert not any("node_modules" in path or "hidden" in path for path in refused.value.details["nearest"])
+
+
+def test_the_root_is_the_nearest_marked_folder_and_never_the_users_space(tmp_path, user_space):
+    deep = tmp_path / "one/two/three"
+    deep.mkdir(parents=True)
+    assert find_root(str(deep)) == str(deep)
+    (tmp_path / "one/.git").mkdir()
+    assert find_root(str(deep)) == str(tmp_path / "one")
+    (tmp_path / "one/two/.ai/cache").mkdir(parents=True)
+    assert find_root(str(deep)) == str(tmp_path / "one"), "a mere read makes the cache"
+    (tmp_path / "one/two/.ai/tools").mkdir()
+    assert find_root(str(deep)) == str(tmp_path / "one/two")
+    (user_space / ".ai").mkdir()
+    below = user_space / "notes"
+    below.mkdir()
+    assert find_root(str(below)) == str(below)
+
+
+# --- a project that cannot be written ---
+
+READ_ONLY = """
+import json, os, sys
+project, warm, user, runtime = sys.argv[1:]
+sys.path.insert(0, runtime)
+import rye
+
+def calls(root, space):
+    os.environ["USER_SPACE"] = space
+    def call(tool, **parameters):
+        return rye.execute(f"rye/file-system/{tool}", parameters, project_path=root)
+    first = call("read", file_path="a.txt")
+    again = call("read", file_path="a.txt")
+    name = first["data"]["output"].split("LID:")[1][:6]
+    edit = call("edit_lines", file_path="a.txt", changes=[{"line_id": name, "new_content": "x"}])
+    made = call("write", file_path="sub/new.txt", content="x")
+    return [first, again, edit, made, call("undo"), call("read", file_path="closed.txt")]
+
+# The interpreter's own files may be root's alone: all that is needed is loaded before the rights go.
+calls(warm, warm + "/home")
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+print(json.dumps(calls(project, user)))
+"""
+
+
+def test_a_read_only_project_is_read_with_ids_and_edits_say_why_not(project, tmp_path):
+    (project / "a.txt").write_text("one\ntwo\n")
+    (project / "closed.txt").write_text("closed")
+    (project / "closed.txt").chmod(0)
+    user = tmp_path / "home"
+    user.mkdir(mode=0o777)
+    user.chmod(0o777)
+    project.chmod(0o555)
+    # pytest's own folders are closed to others.
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    warm = tmp_path / "warm"
+    warm.mkdir()
+    (warm / "a.txt").write_text("one\ntwo\n")
+    runtime = Path(rye.__file__).parents[1]
+    command = [sys.executable, "-c", READ_ONLY, project, warm, user, runtime]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/")
+    project.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    first, again, edit, made, undo, closed = json.loads(done.stdout)
+    assert first["status"] == again["status"] == "success", first
+    assert first["data"]["output"] == again["data"]["output"]
+    assert "LID:" in first["data"]["output"]
+    assert (edit["code"], made["code"], undo["code"]) == ("permission_denied", "permission_denied", "nothing_to_undo")
+    assert closed["code"] == "permission_denied"
+    assert "a.txt" in edit["error"]
+    assert sorted(os.listdir(project)) == ["a.txt", "closed.txt"]
+    assert (project / "a.txt").read_text() == "one\ntwo\n"
+    assert list((user / ".ai/state").glob("*/cache/tools/read/line_index/*.json"))
+
+
+def test_the_state_folder_is_private(project):
+    folder = Path(user_dirs.state_dir(str(project)))
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+LONG = ("/" + "q/" * 200_000, "q/" * 200_000, "\\" * 400_000, "/" + "\\" * 32_000, "/" + "q/" * 4_000)
+
+
+@pytest.mark.parametrize(
+    "path", LONG, ids=["absolute", "relative", "backslashes", "backslashes that fit", "absolute that fits"]
+)
+def test_a_path_longer_than_any_is_refused_before_it_costs_anything(ws, path):
+    # The control: to look at every prefix of such a path takes the square of its length.
+    parts = path[:20_000].split("/") if "/q" in path else []
+    assert sum(range(len(parts))) >= len(parts) ** 2 // 2 - len(parts)
+    started = time.monotonic()
+    for refused in (partial(ws.check, path), partial(ws.open_file, path)):
+        with pytest.raises(WorkspaceError) as caught:
+            refused()
+        assert len(str(caught.value)) < 40_000
+    assert time.monotonic() - started < 4
