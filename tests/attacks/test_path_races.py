@@ -48,10 +48,12 @@ def arena(tmp_path: Path) -> Path:
         for name in ("f", "sub/f"):
             (folder / name).write_bytes(content)
     (project / "link").symlink_to("../outside")
+    # An absolute link that stays inside, through the folder that is exchanged.
+    (project / "absolute").symlink_to(project / "dir")
     return project
 
 
-PATHS = ("dir/f", "link/f", "dir/sub/f", "dir/../dir/f", "dir/sub/../f")
+PATHS = ("dir/f", "link/f", "dir/sub/f", "dir/../dir/f", "dir/sub/../f", "absolute/f", "absolute/sub/f")
 
 
 def race(project: Path, attempts: int, one, until: int = 0) -> Tally:

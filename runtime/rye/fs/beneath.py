@@ -2,8 +2,11 @@
 
 A path is a sequence of raw components below an open root descriptor. It is opened either in one step by `openat2(2)`
 with RESOLVE_BENEATH, or component by component with O_NOFOLLOW, following inner symbolic links by hand. Both give the
-same verdicts: `..` above the root and absolute links are refused with EXDEV, more than 40 links with ELOOP. No string
-comparison and no realpath takes part.
+same verdicts: `..` above the root is refused with EXDEV, more than 40 links with ELOOP. No realpath takes part.
+
+An absolute link is followed where its text begins with the root's own path (of a root that `name_root` told): the rest is
+opened beneath the root's descriptor like any relative path, so a wrong or outdated prefix can name another file of the
+project, never one outside. Every other absolute link is refused with EXDEV, and nothing that it names is examined.
 
 Every function returns a descriptor together with the physical components that led to it, so that a rule about names is
 applied to the very place that was opened.
@@ -195,6 +198,20 @@ def _lexical(parts: Sequence[bytes]) -> Parts:
     return tuple(out)
 
 
+# Descriptors of open roots, each with the path it was opened at: where an absolute link may lead.
+_named_roots: dict[int, str] = {}
+
+
+def name_root(fd: int, path: str) -> None:
+    """Note the absolute path at which a root was opened, until `forget_root`: absolute links to it are followed."""
+    _named_roots[fd] = path
+
+
+def forget_root(fd: int) -> None:
+    """Forget a root before its descriptor is closed: the next file may get its number."""
+    _named_roots.pop(fd, None)
+
+
 class _Trail:
     """The open directories from the root down to the current one of a walk."""
 
@@ -217,6 +234,15 @@ class _Trail:
             raise OSError(errno.EXDEV, "the path leads above the root")
         os.close(self._held.pop())
         self.names.pop()
+
+    def follow(self, target: bytes) -> list[bytes]:
+        """Return the components that a link's target adds to the path; an absolute one begins at the root again."""
+        if not target.startswith(b"/"):
+            return target.split(b"/")
+        parts = below_root(self._root, target)
+        while self._held:
+            self.up()
+        return parts
 
     def close(self) -> None:
         for fd in self._held:
@@ -251,7 +277,7 @@ def _walk(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int, Parts]
                 if links > MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
                 # The target's parts come next, and are resolved from the directory that holds the link.
-                pending.extendleft(reversed(inner_target(target)))
+                pending.extendleft(reversed(trail.follow(target)))
         return os.open(b".", flags | os.O_CLOEXEC, dir_fd=trail.here), tuple(trail.names)
     finally:
         trail.close()
@@ -280,11 +306,39 @@ def read_link(dir_fd: int, name: bytes) -> bytes | None:
         raise
 
 
-def inner_target(target: bytes) -> list[bytes]:
-    """Return a link target's components; an absolute one is refused, wherever it points."""
-    if target.startswith(b"/"):
-        raise OSError(errno.EXDEV, "the path passes through an absolute symbolic link")
-    return target.split(b"/")
+def below_root(root_fd: int, target: bytes) -> list[bytes]:
+    """Return the components of an absolute link's target below the root.
+
+    Raises:
+        OSError: EXDEV where it does not begin with a path of this root.
+    """
+    opened = _named_roots.get(root_fd)
+    # The path as it was opened, and the real one: a link's maker may have known either.
+    for path in () if opened is None else (opened, real_path(root_fd, opened)):
+        below = _without(target.split(b"/"), [part for part in os.fsencode(path).split(b"/") if part])
+        if below is not None and _leads_to(path, root_fd):
+            return below or [b"."]
+    raise OSError(errno.EXDEV, "the path passes through an absolute symbolic link")
+
+
+def _without(parts: list[bytes], above: list[bytes]) -> list[bytes] | None:
+    """Return what follows `above` in `parts`; None where they do not begin with it. Their last empty part is kept."""
+    at = 0
+    for name in above:
+        while at < len(parts) and parts[at] in (b"", b"."):
+            at += 1
+        if parts[at : at + 1] != [name]:
+            return None
+        at += 1
+    return parts[at:]
+
+
+def _leads_to(path: str, root_fd: int) -> bool:
+    """Tell whether the root still stands at a path: after an exchange the link means the other folder."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(root_fd))
+    except OSError:
+        return False
 
 
 def real_path(fd: int, path: str) -> str:
@@ -315,7 +369,8 @@ def open_parent(root_fd: int, parts: Sequence[bytes]) -> tuple[int, Parts]:
             if target is None:
                 return fd, (*folder, current[-1])
             # Once more from the root: the target may pass through links of its own.
-            current = (*folder, *inner_target(target))
+            absolute = target.startswith(b"/")
+            current = tuple(below_root(root_fd, target)) if absolute else (*folder, *target.split(b"/"))
         except OSError:
             os.close(fd)
             raise

@@ -159,6 +159,7 @@ class _Root:
             self.leave()
             raise system_failure(err, given) from None
         user_dirs.hold_root(self.fd)
+        beneath.name_root(self.fd, path)
         self.real = beneath.real_path(self.fd, path)
         if beneath.is_of_kernel(self.fd):
             self.leave()
@@ -177,6 +178,7 @@ class _Root:
             self._users -= 1
             if self._users == 0:
                 user_dirs.release_root(self.fd)
+                beneath.forget_root(self.fd)
                 os.close(self.fd)
 
 
@@ -429,7 +431,7 @@ class Workspace:
     def refusal(self, err: OSError, path: str) -> WorkspaceError:
         """Turn what the kernel said about `path` into an instruction."""
         if err.errno == errno.EXDEV:
-            return outside(path, "it passes an absolute symbolic link" if "absolute" in str(err.strerror) else "")
+            return outside(path, "it passes an absolute symbolic link to another place" if "absolute" in str(err.strerror) else "")
         if err.errno == errno.ENOENT:
             # Only who is refused pays for the search for what was meant.
             from rye.workspace.path_suggestions import not_found

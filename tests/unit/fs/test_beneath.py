@@ -297,6 +297,84 @@ def test_ten_thousand_random_paths_get_the_kernels_verdict_both_ways(root, monke
     assert refused > 100
 
 
+@pytest.fixture
+def named_root(root, tmp_path):
+    """The root, known by the path it was opened at, so that absolute links to it are followed."""
+    beneath.name_root(root, str(tmp_path / "project"))
+    yield root
+    beneath.forget_root(root)
+
+
+def absolute_links(top: Path) -> dict[str, tuple[bytes, ...] | str]:
+    """Make links with absolute targets; what each leads to below the root, or the errno's name."""
+    also = top.parent / "also"
+    also.symlink_to(top)
+    targets = {
+        "i0": (f"{top}/f", (b"f",)),
+        "i1": (f"{top}/in/f", (b"a", b"b", b"f")),
+        "i2": (f"{top}/a/b/../rel", (b"f",)),
+        "i3": (f"//{str(top)[1:].replace('/', '//./')}//a/.//f", (b"a", b"f")),
+        "i4": (f"{top}", ()),
+        "i5": (f"{top}/", ()),
+        "i6": (f"{top}/i1", (b"a", b"b", b"f")),
+        "a/b/i7": (f"{top}/dangle", "ENOENT"),
+        "i8": (f"{top}/f/", "ENOTDIR"),
+        "i9": (f"{top}/i9", "ELOOP"),
+        "o0": (f"{top}/..", "EXDEV"),
+        "o1": (f"{top}/../outside/secret", "EXDEV"),
+        "o2": (f"{top}/a/../../outside/secret", "EXDEV"),
+        "o3": (f"{top}-evil/secret", "EXDEV"),
+        "o4": (f"{top}/../project/f", "EXDEV"),
+        "o5": (f"{top}/out/secret", "EXDEV"),
+        "o6": (f"{top}/absfile", "EXDEV"),
+        "o7": (f"{top.parent}", "EXDEV"),
+        "o8": ("/", "EXDEV"),
+        "o9": (f"/proc/self/root{top}/f", "EXDEV"),
+        "o10": (f"{top}/../{top.name}/../outside/secret", "EXDEV"),
+        # Another spelling than the one that the root was opened at: nobody looks where it leads.
+        "o11": (f"{also}/f", "EXDEV"),
+    }
+    for name, (target, _) in targets.items():
+        (top / name).symlink_to(target)
+    return {name: wanted for name, (_, wanted) in targets.items()}
+
+
+def test_absolute_links_that_begin_with_the_roots_own_path_are_followed_below_it(named_root, way, tmp_path):
+    for name, wanted in absolute_links(tmp_path / "project").items():
+        got = verdict_of(lambda name=name: beneath.open_beneath(named_root, name.encode().split(b"/"), READ))
+        if isinstance(wanted, str):
+            assert got == wanted, name
+            continue
+        place, parts = got
+        naive = os.stat(name, dir_fd=named_root)
+        assert (place, parts) == ((naive.st_dev, naive.st_ino), wanted), name
+    fd, parts = beneath.open_parent(named_root, (b"a", b"b", b"i7"))
+    os.close(fd)
+    assert parts == (b"sub", b"new")
+    assert verdict_of(lambda: beneath.open_parent(named_root, (b"o1",))) == "EXDEV"
+
+
+def test_a_root_opened_through_a_link_is_known_by_both_of_its_paths(root, way, tmp_path):
+    top, also = tmp_path / "project", tmp_path / "also"
+    also.symlink_to(top)
+    (top / "one").symlink_to(top / "f")
+    (top / "two").symlink_to(also / "f")
+    beneath.name_root(root, str(also))
+    try:
+        for name in (b"one", b"two"):
+            assert verdict_of(lambda name=name: beneath.open_beneath(root, (name,), READ))[1] == (b"f",)
+    finally:
+        beneath.forget_root(root)
+
+
+def test_an_absolute_link_means_the_folder_that_stands_at_the_roots_path_now(named_root, way, tmp_path):
+    (tmp_path / "project").rename(tmp_path / "moved")
+    make_tree(tmp_path / "new")
+    (tmp_path / "new/project").rename(tmp_path / "project")
+    for name in (b"absin", b"absinfile"):
+        assert verdict_of(lambda name=name: beneath.open_beneath(named_root, (name,), READ)) == "EXDEV"
+
+
 @pytest.mark.parametrize(
     ("path", "wanted"),
     {
