@@ -25,7 +25,7 @@ PRIMARY = {
     "rye_load": {"item_type": "tool", "item_id": "rye/file-system/ls"},
 }
 CALLS = {**ARGUMENTS, **PRIMARY}
-OPTIONS = ("--meta",)
+OPTIONS = ("--meta", "--structured")
 
 OLD_CLIENT = """
 import asyncio, json, os, sys
@@ -42,9 +42,9 @@ async def use(streams):
         tools = [tool.name for tool in (await session.list_tools()).tools]
         results = {}
         for name in calls:
-            # The client itself holds structuredContent to the output schema.
             result = await session.call_tool(name, calls[name])
-            results[name] = [result.isError, result.content[0].text, result.structuredContent.get("success")]
+            # The client itself holds structuredContent to the output schema.
+            results[name] = [result.isError, result.content[0].text, (result.structuredContent or {}).get("success")]
         return {"tools": tools, "results": results, "resources": len((await session.list_resources()).resources)}
 
 async def main():

@@ -19,14 +19,15 @@ from rye.mcp_server.listing import DIRECT
 from rye.mcp_server.server import REVISIONS
 from support.in_process import rye as run_rye
 from support.mcp_peer import ARGUMENTS, environment, peer
+from support.shell_calls import set_sandbox
 from support.signed_tools import OK, put, put_tool, signed, trust_key
 
 LIMIT = 40_000
 
 
 def halves(result):
-    """Return the bytes of JSON of both halves of a tool result."""
-    return [len(json.dumps(result[half], ensure_ascii=False).encode()) for half in ("content", "structuredContent")]
+    """Return the bytes of JSON of a tool result's content and fields."""
+    return [len(json.dumps(result.get(half), ensure_ascii=False).encode()) for half in ("content", "structuredContent")]
 
 
 def running(seconds):
@@ -53,7 +54,7 @@ def shared(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("USER_SPACE", str(tmp_path_factory.mktemp("user")))
         folder = tmp_path_factory.mktemp("shared")
-        with peer(folder) as server:
+        with peer(folder, "--structured") as server:
             yield folder, server
 
 
@@ -77,7 +78,6 @@ def test_every_revision_lists_and_calls(project, revision):
         assert ("ttlMs" in listed) == (revision >= "2026")
         assert [tool["_meta"]["rye/item_id"] for tool in listed["tools"]] == list(DIRECT)
         result = server.call("read", {"file_path": "a.txt"})
-        assert result["structuredContent"]["total_lines"] == 2
         assert re.fullmatch(r"\[LID:\w+\] one\n\[LID:\w+\] two", result["content"][0]["text"])
         assert server.ask("resources/templates/list")["result"]["resourceTemplates"]
 
@@ -109,7 +109,7 @@ def test_the_selection_decides_what_is_listed_and_what_the_primary_tools_reach(p
     with peer(project, "--category", "my/tools", "--category", "rye/primary-tools") as server:
         assert list(server.tools())[len(DIRECT) :] == ["my__tools__count"]
         assert server.text("my__tools__count") == "done"
-    with peer(project, "--meta", "--category", "my/tools") as server:
+    with peer(project, "--meta", "--structured", "--category", "my/tools") as server:
         assert {"rye_execute", "rye_load", "rye_search"} <= set(server.tools())
         assert "rye_sign" not in server.tools()
         inside = {"item_type": "tool", "item_id": "my/tools/count", "parameters": {}}
@@ -154,7 +154,7 @@ def test_the_help_names_categories_that_exist():
 def test_signing_is_offered_on_request_only_and_then_the_user_still_decides(project):
     put_tool(project, "my/tool")
     wanted = {"item_type": "tool", "item_id": "my/tool", "source": "project"}
-    with peer(project, "--allow-sign") as server:
+    with peer(project, "--allow-sign", "--structured") as server:
         assert "rye_sign" in server.tools()
         refused = server.call("rye_sign", wanted)
     assert refused["isError"]
@@ -184,13 +184,42 @@ def test_failures_are_results_with_the_instruction_and_wrong_requests_are_errors
     assert [notice["error"]["code"] for notice in server.notices] == [-32700, -32600]
 
 
-def test_a_failing_command_says_in_both_halves_what_it_printed(server):
+def test_an_ended_command_is_a_result_with_its_exit_code(server):
+    server.call("bash", {"command": "true"})
     result = server.call("bash", {"command": "echo told; echo warned >&2; exit 3"})
-    assert result["isError"]
-    for half in (json.dumps(result["content"]), json.dumps(result["structuredContent"])):
-        assert "told" in half
-        assert "warned" in half
-        assert "exit code 3" in half
+    assert not result["isError"]
+    assert result["content"] == [{"type": "text", "text": "told\n[stderr]\nwarned\n[exit code 3]"}]
+    fields = result["structuredContent"]
+    assert (fields["success"], fields["exit_code"], fields["code"]) == (False, 3, "command_failed")
+    # Control: what the tool could not do is an error.
+    assert server.call("bash", {"command": "sleep 60", "timeout": 0.2})["isError"]
+
+
+def test_an_answer_is_one_text_and_nothing_twice(project):
+    (project / "app.py").write_bytes(b"one\ntwo\n")
+    calls = {**ARGUMENTS, "bash": {"command": "seq 1 60000"}, "job": {"action": "list"}, "read": {"file_path": "gone.py"}}
+    with peer(project) as server:
+        assert not any("outputSchema" in tool for tool in server.tools().values())
+        for name, arguments in calls.items():
+            result = server.call(name, arguments)
+            assert set(result) <= {"content", "isError", "resultType"}, (name, result)
+            assert [part["type"] for part in result["content"]] == ["text"], name
+        cut = server.text("bash", command="seq 1 60000")
+        assert cut.rstrip().splitlines()[-1].startswith("[tool_result:"), "clients cut the middle"
+    with peer(project, "--structured") as server:
+        assert all("outputSchema" in tool for tool in server.tools().values())
+        assert server.call("ls")["structuredContent"]["count"] > 1
+
+
+def test_the_sandbox_is_told_once_and_again_when_it_changes(project, user_space):
+    set_sandbox(user_space, "off")
+    with peer(project) as server:
+        first, second = (server.text("bash", command="echo out") for _ in range(2))
+        set_sandbox(user_space, "auto")
+        third, fourth = (server.text("bash", command="echo out") for _ in range(2))
+    assert re.fullmatch(r"out\n\[sandbox: none; not held: .*\]", first)
+    assert second == fourth == "out\n"
+    assert re.fullmatch(r"out\n\[sandbox: (bubblewrap|landlock|none).*\]", third) or third == "out\n"
 
 
 @pytest.mark.slow
@@ -230,9 +259,10 @@ def test_large_results_are_windows_that_the_tools_themselves_made(shared, server
 
 def test_what_a_command_printed_beyond_the_answer_is_a_resource(server):
     result = server.call("bash", {"command": "seq 1 100000"})
-    (link,) = [block for block in result["content"] if block["type"] == "resource_link"]
-    first = server.ask("resources/read", {"uri": link["uri"]})["result"]["contents"][0]["text"]
-    later = server.ask("resources/read", {"uri": f"{link['uri']}?offset=100000"})["result"]["contents"][0]["text"]
+    uri = f"rye://output/{result['structuredContent']['output_id']}"
+    assert [part["type"] for part in result["content"]] == ["text"]
+    first = server.ask("resources/read", {"uri": uri})["result"]["contents"][0]["text"]
+    later = server.ask("resources/read", {"uri": f"{uri}?offset=100000"})["result"]["contents"][0]["text"]
     whole = "".join(f"{number}\n" for number in range(1, 100_001))
     assert first.startswith(whole[:10_000])
     assert later.startswith(whole[100_000:110_000])
@@ -241,7 +271,7 @@ def test_what_a_command_printed_beyond_the_answer_is_a_resource(server):
 def test_a_result_that_no_window_makes_small_is_kept_whole(project):
     body = 'return {"success": True, "output": "x" * 100_000, "rows": list(range(20_000)), "small": 7}'
     put_tool(project, "my/flood", body)
-    with peer(project, "--category", "my") as server:
+    with peer(project, "--category", "my", "--structured") as server:
         result = server.call("my__flood")
         assert max(halves(result)) < LIMIT
         assert result["structuredContent"]["small"] == 7
@@ -256,6 +286,15 @@ def test_a_result_that_no_window_makes_small_is_kept_whole(project):
             offset = int(cut[1])
     assert "".join(text.split()).count("x") >= 100_000
     assert '"small": 7' in text
+
+
+def test_a_text_that_no_window_makes_small_is_read_on_with_job(project):
+    put_tool(project, "my/flood", 'return {"success": True, "output": "x" * 100_000, "rows": list(range(20_000))}')
+    with peer(project, "--category", "my") as server:
+        result = server.call("my__flood")
+        assert halves(result)[0] < 1_000
+        call = re.search(r'job\(action="read", job_id="(\w+)"\)', result["content"][0]["text"])
+        assert server.text("job", action="read", job_id=call[1]).startswith("x" * 1_000)
 
 
 def test_knowledge_is_listed_and_read_when_it_verifies(project):
@@ -358,7 +397,7 @@ def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(proj
     (project / "shop").mkdir()
     (project / "shop/cart.py").write_bytes(b"def total(items):\n    return sum(items) + 1\n")
     (project / "check.sh").write_bytes(b"python3 -c 'from shop.cart import total; assert total([1, 2]) == 3, total([1, 2])'\n")
-    with peer(project) as server:
+    with peer(project, "--structured") as server:
         tools = server.tools()
 
         def named(word, field):
@@ -375,7 +414,7 @@ def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(proj
             named("Take back", "entry_id"),
             named("shell command", "command"),
         )
-        assert server.call(run, {"command": "sh check.sh"})["isError"]
+        assert "[exit code 1]" in server.text(run, command="sh check.sh")
         (match,) = server.call(search, {"pattern": r"\+ 1"})["structuredContent"]["matches"]
         change = {"line_id": match["line_id"], "new_content": "    return sum(items)"}
         edited = server.call(edit, {"file_path": match["file"], "changes": [change]})

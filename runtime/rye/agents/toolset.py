@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye import api
 from rye.agents.discovery import LeftOut, listing
+from rye.agents.model_text import Answer, Sessions, answer_of
 from rye.agents.offers import Offer
 from rye.agents.provider_schemas import as_wanted, render_all
 from rye.call.context import CallOptions
@@ -57,6 +58,7 @@ class Toolset:
         self._identity = identity_of(self._root)
         # Its changes are recorded under this name, so that `undo` takes back this toolset's own.
         self._actor = f"toolset {os.urandom(4).hex()}"
+        self._sessions = Sessions()
         found = listing(categories, project_path=self._root)
         chosen = found.offers if only is None else _chosen(found.offers, list(only))
         self.offers: tuple[Offer, ...] = tuple(chosen)
@@ -86,7 +88,7 @@ class Toolset:
             arguments: an object, or its JSON text, as the interfaces give it.
             options: see `rye.execute`.
         """
-        return text_for_model(self.respond(name, arguments, options=options))
+        return _text(self._sessions.answer(self.respond(name, arguments, options=options)))
 
     def respond(
         self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None
@@ -127,24 +129,12 @@ def toolset(
 
 def text_for_model(response: dict[str, Any]) -> str:
     """Return a response as the text that a model is to read."""
-    failed = response["status"] == "error"
-    return text_of(response.get("data") or {}, f"Error: {response['error']}" if failed else None)
+    return _text(answer_of(response))
 
 
-def text_of(data: dict[str, Any], error: str | None = None) -> str:
-    """Return a result's text: what went wrong, if anything, what the tool gives, what a command wrote on standard error.
-
-    A command that failed has printed something all the same, such as the tests that fail.
-    """
-    parts = [error] if error is not None else []
-    output, errors = data.get("output"), data.get("stderr")
-    if isinstance(output, str) and (output or (errors and error is None)):
-        parts.append(output)
-    if isinstance(errors, str) and errors:
-        parts.append(f"[stderr]\n{errors}")
-    if error is None and not output and not errors:
-        parts = [json.dumps({name: value for name, value in data.items() if name != "output"}, ensure_ascii=False)]
-    return "\n\n".join(parts) if error is not None else "\n".join(part for part in parts if part)
+def _text(answer: Answer) -> str:
+    # A loop passes text alone on, so the text itself says that the call failed.
+    return f"Error: {answer.text}" if answer.is_error else answer.text
 
 
 def _object(arguments: object) -> dict[str, Any]:

@@ -25,7 +25,7 @@ The token is made anew at each start, or taken from RYE_MCP_TOKEN."""
 
 def _build(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--http HOST:PORT]\n"
+        "rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--structured] [--http HOST:PORT]\n"
         "       rye mcp install --client NAME [the same options]"
     )
     parser.epilog = _EPILOG
@@ -37,6 +37,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--meta", action="store_true", help="offer the primary tools; they reach what is offered, no more")
     parser.add_argument("--allow-sign", action="store_true", help="offer rye_sign; your configuration decides what it may")
+    parser.add_argument("--structured", action="store_true", help="for programs: answer with fields and list their schemas too")
     parser.add_argument("--http", metavar="HOST:PORT", help="listen there in place of standard input (default host: 127.0.0.1)")
 
 
@@ -63,7 +64,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     from rye.mcp_server.listing import Selection
 
     _tell_of_empty(args.category, project)
-    selection = Selection(tuple(args.category), args.meta, args.allow_sign)
+    selection = Selection(tuple(args.category), args.meta, args.allow_sign, args.structured)
     if wire is None:
         mcp_server_server.serve_http(project, selection, http.parse_address(args.http))
     else:
@@ -98,7 +99,8 @@ def _install(args: argparse.Namespace, project: str) -> int:
         raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {names}.")
     _tell_of_empty(args.category, project)
     options = [word for category in args.category for word in ("--category", category)]
-    options += [option for option, given in (("--meta", args.meta), ("--allow-sign", args.allow_sign)) if given]
+    switches = (("--meta", args.meta), ("--allow-sign", args.allow_sign), ("--structured", args.structured))
+    options += [option for option, given in switches if given]
     server: client_config.Server
     if args.http:
         server = client_config.Remote(http.url_of(http.parse_address(args.http)))

@@ -53,11 +53,11 @@ class Calls:
     """Runs calls for one project. Its methods belong to one event loop."""
 
     def __init__(
-        self, run: Callable[[str, dict[str, Any], context.CallOptions], dict[str, Any]], store: Callable[[str], str]
+        self, run: Callable[[str, dict[str, Any], context.CallOptions], dict[str, Any]], written: results.Results
     ) -> None:
-        """Take what answers a call (`rye.execute`, bound to a project), and what stores a text and returns its URI."""
+        """Take what answers a call (`rye.execute`, bound to a project), and what writes the answers."""
         self._run = run
-        self._store = store
+        self._written = written
         self._limiters: dict[str, CapacityLimiter] = {}
         self._running: set[threading.Event] = set()
 
@@ -69,7 +69,7 @@ class Calls:
         limiter = self._limiter(request.limited_as)
         # Refused at once: a queue without an end would hold memory for calls whose clients have gone.
         if limiter.statistics().tasks_waiting >= MOST_WAITING:
-            return results.result_of(_busy(request.item_id))
+            return self._written.result_of(_busy(request.item_id), request.actor)
         if request.report is None:
             return await self._in_thread(request, limiter, None)
         import anyio
@@ -125,11 +125,11 @@ class Calls:
         budget: int | None = results.REPEATABLE_BUDGET if request.repeatable else results.SINGLE_BUDGET
         while budget is not None:
             options = context.CallOptions(budget, on_output, cancellation, request.actor)
-            result = results.result_of(self._run(request.item_id, request.arguments, options))
+            result = self._written.result_of(self._run(request.item_id, request.arguments, options), request.actor)
             size = results.size_of(result)
             # Asked again only where that changes nothing: a second run of a command could.
             budget = results.next_budget(budget, size) if request.repeatable and not cancellation.cancelled else None
-        return results.stored_instead(result, self._store) if size > results.MOST else result
+        return self._written.fitted(result)
 
     def _limiter(self, name: str) -> CapacityLimiter:
         import anyio

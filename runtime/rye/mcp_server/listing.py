@@ -44,11 +44,13 @@ class Selection(Record):
         categories: tools in these or below are offered too.
         meta: offer the primary tools.
         allow_sign: offer rye_sign; the user's configuration still decides whether it signs.
+        structured: list output schemas and answer with fields besides the text, for programs.
     """
 
     categories: tuple[str, ...] = ()
     meta: bool = False
     allow_sign: bool = False
+    structured: bool = False
 
     def chooses(self, item_id: str) -> bool:
         """Tell whether a tool is one of the selection."""
@@ -135,7 +137,11 @@ class Listing:
         with self._lock:
             # Replaced as a whole, so that a reader without the lock sees the old listing or the new one.
             self._known = {one.tool["name"]: one for one in offered}
-        return [one.tool for one in offered]
+        return [self._listed(one.tool) for one in offered]
+
+    def _listed(self, tool: dict[str, Any]) -> dict[str, Any]:
+        # A schema without the fields that it describes makes some clients refuse the answer.
+        return tool if self._selection.structured else {name: part for name, part in tool.items() if name != "outputSchema"}
 
     def known(self, name: str) -> Offered | None:
         """Return the tool of that name, as it was last listed."""

@@ -133,7 +133,7 @@ def _unknown(uri: str) -> ItemError:
 
 
 def store(project: str, text: str) -> str:
-    """Store a text with the outputs of commands in the user's state folder, for as long as those; return its URI.
+    """Store a text with the outputs of commands in the user's state folder, for as long as those; return its id.
 
     Raises:
         ItemError: `not_stored`, when the folder cannot be written.
@@ -148,4 +148,4 @@ def store(project: str, text: str) -> str:
         raise ItemError("not_stored", f"The result cannot be stored: {err.strerror}.", "Ask your user to free space.") from None
     finally:
         file.close()
-    return f"rye://output/{outputs.id}"
+    return str(outputs.id)

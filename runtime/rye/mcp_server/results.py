@@ -1,8 +1,12 @@
-"""Turn the executor's response into an MCP tool result. Each of its two halves is complete, and small enough.
+"""Turn the executor's response into an MCP tool result: one text, small enough for every client.
 
-A client shows its model either `content` or `structuredContent`; both are limited to `MOST` bytes of JSON. The tool is asked
-again for a smaller window, so that its own notice of the cut is true. Nothing is cut here: a result that is still too large is
-stored whole as a resource, and the answer says where. That happens where a tool has no window, or must not run twice.
+Some clients show their model the text, others `structuredContent` as escaped JSON, some both. So an answer is one text part and
+nothing else, unless the server was started with `--structured` for programs. No part is of another kind than text: several
+clients fail at a `resource_link`, and the text names the call that reads on.
+
+A tool whose answer is too large is asked again for a smaller window, so that its own notice of the cut is true. Nothing is cut
+here: a result that is still too large is stored whole, and the answer says where. That happens where a tool has no window, or
+must not run twice.
 """
 
 from __future__ import annotations
@@ -13,12 +17,13 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from rye.agents.toolset import text_of
+from rye.agents.model_text import Answer, Sessions
 from rye.call.safe_text import encodable
 from rye.errors import RyeError
+from rye.plain_class import Record
 
 MOST: Final = 39_000
-"""Bytes of JSON of each half; the rest up to 40,000 is left for what a client counts besides."""
+"""Bytes of JSON of a result's text, and of its fields; the rest up to 40,000 is left for what a client counts besides."""
 
 REPEATABLE_BUDGET: Final = 30_000
 """The window first asked of a tool that can be asked again (bytes of UTF-8)."""
@@ -28,23 +33,67 @@ SINGLE_BUDGET: Final = 16_000
 
 LEAST_BUDGET: Final = 1_000
 
-_LINK = 400
 _SMALL_FIELD = 400
-# Fields that the text gives in full. Larger ones than a small one (the lists of grep, glob, ls …) it spells out.
-_SPOKEN = ("success", "output", "stderr", "error")
 
 
-_written: Final = json.JSONEncoder(ensure_ascii=False).encode
+class Results(Record):
+    """How a server writes its results.
+
+    Attributes:
+        store: stores a text and returns the id by which `job` reads it.
+        structured: put the fields into `structuredContent` too, and the item that answered into `_meta`.
+        sessions: what each session was told.
+    """
+
+    store: Callable[[str], str]
+    structured: bool
+    sessions: Sessions
+
+    def result_of(self, response: dict[str, Any], session: str = "") -> dict[str, Any]:
+        """Return the tool result of a response of the executor (JSON of the protocol)."""
+        response = {**response, "data": _encodable(response.get("data") or {})}
+        return self._written(self.sessions.answer(response, session), response)
+
+    def _written(self, answer: Answer, response: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {
+            "resultType": "complete",
+            "content": [{"type": "text", "text": answer.text}],
+            "isError": answer.is_error,
+        }
+        if self.structured:
+            result["structuredContent"] = response["data"]
+        meta = _meta(response, structured=self.structured)
+        return {**result, "_meta": meta} if meta else result
+
+    def fitted(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return a result that is small enough: itself, or one that says where the whole of it is stored."""
+        return result if size_of(result) <= MOST else self._stored_instead(result)
+
+    def _stored_instead(self, result: dict[str, Any]) -> dict[str, Any]:
+        failed = result["isError"]
+        # The fields hold more than the text, and are given whole to those who asked for them.
+        whole = json.dumps(result["structuredContent"], ensure_ascii=False, indent=1) if self.structured else _text(result)
+        size = f"{len(whole.encode()):,} bytes"
+        said = f"The tool {'failed' if failed else 'ran'}; its result of {size} is more than one answer holds."
+        stored = ""
+        try:
+            # Storing may fail (a full disk); the tool has run, so the call must answer even then.
+            stored = self.store(whole)
+            said += f' Call job(action="read", job_id="{stored}") to see it, or ask for less in one call.'
+        except RyeError as err:
+            said += f" {err} Ask for less in one call."
+        shorter = {**result, "content": [{"type": "text", "text": said}]}
+        if self.structured:
+            small = {name: value for name, value in result["structuredContent"].items() if _size(value) <= _SMALL_FIELD}
+            fields = {**dict(list(small.items())[:20]), "success": not failed, "truncated": True, "output": said}
+            fields |= {"resource": f"rye://output/{stored}"} if stored else {}
+            shorter["structuredContent"] = {**fields, "error": small.get("error", said)} if failed else fields
+        return shorter
 
 
 def size_of(result: dict[str, Any]) -> int:
-    """Return the bytes of JSON of the larger half of a tool result."""
-    data = result["structuredContent"]
-    size = _size(data)
-    # Where a tool gives a text, the content has it too, once, and other fields as text, at most twice as long; and a link.
-    # Saves the second measurement, which would encode the whole text once more.
-    surely = isinstance(data.get("output"), str) and 2 * size + _LINK <= MOST
-    return size if surely else max(size, _size(result["content"]))
+    """Return the bytes of JSON of a tool result's text, or of its fields where these are larger."""
+    return max(_size(result["content"]), _size(result.get("structuredContent")))
 
 
 def next_budget(budget: int, size: int) -> int | None:
@@ -61,35 +110,18 @@ def _size(value: object) -> int:
     return len(to_json(value))
 
 
-def result_of(response: dict[str, Any]) -> dict[str, Any]:
-    """Return the tool result of a response of the executor, with both halves."""
-    failed = response["status"] == "error"
-    data = _encodable(response["data"])
-    result = {"resultType": "complete", "content": _content(data, failed=failed), "structuredContent": data, "isError": failed}
-    meta = _meta(response)
-    return {**result, "_meta": meta} if meta else result
+def _text(result: dict[str, Any]) -> str:
+    return str(result["content"][0]["text"])
 
 
-def _content(data: dict[str, Any], *, failed: bool) -> list[dict[str, Any]]:
-    """Return all that a result says: its text first, then what the text may not say, then where the rest is stored."""
-    error = str(data.get("error") or "The tool failed without a reason.") if failed else None
-    blocks = [{"type": "text", "text": text_of(data, error)}]
-    fields = {name: value for name, value in data.items() if name not in _SPOKEN and _size(value) <= _SMALL_FIELD}
-    if fields:
-        blocks.append({"type": "text", "text": _written(fields)})
-    stored_as = data.get("output_id")
-    return [*blocks, _link(f"rye://output/{stored_as}")] if isinstance(stored_as, str) and stored_as.isalnum() else blocks
+def _meta(response: dict[str, Any], *, structured: bool) -> dict[str, Any]:
+    """Return what the user should know; for programs also the item that answered.
 
-
-def _link(uri: str) -> dict[str, Any]:
-    return {"type": "resource_link", "uri": uri, "name": uri.rpartition("/")[2], "mimeType": "text/plain"}
-
-
-def _meta(response: dict[str, Any]) -> dict[str, Any]:
-    """Return what is said of the item that answered, and what its user should know."""
+    Some clients show their model `_meta` too, so it is empty where nothing is the matter.
+    """
     item = response.get("item")
     meta: dict[str, Any] = {}
-    if item:
+    if item and structured:
         meta["rye/item"] = {"id": response["item_id"], **{name: item[name] for name in ("space", "digest", "signer")}}
     if response.get("warnings"):
         meta["rye/warnings"] = response["warnings"]
@@ -110,32 +142,3 @@ def _encodable(data: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = encodable(data)
         return found
     return data
-
-
-def stored_instead(result: dict[str, Any], store: Callable[[str], str]) -> dict[str, Any]:
-    """Store a result that is too large, and return a small one that names the resource.
-
-    Args:
-        result: the tool result.
-        store: stores a text and returns the URI by which it is read.
-    """
-    data, failed = result["structuredContent"], result["isError"]
-    whole = json.dumps(data, ensure_ascii=False, indent=1)
-    said = (
-        f"The tool {'failed' if failed else 'ran'}; its result of {len(whole.encode()):,} bytes of JSON is larger than this "
-        "server gives at once. "
-    )
-    links: list[dict[str, Any]] = []
-    try:
-        # Storing may fail (a full disk); the tool has run, so the call must answer even then.
-        links.append(_link(store(whole)))
-        said += f"It is stored whole as the resource {links[0]['uri']}: read it there, or ask for less in one call."
-    except RyeError as err:
-        said += f"{err} Ask for less in one call."
-    small = {name: value for name, value in data.items() if _size(value) <= _SMALL_FIELD}
-    answer: dict[str, Any] = {**dict(list(small.items())[:20]), "success": not failed, "truncated": True, "output": said}
-    if links:
-        answer["resource"] = links[0]["uri"]
-    if failed:
-        answer["error"] = small.get("error", said)
-    return {**result, "content": [*_content(answer, failed=failed), *links], "structuredContent": answer}

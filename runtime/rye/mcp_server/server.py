@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye import api
 from rye._version import __version__
+from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions
 from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
 from rye.mcp_server import http, resources, stdio
 from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
+from rye.mcp_server.results import Results
 from rye.mcp_server.stdio import Wire
 from rye.plain_class import changed
 from rye.workspace.workspace import Workspace, identity_of
@@ -50,7 +52,7 @@ class Service:
         # Device and inode at the start: another folder moved to this path later is not served.
         self._identity = identity_of(project)
         self.listing = Listing(project, selection)
-        self.calls = Calls(self._execute, partial(resources.store, project))
+        self.calls = Calls(self._execute, Results(partial(resources.store, project), selection.structured, Sessions()))
         # Used as the session where the transport has none: standard input and output serve one client.
         self._process = os.urandom(4).hex()
 

@@ -20,7 +20,7 @@ from rye.config import user_dirs
 from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, limits, project_mounts, seccomp
-from rye.sandbox.policy import Confined, Policy, held_open, report
+from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, report
 from rye.workspace.workspace import project_changed
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
@@ -415,7 +415,7 @@ def _report(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
         "other_processes_hidden": "",
         "private_tmp": "",
         "no_new_privileges": no_filter,
-        "network_off": "" if policy.network == "off" else "the network is on",
+        "network_off": "" if policy.network == "off" else NETWORK_ON,
     }
     if policy.network == "off":
         holds["unix_sockets_off"] = no_filter

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rye.plain_class import changed
 from rye.sandbox import environment, hidden_paths, launcher, seccomp
-from rye.sandbox.policy import Confined, Policy, report
+from rye.sandbox.policy import NETWORK_ON, Confined, Policy, report
 
 # No terminal: a command could write control sequences to the user's own ones, and read what is typed there.
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom")
@@ -122,7 +122,7 @@ def _report(policy: Policy, view: hidden_paths.View) -> dict[str, Any]:
         "other_processes_hidden": "Landlock does not hide the names and arguments of other processes",
         "private_tmp": "shared memory is open to all",
         "no_new_privileges": "",
-        "network_off": "" if policy.network == "off" else "the network is on",
+        "network_off": "" if policy.network == "off" else NETWORK_ON,
         # Also with the network on: services of the system and the session listen on them, and would act outside.
         "unix_sockets_off": "",
     }

@@ -99,6 +99,10 @@ class Confined(Record):
         return moved
 
 
+NETWORK_ON = "the network is on"
+"""Why `network_off` does not hold where the network was not to be off: nothing is amiss."""
+
+
 def held_open(data: bytes) -> int:
     """Return a descriptor of a file in memory that contains `data`; it is not inherited by itself."""
     fd = os.memfd_create("rye", os.MFD_CLOEXEC)

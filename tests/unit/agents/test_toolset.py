@@ -124,6 +124,6 @@ def test_a_result_without_output_is_told_as_json(app):
     put_tool(app, "my/quiet", 'return {"success": True, "output": "", "count": 3}')
     put_tool(app, "my/loud", OK)
     tools = rye.toolset(app, ["my"])
-    assert json.loads(tools.call("my__quiet")) == {"success": True, "count": 3}
+    assert json.loads(tools.call("my__quiet")) == {"count": 3}
     assert tools.call("my__loud") == "done"
     assert text_for_model({"status": "error", "error": "It broke."}) == "Error: It broke."

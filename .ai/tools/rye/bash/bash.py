@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:56Z:35698c9b87641bb7171d569acb14605a6e12fdd51d57a301a9c5a1d8150c00a0:ndXYyx5EBjd-Re-wTVVcdNJqjBhQtu8cyq0Hihcw_J6sq2kdS8wZ5NkIBuTl8wFDFFYF-8b-7veLrgK6XRWEDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:03:44Z:7fff5d80ca3fb27b13ad9c22964cdf95dcda4555fdb8a99f1a8c6150a84a4119:MFMrB8lNMoXgtr6rQ6UqFa1RoF__VR5vF7N67L0A3YoK0t6KRLZWg9EY133ZxfqQWID9taMeFWNVUy2ElBblBw==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -97,6 +97,10 @@ _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # The kernel takes no longer argument (MAX_ARG_STRLEN, with the NUL).
 _MAX_WORD = 131_071
+_HINTS = {
+    126: "A file was found but could not be run: make it executable, or call it by its interpreter.",
+    127: "A program was not found: `command -v NAME` tells whether one is installed; name others by their path.",
+}
 _LAST_LINES = 3
 _LAST_BYTES = 400
 
@@ -305,6 +309,8 @@ def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float) -> dic
     if outcome.exit_code == 0:
         return {"success": True, **result}
     error, code = _error(result, outcome, seconds)
+    if hint := _HINTS.get(outcome.exit_code or 0):
+        result["hint"] = hint
     if outcome.why != "exited":
         end = "timed out" if outcome.why == "timed_out" else "cancelled"
         result["output"] = job_output.with_line(result["output"], f"[{end} after {outcome.seconds:.1f} s]")
@@ -349,10 +355,5 @@ def _advice(result: dict[str, Any], outcome: run.Outcome) -> str:
     said = result["stderr"].strip() or result["output"].strip()
     last = terminal_text.last("\n".join(said.splitlines()[-_LAST_LINES:]).encode(), _LAST_BYTES)[0]
     message = f"Its last message: {last}" if last else "It printed nothing."
-    if outcome.exit_code == 127:
-        return (
-            f"{message} A program was not found: `command -v NAME` tells whether one is installed; name others by their path."
-        )
-    if outcome.exit_code == 126:
-        return f"{message} A file was found but could not be run: make it executable, or call it by its interpreter."
-    return message
+    hint = _HINTS.get(outcome.exit_code or 0)
+    return f"{message} {hint}" if hint else message

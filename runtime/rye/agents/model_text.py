@@ -1,0 +1,116 @@
+"""What a model reads of a result: one text, in which each thing is said once.
+
+The MCP server and the toolsets make their answers here, so a model reads the same whichever way a tool was called. A tool's
+`output` is complete in itself; its other fields are for programs and stay out. A command that ended by itself is a result,
+whatever its exit code: only what a tool could not do is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from typing import Any, Final, NamedTuple
+
+from rye.sandbox.policy import NETWORK_ON
+
+COMMAND_FAILED: Final = "command_failed"
+"""The code of a command that ran to its end and did not exit with 0."""
+
+_NOTICE: Final = re.compile(r"^\[tool_result: .*\]$", re.MULTILINE)
+_MOST_SESSIONS: Final = 4_096
+_EXPECTED: Final = "[sandbox: bubblewrap]"
+_UNSPOKEN: Final = frozenset({"success", "output", "stderr", "sandbox"})
+
+
+class Answer(NamedTuple):
+    """The text that a model reads, and whether the tool failed to do what was asked."""
+
+    text: str
+    is_error: bool
+
+
+def answer_of(response: dict[str, Any]) -> Answer:
+    """Return a response of the executor as its model reads it.
+
+    Args:
+        response: as `rye.execute` returns it.
+    """
+    data = response.get("data") or {}
+    # rye_execute answers with the inner call's fields one level down.
+    if isinstance(inner := data.get("data"), dict) and "chain" in data:
+        data = {**inner, **data}
+    if response["status"] != "error":
+        return Answer(_joined(_output(data) or _fields(data)), is_error=False)
+    if data.get("code") == COMMAND_FAILED:
+        return Answer(_joined([*_output(data), _ending(data)]), is_error=False)
+    error = str(response.get("error") or data.get("error") or "The tool failed without a reason.")
+    return Answer("\n\n".join([error, *_output(data)]), is_error=True)
+
+
+def _output(data: dict[str, Any]) -> list[str]:
+    """Return what a tool printed, standard error behind a mark, without parts that are empty."""
+    output, errors = data.get("output"), data.get("stderr")
+    parts = [output] if isinstance(output, str) and output else []
+    if isinstance(errors, str) and errors:
+        parts.append(f"[stderr]\n{errors}")
+    # Some clients cut the middle out of a long answer, and with it the line that names the call which continues.
+    if parts and data.get("output_id") and (found := _NOTICE.search(parts[0])) and found.end() < len(parts[0].rstrip()):
+        parts.append(found[0])
+    return parts
+
+
+def _ending(data: dict[str, Any]) -> str:
+    """Return the line that says how a command ended."""
+    how = f"ended by {data['signal']}" if data.get("signal") else f"exit code {data.get('exit_code')}"
+    silent = "" if data.get("output") or data.get("stderr") else "; it printed nothing"
+    return f"[{how}{silent}]" + (f" {data['hint']}" if data.get("hint") else "")
+
+
+def _fields(data: dict[str, Any]) -> list[str]:
+    """Return the fields of a result that has no text."""
+    fields = {name: value for name, value in data.items() if name not in _UNSPOKEN}
+    # A command that printed nothing has said all there is.
+    if "exit_code" in data:
+        return ["[exit code 0; it printed nothing]"]
+    return [json.dumps(fields or {"success": True}, ensure_ascii=False)]
+
+
+def _joined(parts: list[str]) -> str:
+    return "".join(part if part.endswith("\n") else f"{part}\n" for part in parts[:-1]) + parts[-1]
+
+
+class Sessions:
+    """Remembers what each session was told of its sandbox, which is said again only when it changes. Any thread may use it.
+
+    A whole sandbox is what the description of bash promises: it is not told.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, response: dict[str, Any], session: str = "") -> Answer:
+        """Return `answer_of` a response, with the report of the sandbox where it is news to the session."""
+        found = answer_of(response)
+        report = (response.get("data") or {}).get("sandbox")
+        line = sandbox_line(report) if isinstance(report, dict) else ""
+        return Answer(_joined([found.text, line]), found.is_error) if line and self._is_news(session, line) else found
+
+    def _is_news(self, session: str, line: str) -> bool:
+        with self._lock:
+            if self._told.get(session, _EXPECTED) == line:
+                return False
+            # Sessions come and go; the one that is forgotten is told once more.
+            if len(self._told) >= _MOST_SESSIONS:
+                self._told.clear()
+            self._told[session] = line
+            return True
+
+
+def sandbox_line(report: dict[str, Any]) -> str:
+    """Return the one line that says what confines commands, and what is missing against the settings."""
+    missing = report.get("missing")
+    named = missing.items() if isinstance(missing, dict) else ()
+    lacking = [f"{name} ({why})" for name, why in named if why != NETWORK_ON]
+    return f"[sandbox: {report.get('kind', 'none')}{'; not held: ' if lacking else ''}{', '.join(lacking)}]"
