@@ -359,10 +359,56 @@ def test_progress_is_told_to_those_who_ask(server):
     assert len(told) >= 2
     assert {one["progressToken"] for one in told} == {"p1"}
     assert [one["progress"] for one in told] == sorted({one["progress"] for one in told})
-    assert "".join(one["message"] for one in told) == "step 1\nstep 2\nstep 3\n"
+    assert "".join(one.get("message", "") for one in told) == "step 1\nstep 2\nstep 3\n"
     server.notices.clear()
     server.call("bash", {"command": "echo quiet"})
     assert server.notices == []
+
+
+@pytest.mark.slow
+def test_a_silent_command_still_shows_that_it_lives(shared, server):
+    project, _ = shared
+    waiting = "until [ -e go ]; do sleep 0.1; done; echo gone"
+    _, answer = server.begin("tools/call", {"name": "bash", "arguments": {"command": waiting}}, progressToken="p2")
+
+    def beats():
+        return [notice["params"] for notice in list(server.notices) if notice["method"] == "notifications/progress"]
+
+    assert within(100, lambda: len(beats()) >= 3)
+    (project / "go").touch()
+    assert answer()["result"]["content"][0]["text"] == "gone\n"
+    numbers = [one["progress"] for one in beats()]
+    assert numbers == sorted(set(numbers))
+    assert not any(one.get("message") for one in beats()[:3])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("read", {"file_path": "e.txt", "encoding": "", "changes_since": "", "line_ids": "", "limit": "2", "offset": ""}),
+        ("ls", {"path": ""}),
+        ("grep", {"pattern": "two", "include": "", "mode": "", "path": ""}),
+        ("bash", {"command": "cat", "stdin": "", "sandbox": "", "working_dir": "", "timeout": "5", "background": "false"}),
+        ("write", {"file_path": "new.txt", "content": "", "expected_sha256": "", "encoding": ""}),
+        ("undo", {"list": True, "entry_id": "", "batchId": "", "file_path": ""}),
+    ],
+)
+def test_an_empty_text_is_absence_where_it_can_mean_nothing_else(shared, server, name, arguments):
+    project, _ = shared
+    (project / "e.txt").write_bytes(b"one\ntwo\n")
+    (project / "new.txt").unlink(missing_ok=True)
+    result = server.call(name, arguments)
+    assert not result["isError"], result
+
+
+def test_an_empty_content_still_deletes_where_other_fields_are_empty(shared, server):
+    project, _ = shared
+    (project / "e.txt").write_bytes(b"one\ntwo\n")
+    shown = server.text("read", file_path="e.txt")
+    line_id = re.findall(r"\[LID:(\w+)\]", shown)[0]
+    change = {"line_id": line_id, "start_line_id": "", "end_line_id": "", "after_line_id": "", "new_content": ""}
+    assert not server.call("edit_lines", {"file_path": "e.txt", "changes": [change], "version": "", "on_stale": ""})["isError"]
+    assert (project / "e.txt").read_bytes() == b"two\n"
 
 
 @pytest.mark.parametrize("revision", REVISIONS[1:])

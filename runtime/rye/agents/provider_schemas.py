@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rye.agents.schema_dialects import alone, at_root, gemini_parameters, hold_names, strict_parameters
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
+from rye.items.schema import WORKSPACE_PATH
 
 if TYPE_CHECKING:
     from rye.agents.offers import Offer
@@ -136,16 +137,22 @@ FORMATS: Final = tuple(_FORMATS)
 
 def as_wanted(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return wanted_of(alone(schema), arguments)
+    return wanted_of(written_out(schema), arguments)
+
+
+def written_out(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's own schema as `wanted_of` takes it: without references."""
+    return alone(schema, keep_paths=True)
 
 
 def wanted_of(schema: Any, value: Any) -> Any:
-    """Return a value as a schema without references wants it; see `as_wanted`."""
+    """Return a value as a schema that `written_out` gave wants it; see `as_wanted`."""
     if not isinstance(schema, dict):
         return value
-    # Models write nested values as JSON text now and then, also where the schema does not ask for it.
-    if isinstance(value, str) and schema.get("type") in ("object", "array"):
-        value = _from_json(value, schema["type"])
+    # Models and forms write nested values and numbers as JSON text now and then, also where the schema does not ask for it.
+    kind = schema.get("type")
+    if isinstance(value, str) and isinstance(kind, str) and kind in _FROM_TEXT:
+        value = _from_json(value, _FROM_TEXT[kind])
     if isinstance(value, list):
         return [wanted_of(schema.get("items"), one) for one in value]
     if not isinstance(value, dict):
@@ -154,18 +161,52 @@ def wanted_of(schema: Any, value: Any) -> Any:
     return {
         name: wanted_of(known.get(name), one)
         for name, one in value.items()
-        # A null that the schema does not take is strict mode's "not given".
-        if one is not None or name not in known or name in required or _takes_null(known[name])
+        if name not in known or name in required or not _is_absence(known[name], one)
     }
 
 
-def _from_json(text: str, kind: str) -> Any:
+_FROM_TEXT: Final[dict[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+
+
+def _from_json(text: str, kinds: tuple[type, ...]) -> Any:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    # Of the other kind it was meant as text: the executor then reports the type error.
-    return found if isinstance(found, dict if kind == "object" else list) else text
+    # Of another kind it was meant as text: the executor then reports the type error. By exact type: True is an int.
+    return found if type(found) in kinds else text
+
+
+def _is_absence(schema: Any, value: object) -> bool:
+    """Tell whether an optional parameter's value means "not given".
+
+    Strict modes make every parameter required: null stands for absence, or, where a client cannot send null, an empty text.
+    An empty text counts only where the schema takes none, for it can be meant (as a new content, or standard input).
+    """
+    if value is None:
+        return not _takes_null(schema)
+    return value == "" and isinstance(schema, dict) and not _takes_empty(schema)
+
+
+def _takes_empty(schema: dict[str, Any]) -> bool:
+    if schema.get("minLength", 0) > 0 or schema.get("format") == WORKSPACE_PATH:
+        return False
+    kinds = schema.get("type", "string")
+    if "string" not in (kinds if isinstance(kinds, list) else [kinds]):
+        return False
+    if "enum" in schema:
+        return "" in schema["enum"]
+    try:
+        return "pattern" not in schema or re.search(schema["pattern"], "") is not None
+    except (re.error, TypeError):
+        # A pattern that only the schema's own library reads: the executor decides.
+        return True
 
 
 def _takes_null(schema: Any) -> bool:

@@ -248,13 +248,17 @@ _LISTED: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
 _VALUES: Final = ("enum", "const", "default", "examples", "required")
 
 
-def alone(schema: Mapping[str, Any]) -> _Schema:
+def alone(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Schema:
     """Return a schema with every `$ref` to its own parts written out, and without what only this package understands.
+
+    Args:
+        schema: a tool's own.
+        keep_paths: leave the format of paths in the workspace, which no interface knows.
 
     Raises:
         ItemError: `not_expressible`, for one that refers to itself or outwards, or grows beyond 20,000 parts.
     """
-    found: _Schema = _Inlining(schema).part(schema)
+    found: _Schema = _Inlining(schema, keep_paths=keep_paths).part(schema)
     return found
 
 
@@ -280,8 +284,9 @@ def hold_names(part: Any, grammar: re.Pattern[str]) -> None:
 
 
 class _Inlining:
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], *, keep_paths: bool) -> None:
         self._root = root
+        self._keep_paths = keep_paths
         self._parts = 0
 
     def part(self, part: Any, depth: int = 0) -> Any:
@@ -293,7 +298,7 @@ class _Inlining:
             raise ItemError("not_expressible", "its schema refers to itself, or is too large")
         own = {name: value for name, value in part.items() if name not in _BOOKKEEPING}
         # Our own format; an interface that checks formats would refuse the schema for it.
-        if own.get("format") == WORKSPACE_PATH:
+        if own.get("format") == WORKSPACE_PATH and not self._keep_paths:
             del own["format"]
         own = {name: self._below(name, value, depth + 1) for name, value in own.items()}
         if "$ref" not in part:

@@ -27,6 +27,7 @@ MOST_WAITING: Final = 1_000
 
 _PROGRESS_EVERY = 0.1
 _PROGRESS_TAIL = 2_000
+_HEARTBEAT_SECONDS = 5.0
 
 
 class Request(Record):
@@ -37,7 +38,7 @@ class Request(Record):
         arguments: as given; the executor validates them.
         limited_as: calls with the same value share one limit: the id of the tool that will run.
         repeatable: whether it may be asked again for a smaller answer: it changes nothing.
-        report: sends a progress notification (bytes so far, the newest text); None when nobody asked for any.
+        report: sends a progress notification (a number that rises, the newest text); None when nobody asked for any.
         actor: the client and its session, see `context.CallOptions`.
     """
 
@@ -164,7 +165,11 @@ def _settle(how: Callable[[Any], None], answered: asyncio.Future[Any], what: Any
 
 
 class _Progress:
-    """What a running command prints, on its way to the caller: in few notifications, whatever the command does."""
+    """What a running command prints, on its way to the caller: in few notifications, whatever the command does.
+
+    While it prints nothing, a notification without text comes every few seconds: clients give up a request of which they
+    hear nothing, some after a minute. The number is that of the bytes printed and of these notifications, so it always rises.
+    """
 
     def __init__(self, report: Callable[[float, str], Awaitable[None]]) -> None:
         import asyncio
@@ -174,6 +179,7 @@ class _Progress:
         self._news = asyncio.Event()
         self._lock = threading.Lock()
         self._bytes = 0
+        self._beats = 0
         self._tail = ""
 
     def take(self, text: str) -> None:
@@ -191,7 +197,11 @@ class _Progress:
         import anyio
 
         while True:
-            await self._news.wait()
+            with anyio.move_on_after(_HEARTBEAT_SECONDS) as waited:
+                await self._news.wait()
+            if waited.cancelled_caught:
+                self._beats += 1
+                await self._report(float(self._bytes + self._beats), "")
             await self.flush()
             await anyio.sleep(_PROGRESS_EVERY)
 
@@ -202,7 +212,7 @@ class _Progress:
         with self._lock:
             text, self._tail, done = self._tail, "", self._bytes
         if text:
-            await self._report(float(done), text)
+            await self._report(float(done + self._beats), text)
 
 
 def _busy(item_id: str) -> dict[str, Any]:

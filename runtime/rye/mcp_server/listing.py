@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from rye.agents.discovery import listing, names_of
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import render_all, wanted_of
+from rye.agents.provider_schemas import render_all, wanted_of, written_out
 from rye.call.safe_text import nearest
 from rye.items import spaces
 from rye.plain_class import Record
@@ -97,10 +97,11 @@ def switch_for(item_ids: Iterable[str]) -> str:
 
 
 class Offered(NamedTuple):
-    """One tool of the listing: its id, what `tools/list` says of it, and whether it is of the system bundle."""
+    """One tool of the listing: its id, what `tools/list` says of it, its own schema written out, whether the system serves it."""
 
     item_id: str
     tool: dict[str, Any]
+    parameters: dict[str, Any]
     ours: bool
 
     @property
@@ -109,8 +110,8 @@ class Offered(NamedTuple):
         return self.ours and self.tool["annotations"]["readOnlyHint"] is True
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments as the tool's schema wants them, where a model wrote an array or object as its JSON text."""
-        wanted: dict[str, Any] = wanted_of(self.tool["inputSchema"], given)
+        """Return arguments as the tool's own schema wants them; see `wanted_of`."""
+        wanted: dict[str, Any] = wanted_of(self.parameters, given)
         return wanted
 
 
@@ -131,9 +132,13 @@ class Listing:
         """Return the tools in the protocol's shape, always in the same order."""
         found = listing(self._selection.categories_asked(), project_path=self._project).offers
         rendered = render_all(self._selection.in_order(found), "mcp")[0]
-        # By the space that serves it: another signer's tool cannot claim to be repeatable.
-        ours = {one.item_id for one in found if one.space == "system"}
-        offered = [Offered(item_id := tool["_meta"]["rye/item_id"], tool, item_id in ours) for tool in rendered]
+        # `ours` by the space that serves it: another signer's tool cannot claim to be repeatable.
+        by_id = {one.item_id: one for one in found}
+        offers = [by_id[tool["_meta"]["rye/item_id"]] for tool in rendered]
+        offered = [
+            Offered(one.item_id, tool, written_out(one.parameters), one.space == "system")
+            for one, tool in zip(offers, rendered, strict=True)
+        ]
         with self._lock:
             # Replaced as a whole, so that a reader without the lock sees the old listing or the new one.
             self._known = {one.tool["name"]: one for one in offered}

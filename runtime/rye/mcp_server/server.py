@@ -178,7 +178,7 @@ def _reporter(context: ServerRequestContext[Any]) -> Any:
         return None
 
     async def report(done: float, text: str) -> None:
-        await context.session.report_progress(done, None, text)
+        await context.session.report_progress(done, None, text or None)
 
     return report
 

@@ -431,7 +431,9 @@ class Workspace:
     def refusal(self, err: OSError, path: str) -> WorkspaceError:
         """Turn what the kernel said about `path` into an instruction."""
         if err.errno == errno.EXDEV:
-            return outside(path, "it passes an absolute symbolic link to another place" if "absolute" in str(err.strerror) else "")
+            return outside(
+                path, "it passes an absolute symbolic link to another place" if "absolute" in str(err.strerror) else ""
+            )
         if err.errno == errno.ENOENT:
             # Only who is refused pays for the search for what was meant.
             from rye.workspace.path_suggestions import not_found

@@ -367,3 +367,37 @@ def test_what_is_wrong_stays_as_it_was_said_so_that_the_check_names_it():
     said = {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None, "level": None}
     assert as_wanted(RICH, said) == {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None}
     assert as_wanted(RICH, "text") == "text"
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "wanted"),
+    [
+        ({"type": "string"}, "", {"a": ""}),
+        ({"type": "string", "minLength": 1}, "", {}),
+        ({"type": "string", "enum": ["x"]}, "", {}),
+        ({"type": "string", "enum": ["x", ""]}, "", {"a": ""}),
+        ({"type": "string", "pattern": "^x"}, "", {}),
+        ({"type": "string", "pattern": "x*"}, "", {"a": ""}),
+        ({"type": "string", "pattern": "("}, "", {"a": ""}),
+        ({"type": "string", "format": "workspace-path"}, "", {}),
+        ({"$ref": "#/$defs/one"}, "", {}),
+        ({"type": "integer"}, "", {}),
+        ({"type": "integer"}, "12", {"a": 12}),
+        ({"type": "integer"}, "1.5", {"a": "1.5"}),
+        ({"type": "integer"}, "true", {"a": "true"}),
+        ({"type": "number"}, "1.5", {"a": 1.5}),
+        ({"type": "boolean"}, "true", {"a": True}),
+        ({"type": "boolean"}, "1", {"a": "1"}),
+        ({"type": "string"}, "12", {"a": "12"}),
+        ({"type": ["string", "null"]}, "", {"a": ""}),
+        ({"type": ["integer", "null"]}, "", {}),
+        (True, "", {"a": ""}),
+        ({}, "", {"a": ""}),
+    ],
+)
+def test_what_a_client_writes_for_absence_or_a_number(schema, given, wanted):
+    whole = {"type": "object", "properties": {"a": schema, "b": schema}, "required": ["b"]}
+    whole["$defs"] = {"one": {"type": "string", "minLength": 1}}
+    assert as_wanted(whole, {"a": given}) == wanted
+    # A required one is never taken for absent.
+    assert "b" in as_wanted(whole, {"b": ""})

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:41:38Z:651163c8ec537f33157526a7b4ffe1f9a33cd8087a5761d117033d814f033cee:YYA0wIFrh2GmrE8WCsg060y5lm9gr19ypS00DBHH-99wwWO7xZ0zaxBMzyOcnMFWeFxOFXwXWtfJK8FwHKPrCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:361cfe844474cac8b408ba4456fe3a3d0175050747b0779d747d470701b63856:OU0_rpuW_cOvutk8XVaNlKE2edSFfEBrpqWPi_bKoclLXuBiQ824JRU4Lz4hffJZo22cJuCy-IEgTvJpSjf_Dg==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -40,11 +40,19 @@ CONFIG_SCHEMA = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "line_id": {"type": "string", "description": "Replace this line"},
-                    "start_line_id": {"type": "string", "description": "First line of a range to replace"},
-                    "end_line_id": {"type": "string", "description": "Last line of the range, inclusive"},
-                    "after_line_id": {"type": "string", "description": 'Insert behind this line ("start", "end" allowed)'},
-                    "before_line_id": {"type": "string", "description": 'Insert before this line ("start", "end" allowed)'},
+                    "line_id": {"type": "string", "minLength": 1, "description": "Replace this line"},
+                    "start_line_id": {"type": "string", "minLength": 1, "description": "First line of a range to replace"},
+                    "end_line_id": {"type": "string", "minLength": 1, "description": "Last line of the range, inclusive"},
+                    "after_line_id": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": 'Insert behind this line ("start", "end" allowed)',
+                    },
+                    "before_line_id": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": 'Insert before this line ("start", "end" allowed)',
+                    },
                     "new_content": {"type": "string", "description": 'The new lines; "" deletes'},
                     "newline": {"type": "string", "enum": ["keep", "lf", "crlf"], "description": "Terminator of these lines"},
                 },
@@ -52,7 +60,11 @@ CONFIG_SCHEMA = {
                 "additionalProperties": False,
             },
         },
-        "version": {"type": "string", "description": "Refuse unless the file is still in this version (from read)"},
+        "version": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Refuse unless the file is still in this version (from read)",
+        },
         "on_stale": {
             "type": "string",
             "enum": ["refuse", "rebase"],
@@ -80,7 +92,7 @@ CONFIG_SCHEMA = {
             "description": "Add or remove the byte order mark; with changes=[]",
         },
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["file_path", "changes"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:12:15Z:c2f0aa136c6b5b287c8ba1b4077f4f65caca879e04a00052639d23ed0eb60bf0:YHyW4T3Swj5XXIr-PT8V3Z-3BMpcXvh5Rqz-zZO3E3odyjpCtTNny-N5XgbhQdIkYza4sYGQac2A2rdl8eOMBw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:871c34cf9607f758a693693fb0fbcb78265fc8027557c79595c6a2e3f00793a8:-YAEhWIIKz5clRu9v9UA6qVMg6jTb4u00cdWZIG3CYeAI6Zqj48FvlGqfth_JPY_mrpL94z-KY9KQ-Do0CheAw==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -41,7 +41,7 @@ CONFIG_SCHEMA = {
     "properties": {
         "pattern": {"type": "string", "minLength": 1, "maxLength": 20000, "description": "Regex pattern"},
         "path": {"type": "string", "format": "workspace-path", "default": ".", "description": "Directory or file to search"},
-        "include": {"type": "string", "maxLength": 4000, "description": "File glob filter (e.g., *.py)"},
+        "include": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "File glob filter (e.g., *.py)"},
         "ignore_case": {"type": "boolean", "default": False, "description": "Letter case does not count"},
         "literal": {"type": "boolean", "default": False, "description": "The pattern is plain text"},
         "multiline": {"type": "boolean", "default": False, "description": "Match across lines; use (?s) for . over newlines"},

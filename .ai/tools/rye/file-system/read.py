@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:56Z:56e842a0b4e0bab80a6732f0ce9ed87dd872ef4dae053016defd2f25261e4fb9:St7sJWLAbosjvNihi-PJUJbhv5sRv1r4uTprjmIMXwTldm1RTx2bNcOD12sKhv8k0PNadHAm-5A3uamZ1G6KDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:22b576851f06083f072e60e96779d27e8f3df7d83e1387d20e1ee0edc78b6487:j0vcsId_LF0abjUr9F8ugecQfLgqvKrQ0ewZ0bmDd21TILJeYNBQetcqt4VzujVjd9EIId31q8qS-nHeSWO4Ag==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
@@ -42,9 +42,17 @@ CONFIG_SCHEMA = {
         },
         "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
         "line_ids": {"type": "string", "enum": ["all", "none"], "default": "all", "description": "Show line IDs or not"},
-        "changes_since": {"type": "string", "description": "A version from an earlier result: show only what changed since"},
+        "changes_since": {
+            "type": "string",
+            "minLength": 1,
+            "description": "A version from an earlier result: show only what changed since",
+        },
         "show_whitespace": {"type": "boolean", "default": False, "description": "Make tabs, CR and odd blanks visible"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised (latin-1, shift_jis …)"},
+        "encoding": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Codec name, only where it is not recognised (latin-1, shift_jis …)",
+        },
     },
     "required": ["file_path"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:21:22Z:3f3ce83e4d3a42ae2fd8856d6c4270c96667ba68d26a1784767f54cec6c8e39e:qt21eb7TZwgWd4F74q5fK1OWnbLw_gzrQ6U5cWMVYVdu8IcGEhMY7F3Bs48mjZAZ_AZGcW_W5Wwf-pBnOcoMCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:89535d045f947f0eb52ff17534d15dd4c75dedb76fb075c5c762f6a5bf239089:eKS8Zl8JxW9jj-fFwzo-MB83aan0gUBeesPrzvodovJr6rA88CuTU4fBIlnDSp0bZjGFfjyGrt0-csxCJj-JDA==:b63173adc9f5699f
 """Take back a change that a tool made (edit_lines, write, a patch batch, undo itself), or list such changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -28,13 +28,13 @@ __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "op
 CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
-        "entry_id": {"type": "string", "description": "The change to undo; your own last one if absent"},
+        "entry_id": {"type": "string", "minLength": 1, "description": "The change to undo; your own last one if absent"},
         "file_path": {
             "type": "string",
             "format": "workspace-path",
             "description": "Undo your last change of this file; with list: only its changes",
         },
-        "batchId": {"type": "string", "description": "The patch batch to undo, all its files or none"},
+        "batchId": {"type": "string", "minLength": 1, "description": "The patch batch to undo, all its files or none"},
         "list": {"type": "boolean", "default": False, "description": "List changes instead of undoing one"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20, "description": "Most entries to list"},
         "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First entry to list, from 1, newest first"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:05:47Z:f59a2961627552b2d0151a9151885f7a71cec1db172e0a3550301d4b1e337868:wF4Vnc-1MyV_1mUfjrFOPP0wLalyBMl5uZaayyB4N2dv2RwYzkC89FjcXiPjli5BEeS57i2B9AO7-8YmOA3ZCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:24718764e0d35753af5e64046fcc3eec4cdf3008c02e1451f565316048b8380c:prW-qR5vvGaWBbJ2Ez4PB358N7TA6WXbe1Nxi8Ts7i4XTdb3Kwrz9WC6KU9xMbhNEPftqQ3ptBTn7Wua_nS1DQ==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -40,6 +40,7 @@ CONFIG_SCHEMA = {
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {
             "type": "string",
+            "minLength": 1,
             "default": "utf-8",
             "description": "Codec name for the content; utf-8-sig puts a byte order mark before it, others write none",
         },

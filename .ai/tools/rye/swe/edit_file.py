@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:57Z:c7d20ab1ba9ace5ac9fa94eb35586f47ff4e0d27a2c03090262b93714b568002:o6ky89t8rU8AehUYkZJmR7228VHux-fH54FhiuqPrf_2nz9jRBvhFBdGbhQ26QQg1jBBoJTAZtS2lgpEXjD-Aw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:470af26883237e523331a07530325e3906a2c3724bb8f81982ab241f4b0d39c1:ePvunDNGukRcLcPayQBgnJHmsyBEt6l6TtJ1sgWGGo_CfTG6AYLicYneyeoKwR-FBqAaKyS4QnJ75U-D7xt9Ag==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -57,7 +57,7 @@ CONFIG_SCHEMA = {
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "old", "new"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:42:02Z:429c343318c2a8bdf10ccb60fd9cdd2c8d6508a9ecab0471a7a2ff06446e8a36:BVLnZH9HNNdIpieUaii8LvMSqHMV12vQL3hq9otJoljSyMQ3gGppDo8HioVUG0tK1J6dvoOWH5AhRZVrXmIJBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:6a562f1e43b48ff12c8af92612dd62ad89d98adae95254d1df6e83cfe640181a:oPpfDw9-ieudV_okHC7UY9zkF1HhX_n9puJ-AkU9v1azHQUg4ud6RWWqIFAU9iXyRhu1TM3Sg6u2rt6kitzHDw==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file stands now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -53,7 +53,7 @@ CONFIG_SCHEMA = {
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "start_line", "end_line", "new_text"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:42:02Z:1d90273d6830756b4ed6372c299e8cd4566facf879b51122fbe81fa62545276f:kh63CWjUSgXv25M0UU3xQ8YFieJmmrfBbNqDOeiTqrcNd7cc-GCGq32FPgNByFmDmaOnsTy6bGf59cGWY6ULBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:d64352978c55fab4a2efe7c7afabdb08ae31f7b119e3c4bcefdd19226bdf708f:uN3GIX15VWSr_sszf_5PQlAnjVk4o4gJYS3UL78mwPZMt3CUO9Bw5CZNWkceWP6yBKxkjNrq4j17n_XJMB92DA==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file stands now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
@@ -42,7 +42,7 @@ CONFIG_SCHEMA = {
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "line", "new_text"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:33:51Z:38471e19bc385687ed63fcc933bb796b8a25a170afab2954c9de96d15c772bc8:U3aUSDKGmy4YI7h6ls0QxQSqa9epJjlvxiBSECwFJiK0ShaR05ZZh14YsGvcvJZuUVFQRQPazUVqdGwXre8qBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:b1c77626bd66d693dfec9654d2f3c406d36d3e0d6c668f2b7099066625032c05:gaKIRmBQ6OnrakpGDjACEYpsJAcw7fk4EjXnFE0bfFw144LziC-LgrJ8gEcY9yvAbIDw3kM7mqqaeUo3pW9BCQ==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -38,7 +38,7 @@ CONFIG_SCHEMA = {
         "start": {"type": "integer", "minimum": 1, "description": "First line to show"},
         "end": {"type": "integer", "minimum": 1, "description": "Last line to show, inclusive; at most 200 lines in all"},
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:48:24Z:d8b74e07b0f07aa2359bd9ef7f67f1587160d4febd92f4f39f068d4b01323642:KJPSfCzOodk_d8hzo78Xm-oDvTgFW2iuWfS08X5SRSKROfOhepLnSZhfDfN1QjK841ZRVCLadUm_b__OfsQYDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:1192cc74f18976b0449a618ba4143e59e9bb09392cff505b66b904a4c9bd40f9:lH1UNEcBOZejbP5mPUyPIpM76X7jceP8_mL_vFPZJsLvl7S-N9Xm0xuQyvSm0BL8LARH85uyb8EW5XrHy-tbCQ==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -40,7 +40,7 @@ CONFIG_SCHEMA = {
         "offset": {"type": "integer", "default": 0, "description": "Lines to skip, from 0"},
         "limit": {"type": "integer", "default": 100, "description": "Most lines to show, clamped to 1..500"},
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:33:51Z:9db22675d2911edf57a45af7e68cdb357a87b0e7933f742f8f1f8b4075a249f2:oa2eib7AljWz563g7fzfJTMnlngdDBQMQGlCxiAE_5OJjbUEp-bVhGdbnJcO3tK01nT_TdG34MfpryMKEzouAg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:5a850a655de62345b607ce5a8950aadd5d82ba7666c3c0f3565e5254186870c8:yClfKRuWLuvRtrapAVYya60DZh4_G2cak296u1aImHoJbFdx0onCecVXh1q6QzTWtEqoqLJh6u3OlJTXCO13Bg==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -35,7 +35,7 @@ CONFIG_SCHEMA = {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "direction": {"type": "string", "enum": ["+", "-"], "default": "+", "description": "Down or up"},
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
-        "encoding": {"type": "string", "description": "Codec name, only where it is not recognised"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],
     "additionalProperties": False,

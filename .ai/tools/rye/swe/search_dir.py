@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:12:58Z:dc9ebf1979b0237e0eeb5f5b32184730170967356d40648c649919d913c8be97:rXVGYuyA59JjJ8TYLWWoPRIUFJVG9ByyiewmJngHiQRmWqYfsaU3aFiLz4_fw9BXoUn8OUcw-9xy-7zYhgDrCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:42f8e7649c8cb2fb5231a0183d8016096525c17022ae1e0f7825bf38b534f308:REKSHNegj49PsM3cLRCQwxzVnBymRSGGbVRXSybN5BRo4aBoRpZ9FOlMAs1n5cy6nKlneSbstF4IPNHKnGSGCA==:b63173adc9f5699f
 """Search file contents below a folder; every match is one line, `path:line: text`, as `grep -Rn` prints it.
 
 Requires: pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text). root is the folder, the project
@@ -39,7 +39,7 @@ CONFIG_SCHEMA = {
             "description": "Regex pattern; in quotes: plain text",
         },
         "root": {"type": "string", "format": "workspace-path", "default": ".", "description": "Directory to search"},
-        "include": {"type": "string", "maxLength": 4000, "description": "File glob filter (e.g., *.py)"},
+        "include": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "File glob filter (e.g., *.py)"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 200, "description": "Most results to return"},
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
         "ignore_case": {"type": "boolean", "default": False, "description": "Letter case does not count"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:42:02Z:69f7d76b39965aab9e0811d6c75b8373d5b59b475d3b94500be027a53b0165a9:brAn4ltVFYc0im1mpxMxLOjMq6nwTdmKnX5adIdWnKnBWm_8z8TE_NHiWSbiW1oDwwP2rLGr0F5ytMxGKSzPAg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:725fba8926666eb8622b7a1e6c181213a92f3e20e24952757b1c39a8c555888f:Y1ERCPFFdJNTwZnulTUdyplXLi13Nm9w8xJgfQASz63nbP-CBtpn-YpD8zNoyATfvafadnyUfmcneP3z4tY4Bw==:b63173adc9f5699f
 """Take back an edit that edit_range, insert_at, edit_file or another file tool made, or list such edits.
 
 Requires: nothing to undo your own last edit; file_path for your last one of that file; entry_id (from a result, or from list)
@@ -34,7 +34,7 @@ __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "op
 CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
-        "entry_id": {"type": "string", "description": "The edit to undo; your own last one if absent"},
+        "entry_id": {"type": "string", "minLength": 1, "description": "The edit to undo; your own last one if absent"},
         "file_path": {"type": "string", "format": "workspace-path", "description": "Undo your last edit of this file"},
         "list": {"type": "boolean", "default": False, "description": "List edits instead of undoing one"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20, "description": "Most edits to list"},

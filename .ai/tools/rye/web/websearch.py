@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:57Z:4762ea55726c9904cdf58b6aab38aa7a96ca1b7de5ef5189b978c34074bfde34:vqXgkIbLppDWxzDnUpmkULu3RIZh6K0EL3z7e-8qJmcfl5I84mk4Nv-hNpPsyQGOICC4kjrb9hLeSkAZWAFSDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:05:04Z:90e2faf0ffc03c1a12dc6f253ca010ba993410f09aab1bb4e9fecc616bb0c935:oR3PEGG4ZYHH8BL8S3W3rXE__TmxIcdiePgZgrba1xjxG0SZapN_VFm92acPcEa1GUTClI329EyFgGAuO3HDBA==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -41,7 +41,12 @@ CONFIG_SCHEMA = {
     "properties": {
         "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "Search query"},
         "num_results": {"type": "integer", "minimum": 1, "maximum": 20, "default": 10, "description": "Number of results"},
-        "provider": {"type": "string", "maxLength": 100, "description": "A configured provider, instead of the default one"},
+        "provider": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 100,
+            "description": "A configured provider, instead of the default one",
+        },
         "timeout": {"type": "number", "minimum": 1, "maximum": 60, "default": 30, "description": "Seconds for everything"},
     },
     "required": ["query"],
