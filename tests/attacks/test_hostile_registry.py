@@ -33,7 +33,7 @@ from rye.trust import pins
 from rye.trust.pins import Seen
 from rye.trust.signature import form_of, split
 from rye.trust.verify import render_key_document
-from support.oci_server import free_port, handled_by, version_of
+from support.oci_server import free_address, handled_by, version_of
 from support.signed_tools import MINE, STRANGER, signed, tool_text, trust_key
 
 ID = "my/a/tool"
@@ -344,7 +344,7 @@ def test_a_hostile_layout_installs_nothing(project, user_space, tmp_path, name):
 
 
 def test_a_server_that_is_not_there_installs_nothing(project, user_space):
-    where = f"oci://127.0.0.1:{free_port()}"
+    where = f"oci://{free_address()}"
     judge("nobody there", "registry_unreachable", pull(where, ID, project), project, user_space, where)
 
 

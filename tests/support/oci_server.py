@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -21,28 +22,35 @@ if TYPE_CHECKING:
 NEEDED = "Install docker-registry and skopeo (Debian packages)."
 
 
-def free_port() -> int:
+def free_address() -> str:
+    """Return `host:port` on loopback that nobody else takes, though nothing listens there yet.
+
+    The host is drawn from the 16 million of 127.0.0.0/8: the free ports of 127.0.0.1 are drawn by every other test, too.
+    """
+    host = f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
     with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+        one.bind((host, 0))
+        return f"{host}:{one.getsockname()[1]}"
 
 
-def serve(folder: Path, port: int, more: str = "") -> subprocess.Popen[bytes]:
+def serve(folder: Path, address: str, more: str = "") -> subprocess.Popen[bytes]:
     """Start a server over a storage folder, and wait until it answers."""
     folder.mkdir(parents=True, exist_ok=True)
     written = folder / "config.yml"
     written.write_text(
         "version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\n"
         f"storage: {{filesystem: {{rootdirectory: {folder}/data}}, delete: {{enabled: true}}}}\n"
-        f'http: {{addr: "127.0.0.1:{port}"}}\n{more}'
+        f'http: {{addr: "{address}"}}\n{more}'
     )
     env = {**os.environ, "OTEL_TRACES_EXPORTER": "none"}
     process = subprocess.Popen(
         ["docker-registry", "serve", str(written)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env
     )
-    for _ in range(200):
+    host, _, port = address.partition(":")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         try:
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
+            socket.create_connection((host, int(port)), 5).close()
             return process
         except OSError:
             assert process.poll() is None, NEEDED
@@ -52,11 +60,11 @@ def serve(folder: Path, port: int, more: str = "") -> subprocess.Popen[bytes]:
 
 @contextmanager
 def running(folder: Path, more: str = "") -> Iterator[str]:
-    """Run a server for the block; yield its name, `oci://127.0.0.1:PORT`."""
-    port = free_port()
-    process = serve(folder, port, more)
+    """Run a server for the block; yield its name, `oci://HOST:PORT`."""
+    address = free_address()
+    process = serve(folder, address, more)
     try:
-        yield f"oci://127.0.0.1:{port}"
+        yield f"oci://{address}"
     finally:
         process.kill()
         process.wait()

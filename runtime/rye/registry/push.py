@@ -141,7 +141,9 @@ def _push(made: list[tuple[str, dict[str, Any], Pushed]], store: Store, *, repla
     for repository, group in grouped.items():
         _mark_existing(store, repository, group, replace=replace)
     for repository, group in grouped.items():
-        store.push(repository, [one for row, one in group if row["status"] == "pushed"])
+        pushed = [(row, one) for row, one in group if row["status"] == "pushed"]
+        for (row, _), digest in zip(pushed, store.push(repository, [one for _, one in pushed]), strict=True):
+            row["digest"] = digest
     return [row for _, row, _ in made]
 
 

@@ -29,6 +29,8 @@ _MAX_PAGES = 400
 _MAX_CACHED = 20_000
 # What a server answers when others send the same blob at the same time.
 _COLLIDED = (400, 404, 409, 416)
+# Each further one answers a manifest that the server holds damaged: as many pushes would have to be killed in it.
+_MOST_VARIANTS = 4
 _PATH = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 _NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _ACCEPT = f"{MEDIA_TYPE}, {INDEX_TYPE}"
@@ -158,8 +160,8 @@ class Server:
         check_digest(answer.body, layer.digest, "blob")
         return answer.body
 
-    def push(self, repository: str, pushed: Iterable[Pushed]) -> None:
-        """Send items, several at once; each becomes visible with its manifest, which is sent last."""
+    def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
+        """Send items, several at once; each becomes visible with its manifest, which is sent last. See `Store.push`."""
         from concurrent.futures import ThreadPoolExecutor
 
         listed = list(pushed)
@@ -167,9 +169,41 @@ class Server:
         with ThreadPoolExecutor(self.parallel) as pool:
             # All blobs before the first manifest: a server refuses a manifest whose blobs it lacks.
             list(pool.map(lambda blob: self._push_blob(repository, *blob), blobs.items()))
-            list(pool.map(lambda one: self._push_manifest(repository, one), listed))
+            return list(pool.map(lambda one: self._push_manifest(repository, one), listed))
 
-    def _push_manifest(self, repository: str, one: Pushed) -> None:
+    def _push_manifest(self, repository: str, one: Pushed) -> str:
+        """Send a manifest until the server can serve it; return its digest.
+
+        A server that was killed while it wrote may hold half of the bytes under their digest. It accepts the same bytes
+        again without writing them, and never serves them. Other bytes of the same meaning have another digest.
+        """
+        for added in range(_MOST_VARIANTS):
+            variant = Pushed(one.tag, one.manifest + b"\n" * added, one.blobs)
+            self._put_manifest(repository, variant)
+            if self._serves(repository, variant.manifest):
+                return digest_of(variant.manifest)
+        raise RegistryError(
+            "manifest_damaged",
+            f"{self.name} accepts {plain(one.tag, 150)} in {repository}, but does not serve it.",
+            "Ask the registry's owner to check its storage, then push again.",
+        )
+
+    def _serves(self, repository: str, manifest: bytes) -> bool:
+        """Tell whether a manifest that was accepted is served, whole; by its digest, since another push may take the tag."""
+        url = f"/v2/{self._prefix}{repository}/manifests/{digest_of(manifest)}"
+        return self._has(
+            Ask("HEAD", url, self._scope(repository, "pull,push"), "manifest", headers={"Accept": _ACCEPT}), manifest
+        )
+
+    def _has(self, ask: Ask, data: bytes) -> bool:
+        """Tell whether a HEAD request finds these bytes; a server that was killed may hold half of them, or fail at them."""
+        try:
+            answer = self._host.ask(ask)
+        except PassingError:
+            return False
+        return answer.status == 200 and answer.headers.get("content-length", str(len(data))) == str(len(data))
+
+    def _put_manifest(self, repository: str, one: Pushed) -> None:
         """Send a manifest; if the server misses a blob that another client was sending too, send the blobs again first."""
         url = f"/v2/{self._prefix}{repository}/manifests/{one.tag}"
         ask = Ask(
@@ -190,8 +224,7 @@ class Server:
 
     def _push_blob(self, repository: str, digest: str, data: bytes) -> None:
         scope = self._scope(repository, "pull,push")
-        there = self._host.ask(Ask("HEAD", f"/v2/{self._prefix}{repository}/blobs/{digest}", scope, "blob"))
-        if there.status != 200:
+        if not self._has(Ask("HEAD", f"/v2/{self._prefix}{repository}/blobs/{digest}", scope, "blob"), data):
             self._upload(repository, scope, digest, data)
 
     def _upload(self, repository: str, scope: str, digest: str, data: bytes) -> None:

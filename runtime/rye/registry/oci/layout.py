@@ -74,8 +74,8 @@ class Layout:
             )
         return data
 
-    def push(self, repository: str, pushed: Iterable[Pushed]) -> None:
-        """Write items; they become visible together."""
+    def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
+        """Write items; they become visible together. See `Store.push`."""
         folder = self._root / repository
         entries = []
         try:
@@ -88,6 +88,7 @@ class Layout:
             atomic.sync(folder / "blobs" / "sha256")
             with atomic.locked(folder / ".lock"):
                 self._index_anew(repository, folder, entries)
+            return [entry["digest"] for entry in entries]
         except OSError as err:
             raise RegistryError(
                 "registry_unwritable",

@@ -40,8 +40,8 @@ class Store(Protocol):
     def blob(self, repository: str, layer: Layer) -> bytes:
         """Return a blob whose digest and size are checked; the caller decides whether it wants so much."""
 
-    def push(self, repository: str, pushed: Iterable[Pushed]) -> None:
-        """Put items there, each visible only when it is whole."""
+    def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
+        """Put items there, each visible only when it is whole; return the digest of each manifest as it is served."""
 
 
 def open_store(where: str | None, *, plain_http: bool = False) -> Store:
