@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.sandbox import launcher, limits, sandbox
+from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
 
 LIMITS = "limits: {memory_mb: 96, processes: 40, temporary_mb: 16}\n"
@@ -60,6 +61,7 @@ def left(parent):
     return {name for name in os.listdir(parent) if name.startswith(f"rye-{os.getpid()}-")}
 
 
+@needs_bubblewrap
 def test_require_insists_on_limits_only_where_the_user_names_them(project, user_space, monkeypatch):
     monkeypatch.setattr(limits, "_parents", dict)
     wanted = "processes_end, home_hidden"

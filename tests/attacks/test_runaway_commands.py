@@ -217,6 +217,10 @@ def test_control_a_background_job_outlives_its_server(project):
         assert server.stdout.readline() == b"started\n"
         assert server.stdout.readline() == b"joined\n"
         server.kill()
+    # Without mounts and namespaces the word stands nowhere before the command itself has started.
+    end = time.monotonic() + 30
+    while not survivors(word, 0) and time.monotonic() < end:
+        time.sleep(0.02)
     assert survivors(word, 0.3), "a job is meant to go on"
     (job,) = rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]
     assert rye.execute("rye/bash/job", {"action": "end", "job_id": job["job_id"]}, project_path=project)["status"] == "success"

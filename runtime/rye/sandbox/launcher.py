@@ -125,6 +125,9 @@ _NO_NEW_PRIVILEGES, _DROP_BOUNDING, _AMBIENT, _AMBIENT_CLEAR = 38, 24, 47, 4
 _CAPABILITIES_VERSION = 0x20080522
 _PRIVATE_ANONYMOUS, _NO_REPLACE, _READ_WRITE = 0x22, 0x100000, 3
 _PAGE = 4096
+# `rye.process.run.RUN_VARIABLE`: this program starts without the packages above it.
+_MARKS = ("RYE_RUN",)
+_ITEMS = ("tools", "directives", "knowledge", "config", "trusted_keys", "bundles")
 
 
 def command(plan: dict[str, Any]) -> tuple[list[str], int]:
@@ -142,7 +145,14 @@ def import_folder() -> str:
 def needed() -> list[str]:
     """Return the paths that this program must be able to read: the interpreter's and this package's."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return [sys.executable, _interpreter(), sys.prefix, sys.base_prefix, package]
+    return [sys.executable, _interpreter(), sys.prefix, sys.base_prefix, package, *_items_beside(package)]
+
+
+def _items_beside(package: str) -> list[str]:
+    """Return the folders of the system's items in a checkout: without them `rt` in a command would find no tool."""
+    bundle = f"{os.path.dirname(os.path.dirname(package))}/.ai"
+    # A release has them inside the package. Of a checkout nothing else of `.ai` is shown: its cache is the user's own.
+    return [] if os.path.isdir(f"{package}/.ai") else [path for name in _ITEMS if os.path.isdir(path := f"{bundle}/{name}")]
 
 
 @cache
@@ -177,6 +187,8 @@ def start(plan: dict[str, Any]) -> None:
     if plan["rules"] is not None:
         restrict([(path, rights) for path, rights in plan["rules"]], tcp=plan["tcp"])
     argv, env = plan["argv"], plan["env"]
+    # The mark by which the processes of a run are found when whoever guarded them was killed.
+    env = {**env, **{name: os.environ[name] for name in _MARKS if name in os.environ}}
     if plan["programs"]:
         # Last, because the filter also applies to this process; only execve follows.
         seccomp.install(seccomp.program(plan["sockets"]))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rye.process import git_settings, repository_look
+from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
 
 REPORT = {"kind": "bubblewrap", "holds": ["protected_names"], "missing": {}}
@@ -155,6 +156,7 @@ def test_a_job_that_made_a_repository_says_what_was_set_aside(project):
     assert "core.pager" in job(project, "read", job_id)["output"]
 
 
+@needs_bubblewrap
 def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
     git("init", "-q", ".", cwd=project)
     job_id = started(project, "sleep 60")

@@ -17,6 +17,7 @@ from rye.registry.pull import PullOptions
 from rye.registry.registry import RegistryTarget
 from rye.trust import pins
 from support.in_process import rye as run
+from support.machine import needs_programs
 from support.oci_server import put_items, running, version_of
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
@@ -28,11 +29,11 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture(params=["layout", "server"])
-def where(request, tmp_path, server):
+def where(request, tmp_path):
     if request.param == "layout":
         return str(tmp_path / "registry")
     # A prefix of its own, so that tests do not meet.
-    return f"{server}/t{os.urandom(6).hex()}"
+    return f"{request.getfixturevalue('server')}/t{os.urandom(6).hex()}"
 
 
 @pytest.fixture
@@ -286,6 +287,7 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     assert rye.execute("mine/a/two", {}, project_path=there)["status"] == "success"
 
 
+@needs_programs("skopeo")
 def test_another_client_lists_and_copies_the_items(project, where, tmp_path):
     publish(RegistryTarget(str(project), where))
     tag = "tool--my.text.report--1.0.0"

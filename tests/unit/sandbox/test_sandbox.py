@@ -180,8 +180,9 @@ OTHER_PROGRAMS = """
 import ctypes, os, shutil, subprocess, sys
 true = shutil.which("true")
 def told(what, *a, **k):
-    try: print(what(*a, **k))
-    except OSError as err: print(err.strerror)
+    # Flushed at once: a call that succeeds may replace this process.
+    try: print(what(*a, **k), flush=True)
+    except OSError as err: print(err.strerror, flush=True)
 told(subprocess.run, [true], check=True)
 told(subprocess.run, [sys.executable, "-c", "1"], check=True)
 told(os.posix_spawn, true, [true], {})
@@ -198,7 +199,8 @@ def test_no_other_program_can_be_started(layer, project):
     assert out.splitlines() == ["Permission denied"] * 5 + ["False"], err
     assert "no_programs" in report["holds"]
     # Control: with leave it is started.
-    assert "CompletedProcess" in run(project, "", argv=[sys.executable, "-c", OTHER_PROGRAMS])[1]
+    _, out, err, _ = run(project, "", argv=[sys.executable, "-c", OTHER_PROGRAMS])
+    assert "CompletedProcess" in out, err
 
 
 def test_a_missing_program_is_told_as_a_shell_does(layer, project):
