@@ -203,6 +203,24 @@ def test_a_new_file_is_made_of_standard_input_and_an_old_one_is_left_alone(proje
     assert not (project / "src/new/deep.py").exists()
 
 
+def test_undo_takes_a_file_from_the_current_folder_or_an_edits_id(project):
+    rt("insert", "src/app.py", "1", cwd=project, stdin=b"# one\n")
+    rt("insert", "long.txt", "1", cwd=project, stdin=b"# two\n")
+    rt("create", "src/made.py", cwd=project, stdin=b"x\n")
+    done = rt("undo", "app.py", cwd=project / "src")
+    assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, "✓ Undone src/app.py".encode())
+    assert not (project / "src/app.py").read_text().startswith("# one")
+    listed = json.loads(rt("undo", "--list", "long.txt", "--json", cwd=project).stdout)["data"]
+    assert [entry["file_path"] for entry in listed["entries"]] == ["long.txt"]
+    assert rt("undo", "made.py", cwd=project / "src").returncode == 0
+    assert not (project / "src/made.py").exists()
+    # The file is gone, and its name still finds the change.
+    assert rt("undo", listed["entries"][0]["entry_id"], cwd=project).returncode == 0
+    assert not (project / "long.txt").read_text().startswith("# two")
+    done = rt("undo", "src/app.py", cwd=project)
+    assert (done.returncode, b"src/app.py" in done.stderr) == (1, True)
+
+
 def test_without_a_memory_of_windows_the_next_one_is_named_by_its_lines(project):
     done = rt("open", "long.txt", cwd=project, RAGIX_VIEW_STATE="off")
     assert done.stderr == b"[lines 1-100 of 250; go on: rt open long.txt:101-200]\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.calling import refused, done
+from support.calling import done, refused
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from rye.errors import UsageError
 from rye.plain_class import Record
 
 _PLACE = r"(?s)(.+?):(\d+)(?:-(\d+))?:?"
+# As `edits.journal` makes them: 15 hexadecimal digits.
+_ENTRY = r"[0-9a-f]{15}"
 _PLACE_WITH_COLUMN = r"(?s)(.+?):(\d+):\d+:?"
 
 
@@ -127,7 +129,12 @@ def _create(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def _undo(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    yield _given(args, entry_id="entry_id", list="list", limit="limit", offset="offset", dry_run="dry_run")
+    given = _given(args, list="list", limit="limit", offset="offset", dry_run="dry_run")
+    if args.what is not None:
+        # A file of such a name is `./NAME`. One that is gone, since its creation was undone, is named too.
+        is_entry = re.fullmatch(_ENTRY, args.what) is not None
+        given.update({"entry_id": args.what} if is_entry else {"file_path": typed_path(args.what, args.project)})
+    yield given
 
 
 def _build_open(parser: argparse.ArgumentParser) -> None:
@@ -184,8 +191,10 @@ def _build_create(parser: argparse.ArgumentParser) -> None:
 
 
 def _build_undo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("entry_id", nargs="?", help="the edit to take back (default: the last one not taken back)")
-    parser.add_argument("--list", action="store_true", help="list edits instead")
+    parser.add_argument(
+        "what", nargs="?", metavar="edit|file", help="an edit's ID, or a file: your last edit of it (default: your last edit)"
+    )
+    parser.add_argument("--list", action="store_true", help="list edits instead, those of the file alone if one is given")
     parser.add_argument("--limit", type=int, metavar="N", help="most edits to list")
     parser.add_argument("--offset", type=int, metavar="N", help="first edit to list, from 1")
     parser.add_argument("--dry-run", action="store_true", help="show the patch, write nothing")
