@@ -76,3 +76,40 @@ def test_a_window_by_line_numbers_says_it_too(project):
         data = rye.execute(f"rye/swe/{tool}", named, project_path=str(project))["data"]
         assert "関数" in data["output"]
         assert 'encoding="shift_jis"' in data["output"]
+
+
+GREP, SEARCH, WINDOW = "rye/file-system/grep", "rye/swe/search_dir", "rye/workspace/workspace_read_file"
+
+
+@pytest.mark.parametrize(("text", "codec", "new"), FILES)
+def test_searches_and_the_patch_tools_window_say_that_it_is_a_guess(project, text, codec, new):
+    (project / "f.txt").write_bytes(text.encode(codec))
+    (project / "plain.txt").write_text("x = 1 é\n")
+    shown = text.split("\n")[0]
+    for _ in range(2):
+        # Also where the matches are remembered from the search before.
+        data = done(GREP, project, pattern=" ")
+        assert shown in data["output"]
+        assert data["output"].count(f"[f.txt: the file is not UTF-8; {codec} is a guess.") == 1
+    for line_ids in (False, True):
+        data = done(SEARCH, project, pattern=" ", line_ids=line_ids)
+        assert shown in data["output"]
+        assert data["output"].count(f"[f.txt: the file is not UTF-8; {codec} is a guess.") == 1
+    assert f"{codec} is a guess" in done(WINDOW, project, docPath="f.txt")["output"]
+    # Lines of ASCII alone say nothing of it, nor does a file that is UTF-8.
+    assert "guess" not in done(GREP, project, pattern="x = 1", context=0)["output"]
+    assert "guess" not in done(WINDOW, project, docPath="plain.txt")["output"]
+
+
+def test_a_search_for_other_than_ascii_says_which_files_it_cannot_find_it_in(project):
+    (project / "f.txt").write_bytes(FRENCH.encode("cp1252"))
+    assert "other encodings" in done(GREP, project, pattern="élèves")["output"]
+    assert "other encodings" not in done(GREP, project, pattern="missing")["output"]
+
+
+def test_bytes_that_no_encoding_explains_are_said_to_be_escaped_in_searches(project):
+    (project / "f.txt").write_bytes(b"abc \xff\xfe\x80 def\nxyz \x81\x82\n")
+    for tool in (GREP, SEARCH):
+        output = done(tool, project, pattern="abc")["output"]
+        assert "abc \\xff\\xfe\\x80 def" in output
+        assert "[f.txt: bytes that are not utf-8 are shown as" in output

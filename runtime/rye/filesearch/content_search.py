@@ -21,7 +21,7 @@ from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern, View, bad_pattern
 from rye.filesearch.tree import Tree
 from rye.fs import beneath
-from rye.line_ids.render import Hit, Row, Seen, bare
+from rye.line_ids.render import Hit, Row, Seen
 from rye.plain_class import Record
 from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
@@ -95,6 +95,7 @@ class ContentSearch:
         self.line_ids = True
         self._changed: list[str] = []
         self._without_ids: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
         self._left_out: list[str] = []
         self.files, self.file_count, self.total = self._count(_view_of(tree, query))
 
@@ -216,12 +217,14 @@ class ContentSearch:
                 self.matches.append(_fields(path, hit, seen.rows))
                 if seen.without_ids:
                     self._without_ids[path] = seen.without_ids
+                if seen.note:
+                    self._notes[path] = seen.note
             return len(seen.hits)
 
         if self.line_ids:
             matches.look(self.tree.ws, b"/".join(self.tree.path_of(name)), path, fd, short, context, take)
         else:
-            take(bare(short))
+            matches.look_without_ids(self.tree.ws, path, fd, short, take)
 
     def notices(self) -> list[str]:
         """Return what the answer must say beside the matches: nothing found, changed, unreadable, or searched differently."""
@@ -233,12 +236,17 @@ class ContentSearch:
         for why in dict.fromkeys(self._without_ids.values()):
             paths = [path for path, one in self._without_ids.items() if one == why]
             out.append(f"[no line IDs for {results.some(paths)}: {why}]")
+        for note in dict.fromkeys(self._notes.values()):
+            paths = [path for path, one in self._notes.items() if one == note]
+            out.append(f"[{results.some(paths)}: {note[1:]}")
         return out + filesearch_tree.troubles(self.tree) + self.tree.program.notices()
 
     def _nothing(self) -> str:
         flags = (("hidden=true", self.query.hidden), ("no_ignore=true", self.query.no_ignore))
         hints = [] if self.tree.is_file else [word for word, on in flags if not on]
         more = f"; {' and '.join(hints)} would search more files" if hints else ""
+        if not self.pattern.text.isascii():
+            more += "; files in other encodings than UTF-8 and UTF-16 are found by ASCII text alone"
         return f"[no matches in {self.tree.shown_base}{more}]"
 
 

@@ -70,6 +70,8 @@ _ROWS_REMEMBERED = 500
 _ROW_CHARS = 4_000
 
 Span = tuple[int, int]
+# What a document of a file says that is not there as it was searched.
+_GONE = ("file_not_found", "path_outside", "is_directory", "not_regular_file", "conflict")
 
 
 class _Memory(Record):
@@ -77,6 +79,7 @@ class _Memory(Record):
     index: store.Stamp
     total: int
     rows: dict[int, Row]
+    note: str
 
 
 _memories: OrderedDict[tuple[int, int, bytes], _Memory] = OrderedDict()
@@ -103,16 +106,40 @@ def look(
     # A repeated search of an unchanged file needs neither its text nor its index.
     remembered = _remembered(ws, path, info, hits, context)
     if remembered is not None:
-        take(Seen(remembered, list(hits)))
+        rows, note = remembered
+        take(Seen(rows, list(hits), note=note))
         return
     try:
         with document.view(ws, shown) as doc:
             _look(ws, doc, store.stamp_of(info), hits, context, take)
     except WorkspaceError as err:
-        if err.code in ("file_not_found", "path_outside", "is_directory", "not_regular_file", "conflict"):
+        if err.code in _GONE:
             take(Seen({}, [], changed=True))
         else:
             take(bare(hits, err.message.rstrip(".")))
+
+
+def look_without_ids(ws: Workspace, shown: str, fd: int, hits: Sequence[Hit], take: Callable[[Seen], int]) -> None:
+    """Pass the rows of some hits to `take` without IDs: as they were found, or, if not UTF-8, in the file's encoding."""
+    if all(_is_utf8(hit.text) for hit in hits) or os.fstat(fd).st_size > MAX_FILE_BYTES:
+        take(bare(hits))
+        return
+    try:
+        with document.view(ws, shown) as doc:
+            true = [hit for hit in hits if _is_unchanged(doc, hit)]
+            ranges = [(start - 1, stop - 1) for start, stop in spans(true, 0, doc.text.count)]
+            rows = {row.number: row for start, stop in ranges for row in doc.rows(start, stop, ids=False)}
+            take(Seen(rows, true, changed=len(true) < len(hits), note=doc.encoding_notice(ranges)))
+    except WorkspaceError as err:
+        take(Seen({}, [], changed=True) if err.code in _GONE else bare(hits))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _look(
@@ -122,13 +149,14 @@ def _look(
     wanted = spans(true, context, doc.text.count)
     doc.name((start - 1, stop - 1) for start, stop in wanted)
     rows = {row.number: row for start, stop in wanted for row in doc.rows(start - 1, stop - 1)}
-    taken = true[: take(Seen(rows, true, changed=len(true) < len(hits)))]
+    note = doc.encoding_notice((start - 1, stop - 1) for start, stop in wanted)
+    taken = true[: take(Seen(rows, true, changed=len(true) < len(hits), note=note))]
     printed = spans(taken, context, doc.text.count)
     if not printed:
         return
     doc.shown(*((start - 1, stop - 1) for start, stop in printed))
     if store.stamp_of(doc.file.stat) == searched and store.settled(searched):
-        _remember(ws, doc, searched, {number: rows[number] for start, stop in printed for number in range(start, stop)})
+        _remember(ws, doc, searched, {number: rows[number] for start, stop in printed for number in range(start, stop)}, note)
 
 
 def spans(hits: Sequence[Hit], context: int, count: int) -> list[Span]:
@@ -163,7 +191,9 @@ def _key(ws: Workspace, path: bytes) -> tuple[int, int, bytes]:
     return root.st_dev, root.st_ino, path
 
 
-def _remembered(ws: Workspace, path: bytes, info: os.stat_result, hits: Sequence[Hit], context: int) -> dict[int, Row] | None:
+def _remembered(
+    ws: Workspace, path: bytes, info: os.stat_result, hits: Sequence[Hit], context: int
+) -> tuple[dict[int, Row], str] | None:
     # By the root's identity, not its path: another project may be moved to the same path.
     key = _key(ws, path)
     memory = _memories.get(key)
@@ -173,11 +203,13 @@ def _remembered(ws: Workspace, path: bytes, info: os.stat_result, hits: Sequence
     with suppress(KeyError):
         rows = {number: memory.rows[number] for number in numbers}
         _memories.move_to_end(key)
-        return rows
+        # Other lines of the file had the note: these may all be plain ASCII, without an escaped byte.
+        odd = any(not row.text.isascii() or "\\x" in row.text for row in rows.values())
+        return rows, memory.note if odd else ""
     return None
 
 
-def _remember(ws: Workspace, doc: document.Document, searched: store.Stamp, rows: dict[int, Row]) -> None:
+def _remember(ws: Workspace, doc: document.Document, searched: store.Stamp, rows: dict[int, Row], note: str) -> None:
     index = _index_state(ws, doc.file.path)
     # Very long rows would fill the memory that thousands of short ones need.
     if index is None or any(len(row.text) > _ROW_CHARS for row in rows.values()):
@@ -185,9 +217,9 @@ def _remember(ws: Workspace, doc: document.Document, searched: store.Stamp, rows
     key = _key(ws, doc.file.path)
     known = _memories.get(key)
     if known is not None and known.file == searched and len(known.rows) + len(rows) <= _ROWS_REMEMBERED:
-        rows = known.rows | rows
+        rows, note = known.rows | rows, known.note or note
     if len(rows) <= _ROWS_REMEMBERED:
-        _memories[key] = _Memory(searched, index, doc.text.count, rows)
+        _memories[key] = _Memory(searched, index, doc.text.count, rows, note)
         _memories.move_to_end(key)
     while len(_memories) > _FILES_REMEMBERED:
         # The least recently used one goes, because each use moves its entry to the end.

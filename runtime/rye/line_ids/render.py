@@ -28,12 +28,16 @@ class Hit(NamedTuple):
 
 
 class Seen(Record):
-    """What a result shows of a file: rows by number, the hits that they cover, and why they have no IDs if so."""
+    """What a result shows of a file: rows by number, the hits that they cover, why they have no IDs if so, and a note.
+
+    The note is what a view says of an uncertain encoding; see `escapes.notice`.
+    """
 
     rows: dict[int, Row]
     hits: list[Hit]
     changed: bool = False
     without_ids: str = ""
+    note: str = ""
 
 
 def bare_end(text: bytes) -> bytes:

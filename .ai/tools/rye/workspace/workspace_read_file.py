@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:57Z:9c4eb6b35ce837aab09f485257c96aa8f372db66f2d0bfb2b8d05e1f724a4f40:Gs0eFJAWbDpzKAF6FZKOeIbD7O5hkgqkoGwGkxwruLVlJsfbwyPySo02uMZl_3NdfORJ8YQvATUJX_UPhgj9Dw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:15:21Z:0de20c905e2e9681955d725cce64d15cd052ee0909f2f2e34ada02a3b69a6ddd:1k5HYTu5pMEnb0gd6kSA4EOrjnyjzZ1ngPqxpJBJ2DfMMO7V6dMLkp1chkGQZG_wAXxpvmDYUPz6r6Ws21weDw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -26,6 +26,7 @@ from rye.edits.patch_calls import NOTICES, answered, succeeded
 from rye.edits.splices import line_ends
 from rye.errors import RyeError, WorkspaceError
 from rye.line_ids import document as documents
+from rye.workspace import escapes
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.encoding import detect
 from rye.workspace.text import Text, parse
@@ -139,6 +140,8 @@ def _window(
     fields: dict[str, Any] = {"truncated": stop < total, "total_lines": total}
     out = [f"{doc_path} sha256={facts['sha256']} lines={total} terminator={result['terminator']} source={facts['source']}"]
     out += lines or ["[empty file]"]
+    if notice := escapes.notice(text.lines(offset - 1, stop), text):
+        out.append(notice)
     if stop < total:
         fields["next_offset"] = stop + 1
         call = f'workspace_read_file(docPath="{doc_path}", offset={stop + 1})'
