@@ -26,12 +26,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rye.agents.offers import Offer, offer
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.executor.admission import Admission
+from rye.executor.chain import Link
 from rye.items import parse, spaces
-from rye.items.parse import FUNCTION_RUNTIME
 from rye.workspace.workspace import find_root
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rye.items.spaces import Candidate
+    from rye.trust.verify import Verified
 
 
 LONGEST: Final = 63
@@ -132,7 +135,7 @@ def tools(
         UsageError: `unknown_format`.
     """
     if format is None:
-        return [_row(found) for found in _every(category, project_path)]
+        return [_row(found) for found in _every(category, project_path)[1]]
     from rye.agents.provider_schemas import render_all
 
     return render_all(listing(category, project_path=project_path).offers, format)[0]
@@ -142,24 +145,43 @@ def listing(category: str | Iterable[str] | None = None, *, project_path: str | 
     """Return the tools that agents may be offered: valid, and run by a runtime that is here; and the others with the reason."""
     offers: list[Offer] = []
     left_out: list[LeftOut] = []
-    for found in _every(category, project_path, _parsed):
+    admission, every = _every(category, project_path, _parsed)
+    whys: dict[tuple[str, ...], str] = {}
+    for found in every:
         if found.offer is None:
             left_out.append(LeftOut(found.item_id, found.facts.get("hint") or found.facts["verdict"]))
-        elif not found.runs:
-            left_out.append(LeftOut(found.item_id, "It is no Python function tool: no runtime here runs it."))
+        elif why := _why_not(found, admission, whys):
+            left_out.append(LeftOut(found.item_id, why))
         else:
             offers.append(found.offer)
     return Listing(offers, left_out)
 
 
+def _why_not(found: _Found, admission: Admission, known: dict[tuple[str, ...], str]) -> str:
+    """Return why a valid tool cannot run; nothing where its chain is whole. `known`: of the tools asked about before."""
+    first = found.first
+    if first is None:
+        return ""
+    # What is behind the tool is the same for all that name it from the same space.
+    key = (first.candidate.space, first.candidate.suffix, first.tool.tool_type, first.tool.executor_id or first.tool.id)
+    if key not in known:
+        try:
+            admission.chain(first)
+            known[key] = ""
+        except RyeError as err:
+            known[key] = str(err)
+    return known[key]
+
+
 class _Found(NamedTuple):
-    """A tool that is served: its offer if it is valid, else its verdict and hint."""
+    """A tool that is served: its offer if it is valid, else its verdict and hint; `names` are its type and its executor."""
 
     item_id: str
     facts: dict[str, Any]
     offer: Offer | None = None
     docstring: str = ""
-    runs: bool = False
+    names: tuple[str, str | None] = ("", None)
+    first: Link | None = None
 
 
 # What was parsed from verified bytes, by their digest: a list made again does not parse them again. The files are read, hashed
@@ -171,7 +193,7 @@ _MOST_REMEMBERED = 16_384
 
 def _every(
     category: str | Iterable[str] | None, project_path: str | Path | None, remembered: _Memory | None = None
-) -> list[_Found]:
+) -> tuple[Admission, list[_Found]]:
     prefixes = _prefixes(category)
     among = spaces.spaces(find_root(os.getcwd()) if project_path is None else project_path)
     admission = Admission(among)
@@ -179,7 +201,7 @@ def _every(
     ids = [item_id for item_id, _, _ in spaces.listed("tool", among)]
     name_of = {item_id: name for name, item_id in names_of(ids).items()}
     chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
-    return [_find(item_id, name_of[item_id], admission, remembered) for item_id in chosen]
+    return admission, [_find(item_id, name_of[item_id], admission, remembered) for item_id in chosen]
 
 
 def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -201,7 +223,7 @@ def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | N
         # Everything that the row shows of it is in the key: trust can change while the bytes do not.
         key = (candidate.digest, item_id, candidate.suffix, name, candidate.space, *signer)
         if remembered is not None and key in remembered:
-            return remembered[key]
+            return _with_link(remembered[key], candidate, verified)
         tool = parse.read_tool(verified, item_id, candidate.suffix)
         offered = offer(tool, name, candidate.space)
     except TrustError as err:
@@ -214,12 +236,19 @@ def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | N
     except RecursionError:
         return _Found(item_id, {**facts, "verdict": "malformed", "hint": "Its schema is nested too deeply."})
     facts["permissions"] = list(tool.permissions)
-    found = _Found(item_id, facts, offered, tool.docstring, candidate.suffix == ".py" and tool.executor_id == FUNCTION_RUNTIME)
+    found = _Found(item_id, facts, offered, tool.docstring, (tool.tool_type, tool.executor_id))
     if remembered is not None:
         if len(remembered) >= _MOST_REMEMBERED:
             remembered.clear()
         remembered[key] = found
-    return found
+    return _with_link(found, candidate, verified)
+
+
+def _with_link(found: _Found, candidate: Candidate, verified: Verified) -> _Found:
+    """Return what was found with the first link of its chain, which is never remembered: it holds the whole file."""
+    tool_type, executor_id = found.names
+    bare = parse.Tool(candidate.item_id, verified, candidate.suffix, "", tool_type, "", "", executor_id, "", {}, {})
+    return found._replace(first=Link(candidate, bare))
 
 
 def _row(found: _Found) -> dict[str, Any]:

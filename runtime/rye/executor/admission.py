@@ -1,21 +1,22 @@
-"""Admission: from a candidate's bytes to a tool that may run. Checked in this order: manifest, signature, place, schema, code.
+"""Admission: from a candidate's bytes to a tool that may run, with its whole chain.
 
-Admitted tools are cached by the digest of their bytes, their id and the keys that count, never by path or file times.
+Checked in this order: manifest, signature, place, each link of the chain in the same way, schema, code. Admitted tools are
+cached by the digests of all links' bytes, their ids and the keys that count, never by path or file times.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError, TrustError
-from rye.executor import run_code
+from rye.executor import chain as chains
+from rye.executor.chain import Chain, Link, Primitive
 from rye.fs.digest import sha256
 from rye.items import bundles, lockfiles, parse, schema, spaces
-from rye.items.parse import FUNCTION_RUNTIME, Tool
+from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
 from rye.trust import decisions
@@ -26,6 +27,7 @@ from rye.trust.verified_cache import Verdicts
 from rye.trust.verify import TrustStore, Verified
 
 if TYPE_CHECKING:
+    import ast
     from pathlib import Path
 
 
@@ -35,16 +37,21 @@ _REMEMBERED = 512
 
 
 class Ready(Record):
-    """A tool that may run: verified, admitted to its place, compiled."""
+    """A tool that may run: verified, admitted to its place, with all of its chain, and what its primitive made of it."""
 
     tool: Tool
+    chain: Chain
     checker: schema.Checker
-    code: CodeType
+    primitive: Primitive
+    plan: Any
+    seconds: float
     item: dict[str, Any]
 
 
 _ready: dict[_Key, Ready] = {}
-_runtimes: dict[_Key, Tool] = {}
+_read: dict[_Key, Tool] = {}
+# The system's primitives by their ids, as of one manifest.
+_primitives: dict[_Key, Link] = {}
 _manifests: dict[_Key, bundles.Manifest] = {}
 _verdicts: dict[str, Verdicts] = {}
 
@@ -81,21 +88,63 @@ class Admission:
             raise ItemError(
                 "not_executable", f"{candidate.item_id} is {candidate.item_type}, which is read, not run.", "Execute a tool."
             )
-        self._hold_to_manifest(candidate)
+        read, tree = self._tool_of(candidate, allow_unsigned=allow_unsigned)
+        links = self._links(Link(candidate, read))
         # An admission by --allow-unsigned must not serve a later call that does not give it.
-        known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "")
-        return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(candidate, allow_unsigned=allow_unsigned))
+        known_as = ("unsigned" if allow_unsigned else "", *(part for one in links for part in self._key(one.candidate)))
+        return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, tree))
 
-    def runtime(self) -> tuple[Candidate, Tool]:
-        """Return the function runtime's item, verified. Its limits apply to the call."""
-        # Only the system space: a project could bring a runtime that allows longer calls.
-        found = spaces.find("tool", FUNCTION_RUNTIME, [space for space in self.among if space.name == "system"])
-        self._hold_to_manifest(found)
-        known_as = self._key(found)
-        known = _runtimes.get(known_as)
-        if known is None:
-            known = _remember(_runtimes, known_as, parse.read_tool(self._verified(found), found.item_id, found.suffix))
-        return found, known
+    def chain(self, first: Link) -> Chain:
+        """Return the whole chain of a verified tool, without making it ready. Errors as `tool`."""
+        return chains.assemble(self._links(first))
+
+    def _links(self, first: Link) -> list[Link]:
+        """Return the tool and all links behind it, each verified."""
+        links = [first]
+        # `assemble` judges what was found; here it only must come to an end.
+        while links[-1].tool.executor_id is not None and len(links) <= chains.MOST_LINKS:
+            links.append(self._next(links[-1]))
+        return links
+
+    def _next(self, named_by: Link) -> Link:
+        item_id = str(named_by.tool.executor_id)
+        system = self._space("system")
+        # The manifest of this very call pins the bytes of a primitive, which has no code: it need not be read again.
+        listed = self._manifest_in("system", system).items.get("tool", {}).get(item_id, "")
+        known = _primitives.get((item_id, listed, self.state))
+        if known is not None:
+            return known
+        try:
+            # A reserved id is the system's, whatever else the user lets a project serve, unless the system lacks it.
+            among = (system,) if listed else self._below(named_by.candidate.space)
+            candidate = spaces.find("tool", item_id, among)
+        except ItemError as err:
+            if err.code not in ("item_not_found", "bad_item_id"):
+                raise
+            raise chains.missing(named_by, err) from None
+        found = Link(candidate, self._tool_of(candidate)[0])
+        if found.tool.tool_type == "primitive" and candidate.space == "system":
+            _remember(_primitives, (item_id, candidate.digest, self.state), found)
+        return found
+
+    def _below(self, space: str) -> Sequence[Space]:
+        """Return the spaces that may serve what an item of one space names: that space, and those behind it."""
+        names = [one.name for one in self.among]
+        if space in names:
+            return self.among[names.index(space) :]
+        return (self._space(space), self._space("system"))
+
+    def _tool_of(self, candidate: Candidate, *, allow_unsigned: bool = False) -> tuple[Tool, ast.Module | None]:
+        """Return what a candidate says, verified; and its tree, unless it was read before."""
+        self._hold_to_manifest(candidate)
+        known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "")
+        known = _read.get(known_as)
+        if known is not None:
+            return known, None
+        verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
+        # One tree serves the metadata and the code: what was read as metadata is what runs.
+        tree = parse.python_tree(verified.body) if candidate.suffix == ".py" else None
+        return _remember(_read, known_as, parse.read_tool(verified, candidate.item_id, candidate.suffix, tree)), tree
 
     def admit(self, candidate: Candidate) -> Verified:
         """Return a candidate's bytes as verified, manifest included. Errors as `tool`."""
@@ -123,13 +172,17 @@ class Admission:
     def _hold_to_manifest(self, candidate: Candidate) -> None:
         if candidate.space in ("project", "user"):
             return
-        manifest = self._held.get(candidate.space)
-        if manifest is None:
-            # Read once a call: the tool and its runtime are in the same bundle.
-            manifest = self._held[candidate.space] = self._manifest_of(self._space(candidate.space))
+        manifest = self._manifest_in(candidate.space)
         # The digest covers the raw file, so a changed shebang or timestamp is noticed, too.
         if manifest.items.get(candidate.item_type, {}).get(candidate.item_id) != candidate.digest:
             bundles.check(manifest, candidate)
+
+    def _manifest_in(self, name: str, space: Space | None = None) -> bundles.Manifest:
+        # Read once a call: a tool and its runtime are often in the same bundle.
+        manifest = self._held.get(name)
+        if manifest is None:
+            manifest = self._held[name] = self._manifest_of(space or self._space(name))
+        return manifest
 
     def _manifest_of(self, space: Space) -> bundles.Manifest:
         bundle_id = bundles.SYSTEM if space.name == "system" else bundles.bundle_of(space)
@@ -160,17 +213,19 @@ class Admission:
         known = next((space for space in self.among if space.name == name), None)
         return known or next(space for space in spaces.installed_bundles() if space.name == name)
 
-    def _prepare(self, candidate: Candidate, *, allow_unsigned: bool) -> Ready:
-        verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
-        # One tree serves the metadata and the code: what was read as metadata is what runs.
-        tree = parse.python_tree(verified.body) if candidate.suffix == ".py" else None
-        tool = parse.read_tool(verified, candidate.item_id, candidate.suffix, tree)
-        if tree is None or tool.executor_id != FUNCTION_RUNTIME:
-            raise _not_runnable(tool, candidate.suffix)
+    def _prepare(self, links: Sequence[Link], tree: ast.Module | None) -> Ready:
+        import importlib
+
+        chain = chains.assemble(links)
+        tool, candidate = chain.tool, links[0].candidate
         _check_requirement(tool)
-        _check_timeout(tool)
-        code = run_code.compiled(tree, tool.id)
-        return Ready(tool, schema.Checker(tool.schema), code, describe(candidate, verified, tool.version))
+        seconds = chains.time_limit(chain)
+        if tree is None and tool.suffix == ".py":
+            tree = parse.python_tree(tool.verified.body)
+        primitive: Any = importlib.import_module(chains.PRIMITIVES[chain.primitive])
+        plan = primitive.plan(chain, tree)
+        described = describe(candidate, tool.verified, tool.version)
+        return Ready(tool, chain, schema.Checker(tool.schema), primitive, plan, seconds, described)
 
     def _signed_or_allowed(self, candidate: Candidate, *, allow_unsigned: bool) -> Verified:
         try:
@@ -205,28 +260,6 @@ def _remember(known: dict[Any, _T], key: object, value: _T) -> _T:
         known.clear()
     known[key] = value
     return value
-
-
-def _not_runnable(tool: Tool, suffix: str) -> ItemError:
-    """Return why no runtime here runs a tool: by its file type, or by the runtime that it names."""
-    if tool.executor_id == FUNCTION_RUNTIME:
-        why = f"{tool.id} is a {suffix} file, and {FUNCTION_RUNTIME} runs Python files (.py) only."
-        return ItemError("runtime_missing", why, "Write the tool as a Python file with execute(params, project_path).")
-    named = f"names the runtime {plain(tool.executor_id)}" if tool.executor_id else f"is of the type {plain(tool.tool_type)}"
-    return ItemError(
-        "runtime_missing",
-        f"{tool.id} {named}; this version runs only tools of {FUNCTION_RUNTIME}.",
-        f"Write it as a Python file whose __executor_id__ is {FUNCTION_RUNTIME!r}.",
-    )
-
-
-def _check_timeout(tool: Tool) -> None:
-    seconds = tool.metadata.get("__timeout__", 1)
-    # `not seconds > 0` also refuses NaN, which every comparison would let pass.
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise ItemError(
-            "malformed_item", f"{tool.id}: __timeout__ must be a number of seconds above 0.", "Correct it and sign it again."
-        )
 
 
 def _check_requirement(tool: Tool) -> None:

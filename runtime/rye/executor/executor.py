@@ -12,8 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
@@ -171,8 +170,12 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     admission, candidate, ready = prepared.admission, prepared.candidate, prepared.ready
     response["item"] = dict(ready.item)
     response["envelope"] = ready.tool.metadata.get("__envelope__")
-    response["warnings"] = [*_shadow_warnings(candidate), *_announce(candidate, ready.tool, admission, call.project_path)]
-    runtime = _chain(candidate, ready.tool, admission, response["chain"])
+    response["warnings"] = _shadow_warnings(candidate)
+    for number, one in enumerate(ready.chain.links):
+        # What a runtime lists is no wish: it is the most that it leaves to a tool.
+        wanted = () if number else one.tool.permissions
+        response["warnings"] += _announce(one.candidate, one.tool, wanted, admission, call.project_path)
+    response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
     admission.hold_to_lock(ready.tool, response["chain"])
     parameters = ready.checker.check(call.parameters)
@@ -180,14 +183,16 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     for _, path in schema.workspace_paths(ready.tool.schema, parameters):
         workspace.check(path)
     if call.dry_run:
-        _foresee(ready.tool, workspace.root, response)
+        foreseen = ready.primitive.foresee(ready.chain, ready.plan, workspace.root, here=_runs_here(ready.tool))
+        response.update({} if foreseen is None else {"isolation": foreseen})
         response.update(status="validation_passed", data={"parameters": parameters})
     else:
         # After every check: a refused call changes nothing, not even what a crash left.
         response["warnings"] += _recovered(workspace)
-        work = _work(ready, parameters, workspace.root, response)
-        data, printed = _invoke(ready.tool, work, _limit(ready.tool, runtime), call.options.cancellation)
-        _complete(response, data, printed if _runs_here(ready.tool) else safe_text.content(printed))
+        started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root, here=_runs_here(ready.tool))
+        response.update({} if started.isolation is None else {"isolation": started.isolation})
+        data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
+        _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
         response["ran"] = True
     del response["envelope"]
 
@@ -209,36 +214,14 @@ def _recovered(workspace: Workspace) -> list[str]:
     return commit.settle(workspace)
 
 
-def _work(ready: Ready, parameters: dict[str, Any], root: str, response: dict[str, Any]) -> Callable[[], Any]:
-    """Return what runs the tool: system tools run in this process, others in a confined one, which `response` describes."""
-    tool = ready.tool
-    if _runs_here(tool):
-        return partial(run_code.call, ready.code, tool.id, tool.verified.digest, parameters, root)
-    from rye.executor import isolated
-
-    worker = isolated.worker(tool, root)
-    response["isolation"] = isolated.report(worker)
-    return partial(isolated.call, worker, tool, parameters)
-
-
-def _foresee(tool: Tool, root: str, response: dict[str, Any]) -> None:
-    """Describe in `response` the confinement that the tool would run in."""
-    if not _runs_here(tool):
-        from rye.executor import isolated
-
-        response["isolation"] = isolated.foreseen(tool, root)
-
-
 def _runs_here(tool: Tool) -> bool:
     return tool.verified.key.role == "system"
 
 
 def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:
     """Return a tool and its chain as `run` resolves them, for a lockfile. Errors as `run` reports them, raised."""
-    prepared = prepare(item_id, project_path)
-    chain: list[dict[str, Any]] = []
-    _chain(prepared.candidate, prepared.ready.tool, prepared.admission, chain)
-    return prepared.ready.tool, chain
+    ready = prepare(item_id, project_path).ready
+    return ready.tool, [dict(one) for one in ready.chain.report]
 
 
 def _needs(tool: Tool) -> tuple[str, ...]:
@@ -255,33 +238,14 @@ def _complete(response: dict[str, Any], data: dict[str, Any], printed: str) -> N
         response["printed"] = {"printed": printed}
 
 
-def _chain(candidate: Candidate, tool: Tool, admission: Admission, chain: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put the tool and its runtime into `chain`; return what the runtime declares."""
-    chain.append(link(candidate, tool.tool_type, tool.executor_id, tool.verified.digest))
-    found, runtime = admission.runtime()
-    chain.append(link(found, runtime.tool_type, runtime.executor_id, runtime.verified.digest))
-    return runtime.metadata
-
-
-def link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: str) -> dict[str, Any]:
-    """Return an item as one link of a chain."""
-    return {
-        "item_id": candidate.item_id,
-        "space": candidate.space,
-        "tool_type": tool_type,
-        "executor_id": executor_id,
-        "integrity": digest,
-    }
-
-
 def _shadow_warnings(candidate: Candidate) -> list[str]:
     return [
         f"{path} does not serve {candidate.item_id}: ids under rye/ come from the system bundle." for path in candidate.shadowed
     ]
 
 
-def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_path: str) -> list[str]:
-    """Return warnings about the signer: there is none, or this is the first use of an id under an approved key."""
+def _announce(candidate: Candidate, tool: Tool, wanted: Sequence[str], admission: Admission, project_path: str) -> list[str]:
+    """Return warnings about a link's signer: there is none, or this is the first use of an id under an approved key."""
     key = tool.verified.key
     if key.role == "unsigned":
         return [f"{tool.id} is unsigned; it ran because a person gave --allow-unsigned."]
@@ -289,7 +253,7 @@ def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_pa
     if key.role != "approved":
         return []
     root = decisions.Root.of(project_path)
-    more = admission.decided.beyond(root, key.public.digest, candidate.item_id, tool.permissions)
+    more = admission.decided.beyond(root, key.public.digest, candidate.item_id, wanted)
     if more:
         raise TrustError(
             "new_permissions",
@@ -301,21 +265,13 @@ def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_pa
     if candidate.item_id in admission.decided.announced(root, key.public.digest):
         return []
     try:
-        granted = frozenset((candidate.item_id, one) for one in tool.permissions)
+        granted = frozenset((candidate.item_id, one) for one in wanted)
         decisions.approve(key.public.digest, root, frozenset({candidate.item_id}), granted)
     except RyeError as err:
         # Where it cannot be stored, it is announced again at the next use.
         if err.code != "trust_store_unwritable":
             raise
     return [f"First use of {tool.id} under the key {key.public.fingerprint}, which you approved for this project."]
-
-
-def _limit(tool: Tool, runtime: dict[str, Any]) -> float:
-    """Return the call's time limit in seconds: what the tool declares, within what the runtime allows."""
-    config = runtime.get("config", {})
-    # What the tool declares is its own word; the runtime of the system bundle sets the ceiling.
-    wanted = tool.metadata.get("__timeout__", config["timeout_seconds"])
-    return float(min(wanted, config["max_timeout_seconds"]))
 
 
 def _invoke(

@@ -90,7 +90,7 @@ def _reported(report: dict[str, Any], asked: WorkerPolicy) -> dict[str, Any]:
     return {"kind": report["kind"], "permissions": list(asked.permissions), **report}
 
 
-def call(worker: Worker, tool: Tool, parameters: dict[str, Any]) -> Any:
+def call(worker: Worker, tool: Tool, parameters: dict[str, Any], entry_point: str = "execute") -> Any:
     """Have the worker run the tool, and return its result; what it prints goes to `sys.stdout`.
 
     Raises:
@@ -102,7 +102,7 @@ def call(worker: Worker, tool: Tool, parameters: dict[str, Any]) -> Any:
     limit.when_expired(worker.kill)
     exchange = _Exchange(worker, tool.id)
     try:
-        answer = exchange.answer(framed(_message(worker, tool, parameters, limit)))
+        answer = exchange.answer(framed(_message(worker, tool, parameters, limit, entry_point)))
         if answer is None:
             raise _why_none(worker, limit, exchange)
     finally:
@@ -111,12 +111,15 @@ def call(worker: Worker, tool: Tool, parameters: dict[str, Any]) -> Any:
     return _outcome(answer, exchange.line_ids)
 
 
-def _message(worker: Worker, tool: Tool, parameters: dict[str, Any], limit: context.Deadline) -> dict[str, Any]:
+def _message(
+    worker: Worker, tool: Tool, parameters: dict[str, Any], limit: context.Deadline, entry_point: str
+) -> dict[str, Any]:
     verified = tool.verified
     return {
         "item_id": tool.id,
         "digest": verified.digest,
         "source": verified.body.decode(),
+        "entry_point": entry_point,
         "parameters": parameters,
         "root": worker.policy.root,
         # JSON has no infinity, which is the time that is left where there is no limit.

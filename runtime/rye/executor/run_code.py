@@ -35,8 +35,8 @@ def compiled(source: str | Module, item_id: str) -> CodeType:
         raise ItemError("malformed_item", f"{item_id} is not valid Python: {err}.", "Correct it and sign it again.") from None
 
 
-def call(code: CodeType, item_id: str, digest: str, parameters: dict[str, Any], root: str) -> Any:
-    """Run the module from its start and return what its `execute(params, project_path)` returns, awaited if it must be.
+def call(code: CodeType, item_id: str, digest: str, parameters: dict[str, Any], root: str, entry_point: str = "execute") -> Any:
+    """Run the module from its start and return what its function returns for (params, project_path), awaited if it must be.
 
     Raises:
         UsageError: `no_entry_point`; and whatever the tool raises.
@@ -46,9 +46,11 @@ def call(code: CodeType, item_id: str, digest: str, parameters: dict[str, Any], 
     sys.modules[module.__name__] = module
     # Anew for each call: module-level state of one call is not visible to the next.
     exec(code, module.__dict__)  # noqa: S102 - verified bytes, compiled above
-    execute = getattr(module, "execute", None)
+    execute = getattr(module, entry_point, None)
     if not callable(execute):
-        raise UsageError("no_entry_point", f"{item_id} has no function execute().", "Define execute(params, project_path).")
+        raise UsageError(
+            "no_entry_point", f"{item_id} has no function {entry_point}().", f"Define {entry_point}(params, project_path)."
+        )
     answer = execute(parameters, root)
     if hasattr(answer, "__await__"):
         import asyncio

@@ -14,7 +14,8 @@ from rye.call.results import Page, shorten, start_index
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.executor.admission import Admission, describe
-from rye.executor.executor import Call, answer, link
+from rye.executor.chain import link
+from rye.executor.executor import Call, answer
 from rye.fs import names
 from rye.items import directives, parse, spaces
 from rye.items.install import Copy, install

@@ -1,10 +1,10 @@
 """What runs in the child process of another signer's tool: one call comes in by pipe, one result goes out, then it ends.
 
-Both pipes carry frames: 4 bytes of length (big-endian), then one JSON object in ASCII. In comes the call
-`{"item_id", "digest", "source", "parameters", "root", "seconds", "max_output_bytes", "actor", "user_space"}`. The source is the
-bytes that were verified: the tool's file is not opened here. Out go `{"started": true}`, any number of `{"report": text}` and
-`{"ask": request}` (each request gets a reply, see `rye.executor.channel`), and last one of `{"data": …}`,
-`{"failure": {code, message, hint, details}}` and `{"crash": {kind, trace}}`. None of it is trusted.
+Both pipes carry frames: 4 bytes of length (big-endian), then one JSON object in ASCII. In comes the call `{"item_id",
+"digest", "source", "entry_point", "parameters", "root", "seconds", "max_output_bytes", "actor", "user_space"}`. The source is
+the bytes that were verified: the tool's file is not opened here. Out go `{"started": true}`, any number of `{"report": text}`
+and `{"ask": request}` (each request gets a reply, see `rye.executor.channel`), and last one of `{"data": …}`, `{"failure":
+{code, message, hint, details}}` and `{"crash": {kind, trace}}`. None of it is trusted.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
     with context.using(options=options, deadline=context.Deadline(call["seconds"]), settings=Settings()):
         # From the bytes that the parent verified; the file may have changed since.
         code = run_code.compiled(call["source"], call["item_id"])
-        return run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"])
+        return run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"])
 
 
 def _remote(ask: Callable[[dict[str, Any]], dict[str, Any]], root: str, name: str, *args: Any, **options: Any) -> Any:

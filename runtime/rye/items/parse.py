@@ -34,6 +34,7 @@ _FRONT = r"(?s)\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)"
 _DEEPEST = 64
 PERMISSIONS = ("read", "write", "network", "run")
 """What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
+PERMISSIONS_KEY = "__permissions__"
 # CPython 3.11 counts the depth of the trees that it makes for all threads together, and gives up where two of them meet.
 _PARSING = threading.Lock()
 # Another thread may hold it where a process forks.
@@ -54,6 +55,8 @@ _NAMES = {
     "category": "__category__",
     "description": "__tool_description__",
 }
+# A YAML tool writes them without underscores.
+_DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope")
 _BEFORE_ID = rb"^(?:__(?:version|tool_type|executor_id|category|tool_description)__)\b"
 
 
@@ -117,7 +120,11 @@ def read_tool(verified: Verified, item_id: str, suffix: str, tree: ast.Module | 
         bound = found.get("__item_id__")
     elif suffix in (".yaml", ".yml"):
         found = yaml_mapping(_text(verified.body))
-        metadata, docstring = {name: found.get(name) for name in _NAMES}, str(found.get("description", ""))
+        found |= {f"__{name}__": found[name] for name in _DECLARED if name in found and f"__{name}__" not in found}
+        metadata, docstring = (
+            {name: found.get(name) for name in _NAMES},
+            str(found.get("docstring", found.get("description", ""))),
+        )
         schema = found.get("config_schema", {"type": "object", "properties": {}})
         bound = found.get("item_id")
     else:
@@ -151,7 +158,7 @@ def read_tool(verified: Verified, item_id: str, suffix: str, tree: ast.Module | 
 
 def _permissions(item_id: str, found: dict[str, Any]) -> tuple[str, ...]:
     """Return what a tool declares, in the order of `PERMISSIONS`; who may write may also read."""
-    declared = found.get("__permissions__", [])
+    declared = found.get(PERMISSIONS_KEY, [])
     unknown = [one for one in declared if one not in PERMISSIONS] if isinstance(declared, list | tuple) else [declared]
     if unknown:
         known = ", ".join(PERMISSIONS)

@@ -46,7 +46,7 @@ def test_a_tool_that_is_ready_is_verified_placed_and_compiled(project):
     put_tool(project, "my/tool")
     ready = ground(project).tool(candidate(project))
     assert (ready.tool.id, ready.tool.verified.key.role) == ("my/tool", "user")
-    assert ready.code.co_filename == "<my/tool>"
+    assert ready.plan.code.co_filename == "<my/tool>"
     assert ground(project).admit(candidate(project)).digest == ready.tool.verified.digest
 
 
@@ -149,6 +149,9 @@ def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, mo
     """A good manifest and a good signature of another key that counts: still not the system's."""
     folder = tmp_path / "bundle"
     put(folder, "tools/rye/tool.py", signed(tool_text("rye/tool"), STRANGER))
+    for item_id in (RUNTIME, "rye/core/primitives/function"):
+        shipped = Path(spaces.system_folder(), f"tools/{item_id}.yaml").read_bytes().partition(b"\n")[2]
+        put(folder, f"tools/{item_id}.yaml", signed(shipped, suffix=".yaml"))
     put(folder, "trusted_keys/k.toml", render_key_document(MINE.public, "rye"))
     system = spaces.Space("system", str(folder / ".ai"))
     facts = {"id": "rye"}

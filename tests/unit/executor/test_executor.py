@@ -42,8 +42,10 @@ def test_a_trusted_tool_runs_and_the_response_names_it_its_signer_and_its_chain(
     assert (item["space"], item["version"], item["signer"]) == ("project", "1.2.3", MINE.public.fingerprint)
     assert re.fullmatch("[0-9a-f]{64}", item["digest"])
     chain = response["chain"]
-    assert [link["item_id"] for link in chain] == ["my/tool", "rye/core/runtimes/python_function_runtime"]
-    assert [link["space"] for link in chain] == ["project", "system"]
+    runtime, primitive = "rye/core/runtimes/python_function_runtime", "rye/core/primitives/function"
+    assert [link["item_id"] for link in chain] == ["my/tool", runtime, primitive]
+    assert [link["executor_id"] for link in chain] == [runtime, primitive, None]
+    assert [link["space"] for link in chain] == ["project", "system", "system"]
     assert chain[0]["integrity"] == item["digest"]
     assert response["metadata"]["duration_ms"] >= 0
     json.dumps(response, allow_nan=False)
@@ -374,7 +376,7 @@ def test_a_dry_run_does_everything_but_run(project, tmp_path):
     response = call(project, parameters={"file_path": "a"}, dry_run=True)
     assert response["status"] == "validation_passed"
     assert response["data"]["parameters"]["limit"] == 20
-    assert len(response["chain"]) == 2
+    assert len(response["chain"]) == 3
     assert not canary.exists()
     assert call(project, parameters={"file_path": "../a"}, dry_run=True)["code"] == "path_outside"
     assert call(project, parameters={"limit": 1}, dry_run=True)["code"] == "invalid_parameters"

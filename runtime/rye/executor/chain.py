@@ -1,0 +1,246 @@
+"""The chain of a tool: the tool, the runtimes that it names, and the primitive that ends it; what the links declare together.
+
+A runtime is a signed YAML item of the type `runtime` whose `executor_id` names the next link. The last link is a primitive:
+code in this package, with an item of the system bundle that says which (`primitive: subprocess`). Nothing here knows a
+runtime by name.
+
+What the links declare is put together from the primitive to the tool: a link nearer to the tool overrides a key of `config` and
+`env_config`. Three things can only become less: `max_timeout_seconds` and `memory_mb` are the lowest of all links, and a tool
+has of its permissions those that every link with `permissions` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from rye.call.safe_text import plain
+from rye.errors import ItemError
+from rye.items import parse
+from rye.items.parse import Tool
+from rye.items.spaces import Candidate
+from rye.plain_class import Record, changed
+
+if TYPE_CHECKING:
+    import ast
+
+MOST_LINKS: Final = 10
+"""How many links a chain may have, the tool and the primitive included."""
+
+PRIMITIVES: Final = {"function": "rye.executor.function"}
+"""The name of each primitive, as its item says it in `primitive`, and the module that is its code; see `Primitive`."""
+
+_LOWEST: Final = ("max_timeout_seconds", "memory_mb")
+_KNOWN_TYPES: Final = ("runtime", "primitive")
+
+
+class Link(NamedTuple):
+    """One item of a chain: its bytes as they were read, and what they say once they were verified."""
+
+    candidate: Candidate
+    tool: Tool
+
+
+class Chain(Record):
+    """A whole chain.
+
+    Attributes:
+        tool: its first link, with the permissions that the chain leaves it.
+        links: all links; the tool first.
+        report: the links as responses and lockfiles list them.
+        primitive: the name of the primitive.
+        config: `config` of all links, see the module's text.
+        env_config: `env_config` of all links.
+        suffixes: of files that the chain takes; empty for any.
+    """
+
+    tool: Tool
+    links: tuple[Link, ...]
+    report: tuple[dict[str, Any], ...]
+    primitive: str
+    config: dict[str, Any]
+    env_config: dict[str, Any]
+    suffixes: tuple[str, ...] = ()
+
+
+class Started(NamedTuple):
+    """A call that may begin: what runs it, in a thread of its own, and where it is confined (None: in this process)."""
+
+    work: Callable[[], Any]
+    isolation: dict[str, Any] | None
+
+
+class Primitive(Protocol):
+    """What the module of a primitive defines. It answers like a tool, and raises `RyeError` for what it refuses."""
+
+    def plan(self, chain: Chain, tree: ast.Module | None) -> Any:
+        """Return what every call of a tool needs, made once; `tree` is that of a Python tool.
+
+        Raises:
+            ItemError: the tool, or what its chain declares, cannot be run.
+        """
+
+    def foresee(self, chain: Chain, plan: Any, root: str, *, here: bool) -> dict[str, Any] | None:
+        """Return the confinement of a call without starting anything, as `Started.isolation`."""
+
+    def start(self, chain: Chain, plan: Any, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
+        """Make a call ready. `here`: the system's key signed the tool, which may then run in this process."""
+
+
+def link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: str) -> dict[str, Any]:
+    """Return an item as one link of a chain is listed."""
+    return {
+        "item_id": candidate.item_id,
+        "space": candidate.space,
+        "tool_type": tool_type,
+        "executor_id": executor_id,
+        "integrity": digest,
+    }
+
+
+def _mend(named_by: Link) -> str:
+    key = "__executor_id__" if named_by.tool.suffix == ".py" else "executor_id"
+    return f"Give {named_by.tool.id} another {key}, and sign it again."
+
+
+def missing(named_by: Link, err: ItemError) -> ItemError:
+    """Return the refusal of a chain whose next link is not found."""
+    tool = named_by.tool
+    return ItemError(
+        "runtime_missing",
+        f"{tool.id} names the runtime {plain(str(tool.executor_id))}, which is in none of its spaces.",
+        f"{err.hint} {_mend(named_by)}".strip(),
+        nearest=err.details.get("nearest", []),
+    )
+
+
+def assemble(links: Sequence[Link]) -> Chain:
+    """Return the chain that verified links are.
+
+    Raises:
+        ItemError: `not_executable`, the first is no tool; `runtime_missing`, it names no runtime, or none that takes such a
+        file;
+            `chain_loop`; `chain_too_long`; `wrong_link`, one is no runtime; `no_primitive`, the last is none; `malformed_item`.
+    """
+    _check_order(links)
+    tool, behind = links[0].tool, [one.tool for one in links[1:]]
+    name = _primitive(links[-1])
+    config, env_config = _together(links, "config"), _together(links, "env_config")
+    for key in _LOWEST:
+        limits = [one.metadata["config"][key] for one in behind if key in _part(one, "config")]
+        if limits:
+            config[key] = min(_number(tool.id, key, limit) for limit in limits)
+    suffixes = _suffixes(behind)
+    if suffixes and tool.suffix not in suffixes:
+        raise ItemError(
+            "runtime_missing",
+            f"{tool.id} is a {tool.suffix} file, and {tool.executor_id} runs {', '.join(suffixes)} files only.",
+            "Write the tool in a file of that kind, or name another runtime.",
+        )
+    allowed = changed(tool, permissions=_permissions(tool, behind))
+    report = tuple(link(one.candidate, one.tool.tool_type, one.tool.executor_id, one.tool.verified.digest) for one in links)
+    return Chain(allowed, tuple(links), report, name, config, env_config, suffixes)
+
+
+def _check_order(links: Sequence[Link]) -> None:
+    """Refuse links of which one may not stand where it stands."""
+    tool = links[0].tool
+    if tool.tool_type in _KNOWN_TYPES:
+        what = f"{tool.id} is a {tool.tool_type}: it runs tools, and is none itself."
+        raise ItemError("not_executable", what, "Execute a tool that names it.")
+    if len(links) == 1:
+        raise ItemError(
+            "runtime_missing",
+            f"{tool.id} is of the type {plain(tool.tool_type) or 'none'} and names no runtime.",
+            "Give it an executor_id (`rye search runtime` finds them), and sign it again.",
+        )
+    ids = [one.tool.id for one in links]
+    for at in range(1, len(links)):
+        last, named_by = links[at].tool, links[at - 1]
+        shown = " -> ".join(ids[: at + 1])
+        if last.id in ids[:at]:
+            raise ItemError("chain_loop", f"The chain of {tool.id} comes back to {last.id}: {shown}.", _mend(named_by))
+        if last.tool_type not in _KNOWN_TYPES:
+            raise ItemError(
+                "wrong_link",
+                f"{named_by.tool.id} names {last.id} as its executor, which is of the type {plain(last.tool_type) or 'none'} "
+                "and no runtime.",
+                _mend(named_by),
+            )
+        if at == MOST_LINKS:
+            raise ItemError("chain_too_long", f"The chain of {tool.id} has more than {at} links: {shown}.", _mend(named_by))
+
+
+def _primitive(last: Link) -> str:
+    """Return the name of the primitive that a link is; only the system bundle says which items are primitives."""
+    tool, name = last.tool, last.tool.metadata.get("primitive")
+    own = tool.verified.key.role == "system" and last.candidate.space == "system"
+    if tool.tool_type != "primitive" or not own or name not in PRIMITIVES:
+        raise ItemError(
+            "no_primitive",
+            f"The chain ends in {tool.id} ({last.candidate.space}), which is no primitive of the system bundle.",
+            "Let it end in one of rye/core/primitives, and sign it again.",
+        )
+    return str(name)
+
+
+def _together(links: Sequence[Link], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    # From the primitive to the tool, so that what is nearer to the tool comes last and stays.
+    for one in reversed(links):
+        found = _merged(found, _part(one.tool, name))
+    return found
+
+
+def _part(tool: Tool, name: str) -> dict[str, Any]:
+    # A Python tool's constants of any name are its own; only YAML and headers declare for the chain.
+    part = tool.metadata.get(name, {}) if tool.suffix != ".py" else {}
+    if not isinstance(part, dict):
+        raise ItemError("malformed_item", f"{tool.id}: {name} must be a mapping.", "Correct it and sign it again.")
+    return part
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {key: _merged(below[key], value) for key, value in above.items() if _are_mappings(below.get(key), value)}
+    return {**below, **above, **both}
+
+
+def _are_mappings(one: object, other: object) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict)
+
+
+def _number(item_id: str, key: str, value: object) -> float:
+    # `not value > 0` also refuses NaN, which every comparison would let pass.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ItemError(
+            "malformed_item", f"The chain of {item_id}: {key} must be a number above 0.", "Correct it and sign it again."
+        )
+    return value
+
+
+def _suffixes(behind: Iterable[Tool]) -> tuple[str, ...]:
+    """Return the suffixes that all links take which list any."""
+    listed = [one.metadata["suffixes"] for one in behind if "suffixes" in one.metadata]
+    for one in listed:
+        if not isinstance(one, list) or not all(isinstance(suffix, str) for suffix in one):
+            raise ItemError(
+                "malformed_item", "The suffixes of a runtime must be a list of texts.", "Correct it and sign it again."
+            )
+    return tuple(suffix for suffix in listed[0] if all(suffix in one for one in listed)) if listed else ()
+
+
+def _permissions(tool: Tool, behind: Iterable[Tool]) -> tuple[str, ...]:
+    """Return what a tool declares, less what a link does not list: a runtime narrows, and never widens."""
+    listed = [one.permissions for one in behind if one.metadata.get(parse.PERMISSIONS_KEY) is not None]
+    return tuple(one for one in tool.permissions if all(one in allowed for allowed in listed))
+
+
+def time_limit(chain: Chain) -> float:
+    """Return how long a call may take (seconds): what the tool declares or its runtime sets, within what every link allows.
+
+    Raises:
+        ItemError: `malformed_item`.
+    """
+    config, declared = chain.config, chain.tool.metadata.get("__timeout__")
+    wanted = config.get("timeout_seconds", config.get("timeout", 300)) if declared is None else declared
+    return float(min(_number(chain.tool.id, "timeout", wanted), config.get("max_timeout_seconds", 3600)))

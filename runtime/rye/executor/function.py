@@ -1,0 +1,66 @@
+"""The primitive `function`: a Python tool's function, in this process for the system's tools, in a confined worker for others.
+
+`config.entry_point` names the function, `execute` where nothing is said. It takes `(params, project_path)`, returns a dict,
+and may be `async`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rye.call.safe_text import plain
+from rye.errors import ItemError
+from rye.executor import run_code
+from rye.executor.chain import Chain, Started
+from rye.plain_class import Record
+
+if TYPE_CHECKING:
+    import ast
+    from types import CodeType
+
+
+class Plan(Record):
+    """A tool's compiled module and the name of its function."""
+
+    code: CodeType
+    entry_point: str
+
+
+def plan(chain: Chain, tree: ast.Module | None) -> Plan:
+    """Compile a tool. Errors as `rye.executor.chain.Primitive.plan`."""
+    tool = chain.tool
+    if tree is None:
+        raise ItemError(
+            "runtime_missing",
+            f"{tool.id} is a {tool.suffix} file, and {plain(str(tool.executor_id))} runs Python files (.py) only.",
+            "Write the tool as a Python file with execute(params, project_path), or name a runtime for its kind.",
+        )
+    entry_point = chain.config.get("entry_point", "execute")
+    if not isinstance(entry_point, str) or not entry_point.isidentifier():
+        raise ItemError(
+            "malformed_item", f"{tool.executor_id}: entry_point must be a function's name.", "Correct it and sign it again."
+        )
+    return Plan(run_code.compiled(tree, tool.id), entry_point)
+
+
+def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:
+    """Return the confinement of a call, as `rye.executor.isolated.foreseen`; None in this process."""
+    if here:
+        return None
+    from rye.executor import isolated
+
+    return isolated.foreseen(chain.tool, root)
+
+
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
+    """Make a call ready. Errors as `rye.executor.isolated.worker`."""
+    tool = chain.tool
+    if here:
+        return Started(
+            partial(run_code.call, plan.code, tool.id, tool.verified.digest, parameters, root, plan.entry_point), None
+        )
+    from rye.executor import isolated
+
+    worker = isolated.worker(tool, root)
+    return Started(partial(isolated.call, worker, tool, parameters, plan.entry_point), isolated.report(worker))

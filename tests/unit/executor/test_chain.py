@@ -1,0 +1,171 @@
+"""Tool -> runtime -> primitive: each link is found, verified, obeyed and reported."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+import rye
+from rye.executor import executor
+from support.signed_tools import FUNCTION_RUNTIME, MINE, OK, STRANGER, put, signed, tool_text, trust_key
+
+FUNCTION = "rye/core/primitives/function"
+
+
+def runtime(root, item_id, executor_id, key=MINE, tool_type="runtime", **more):
+    """Write a signed runtime; `more` are further keys."""
+    facts = {
+        "version": "1.0.0",
+        "tool_type": tool_type,
+        "executor_id": executor_id,
+        "category": item_id.rpartition("/")[0],
+        "description": "Made for a test",
+        **more,
+    }
+    trust_key()
+    return put(root, f"tools/{item_id}.yaml", signed(json.dumps(facts).encode(), key, suffix=".yaml"))
+
+
+def tool(root, item_id, runtime_id, body=OK, **options):
+    trust_key()
+    text = tool_text(item_id, body, **options).replace(FUNCTION_RUNTIME.encode(), runtime_id.encode())
+    return put(root, f"tools/{item_id}.py", signed(text))
+
+
+def call(project, item_id="my/tool", **parameters):
+    return rye.execute(item_id, parameters, project_path=project)
+
+
+def test_a_runtime_of_ones_own_is_obeyed_and_the_whole_chain_is_reported(project, user_space):
+    runtime(user_space, "my/runtimes/main", FUNCTION_RUNTIME, config={"entry_point": "main"})
+    tool(project, "my/tool", "my/runtimes/main", name="main")
+    answer = call(project)
+    assert answer["status"] == "success", answer
+    chain = [(link["item_id"], link["space"]) for link in answer["chain"]]
+    assert chain == [("my/tool", "project"), ("my/runtimes/main", "user"), (FUNCTION_RUNTIME, "system"), (FUNCTION, "system")]
+    tool(project, "my/other", "my/runtimes/main", name="execute")
+    assert call(project, "my/other")["code"] == "no_entry_point"
+
+
+def test_a_runtime_that_changed_is_noticed_by_the_lockfile_and_by_its_own_signature(project):
+    path = runtime(project, "my/runtimes/main", FUNCTION_RUNTIME, config={"timeout_seconds": 5})
+    tool(project, "my/tool", "my/runtimes/main")
+    from rye.items import lockfiles
+
+    found, chain = executor.chain_of("my/tool", str(project))
+    lockfiles.write(str(project), found.id, found.version, chain)
+    assert call(project)["status"] == "success"
+    runtime(project, "my/runtimes/main", FUNCTION_RUNTIME, config={"timeout_seconds": 6})
+    assert call(project)["code"] == "lockfile_mismatch"
+    path.write_bytes(path.read_bytes().replace(b"6", b"7"))
+    assert call(project)["code"] == "tampered"
+
+
+def test_the_time_limit_is_what_is_declared_within_what_every_link_allows(project):
+    runtime(project, "my/runtimes/short", FUNCTION_RUNTIME, config={"timeout_seconds": 2, "max_timeout_seconds": 4})
+    for declared, seconds in ((None, 2), (3, 3), (60, 4)):
+        tool(project, "my/tool", "my/runtimes/short", more=f"__timeout__ = {declared}" if declared else "")
+        assert executor.prepare("my/tool", str(project)).ready.seconds == seconds
+    # A runtime cannot allow more than the link behind it.
+    runtime(project, "my/runtimes/long", "my/runtimes/short", config={"max_timeout_seconds": 9000})
+    tool(project, "my/tool", "my/runtimes/long", more="__timeout__ = 8000")
+    assert executor.prepare("my/tool", str(project)).ready.seconds == 4
+
+
+@pytest.mark.parametrize(
+    ("declared", "listed", "left"),
+    [
+        (["read", "run"], ["read", "write"], ("read",)),
+        (["read"], ["read", "write", "network", "run"], ("read",)),
+        (["write", "network"], [], ()),
+        ([], ["read", "write", "network", "run"], ()),
+        (["read"], None, ("read",)),
+    ],
+)
+def test_a_runtime_narrows_permissions_and_never_widens_them(project, declared, listed, left):
+    runtime(project, "my/runtimes/held", FUNCTION_RUNTIME, **({} if listed is None else {"permissions": listed}))
+    tool(project, "my/tool", "my/runtimes/held", more=f"__permissions__ = {declared!r}")
+    assert executor.prepare("my/tool", str(project)).ready.tool.permissions == left
+    assert call(project)["isolation"]["permissions"] == list(left)
+
+
+def test_a_chain_that_does_not_hold_is_refused_with_what_to_do(project):
+    runtime(project, "my/runtimes/a", "my/runtimes/b")
+    runtime(project, "my/runtimes/b", "my/runtimes/a")
+    tool(project, "my/loop", "my/runtimes/a")
+    runtime(project, "my/runtimes/self", "my/runtimes/self")
+    tool(project, "my/self", "my/runtimes/self")
+    runtime(project, "my/runtimes/lost", "my/runtimes/gone")
+    tool(project, "my/lost", "my/runtimes/lost")
+    tool(project, "my/by_tool", "my/lost")
+    runtime(project, "my/runtimes/forged", None, tool_type="primitive", primitive="function")
+    tool(project, "my/forged", "my/runtimes/forged")
+    runtime(project, "my/runtimes/end", None)
+    tool(project, "my/end", "my/runtimes/end")
+    for number in range(12):
+        runtime(project, f"my/long/r{number}", f"my/long/r{number + 1}")
+    tool(project, "my/long/tool", "my/long/r0")
+    expected = {
+        "my/loop": "chain_loop",
+        "my/self": "chain_loop",
+        "my/lost": "runtime_missing",
+        "my/by_tool": "runtime_missing",
+        "my/forged": "no_primitive",
+        "my/end": "no_primitive",
+        "my/long/tool": "chain_too_long",
+    }
+    for item_id, code in expected.items():
+        answer = call(project, item_id)
+        assert (answer["code"], item_id) == (code, item_id)
+        assert "sign it again" in answer["error"]
+        assert answer["metadata"]["ran"] is False
+    # Control: with a link that ends it, the same chain runs.
+    runtime(project, "my/runtimes/gone", FUNCTION_RUNTIME)
+    assert call(project, "my/lost")["status"] == "success"
+    assert call(project, "my/by_tool")["code"] == "wrong_link"
+
+
+def test_each_link_needs_a_signature_that_counts(project):
+    tool(project, "my/tool", "my/runtimes/main")
+    for key, code in ((STRANGER, "untrusted_key"), (MINE, None)):
+        path = runtime(project, "my/runtimes/main", FUNCTION_RUNTIME, key)
+        assert call(project).get("code") == code
+    raw = path.read_bytes()
+    path.write_bytes(raw.partition(b"\n")[2])
+    assert call(project)["code"] == "unsigned"
+    # A link is no tool under construction: --allow-unsigned is for the tool alone.
+    answer = executor.run(executor.Call("tool", "my/tool", {}, str(project), allow_unsigned=True))
+    assert answer["code"] == "unsigned"
+    path.write_bytes(raw)
+    assert call(project)["status"] == "success"
+
+
+def test_an_item_names_only_what_its_own_space_or_one_behind_it_serves(project, user_space):
+    """A project brings no runtime for the user's tools."""
+    runtime(project, "my/runtimes/main", FUNCTION_RUNTIME)
+    tool(user_space, "my/tool", "my/runtimes/main")
+    assert call(project)["code"] == "runtime_missing"
+    runtime(user_space, "my/runtimes/main", FUNCTION_RUNTIME)
+    assert [link["space"] for link in call(project)["chain"]] == ["user", "user", "system", "system"]
+
+
+def test_a_runtime_is_no_tool(project):
+    for item_id in (FUNCTION_RUNTIME, FUNCTION):
+        answer = call(project, item_id)
+        assert (answer["code"], answer["metadata"]["ran"]) == ("not_executable", False)
+
+
+def test_no_runtime_is_named_in_the_executor():
+    from pathlib import Path
+
+    from rye.executor import chain
+    from rye.items import spaces
+
+    names = {item_id for item_id, _ in spaces.items_in(spaces.Space("system", spaces.system_folder()), "tool")}
+    runtimes = {one.rpartition("/")[2] for one in names if "/runtimes/" in one}
+    assert runtimes
+    for path in Path(os.path.dirname(chain.__file__)).glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not [one for one in runtimes if one in text], path.name
