@@ -1,4 +1,4 @@
-"""What is printed for each client, read as that client reads it; and the entry for the server registry."""
+"""What each client is told, read as that client reads it; and what `--write` leaves of its settings."""
 
 from __future__ import annotations
 
@@ -11,117 +11,175 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from rye.mcp_server import settings_file
 from rye.mcp_server.client_config import CLIENTS
 from support.in_process import rye
 from support.mcp_peer import ARGUMENTS, environment
 from support.signed_tools import rye as process
 
 ROOT = Path(__file__).parents[2]
-ALL = ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "opencode"]
+ALL = [
+    *("claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "opencode"),
+    *("copilot-cli", "goose", "zed", "windsurf", "cline", "lm-studio"),
+]
+# These say nothing of the folder: one configuration serves one project.
+TIED = ["claude-desktop", "windsurf", "cline", "lm-studio"]
+BY_VARIABLE = ["cursor", "vscode"]
+REMOTE = [name for name in ALL if CLIENTS[name].remote is not None]
 
 
-def printed(project, client, *options):
-    done = rye("mcp", "install", "--client", client, "--project", str(project), *options, cwd=project)
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of its own, so that nothing of the user's is read or written."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+@pytest.fixture
+def repo(tmp_path):
+    """A project with an awkward name."""
+    folder = tmp_path / "a project; with $odd 'words'"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+def install(client, *options, cwd):
+    return rye("mcp", "install", "--client", client, *options, cwd=cwd)
+
+
+def printed(client, *options, cwd):
+    done = install(client, *options, cwd=cwd)
     assert done.returncode == 0, done
     return done.stdout.decode()
 
 
-def block(text):
-    """Return the JSON of a text."""
+def parsed(client, text):
+    """Return the settings that a text holds, as the client reads them."""
+    syntax = CLIENTS[client].syntax
+    if syntax == "toml":
+        return tomllib.loads(text[text.index("[mcp_servers") :])
+    if syntax == "yaml":
+        return yaml.safe_load(text[text.index("extensions:") :])
     return json.loads(text[text.index("{\n") :])
 
 
 def entry(client, text):
-    """Return program and arguments as the client takes them from its configuration."""
-    if client == "codex":
-        table = tomllib.loads(text[text.index("[mcp_servers") :])["mcp_servers"]["rye"]
-        return [table["command"], *table["args"]]
-    found = block(text)
+    return parsed(client, text)[CLIENTS[client].section]["rye"]
+
+
+def words_of(client, text):
+    """Return program and arguments as the client takes them."""
+    found = entry(client, text)
     if client == "opencode":
-        local = found["mcp"]["rye"]
-        assert (local["type"], local["enabled"], "args" in local) == ("local", True, False)
-        return local["command"]
-    server = found["servers" if client == "vscode" else "mcpServers"]["rye"]
-    if client in ("vscode", "claude-code", "cursor"):
-        assert server["type"] == "stdio"
-    return [server["command"], *server["args"]]
+        assert (found["type"], found["enabled"], "args" in found) == ("local", True, False)
+        return found["command"]
+    if client in ("vscode", "claude-code", "cursor", "goose"):
+        assert found["type"] == "stdio"
+    if client == "copilot-cli":
+        assert (found["type"], found["tools"]) == ("local", ["*"])
+    return [found["cmd" if client == "goose" else "command"], *found["args"]]
 
 
 @pytest.mark.parametrize("client", ALL)
-def test_each_client_is_told_how_to_start_this_server(tmp_path, client):
-    project = tmp_path / "a project; with $odd 'words'"
-    project.mkdir()
-    words = entry(client, printed(project, client, "--category", "my/tools", "--meta"))
+def test_a_configuration_for_all_projects_is_tied_to_none_where_the_client_can_tell_the_folder(home, repo, client):
+    text = printed(client, "--category", "my/tools", "--meta", "--read-only", "--tools", "read,ls", cwd=repo)
+    words = words_of(client, text)
     assert Path(words[0]).is_absolute()
-    at = words.index("mcp")
-    assert words[at:] == ["mcp", "--project", str(project), "--category", "my/tools", "--meta"]
+    folder = ["--project", str(repo)] if client in TIED else []
+    if client in BY_VARIABLE:
+        folder = ["--project", "${workspaceFolder}"]
+    options = ["--category", "my/tools", "--tools", "read,ls", "--read-only", "--meta"]
+    assert words[words.index("mcp") :] == ["mcp", *folder, *options]
+    assert (f"it serves {repo} only" in text) == (client in TIED)
+    # Control: a project that the user names is named to the server, whatever the client.
+    named = words_of(client, printed(client, "--project", str(repo), cwd=repo))
+    assert named[named.index("mcp") :] == ["mcp", "--project", str(repo)]
 
 
-def test_what_is_printed_starts_a_server(project):
-    words = entry("codex", printed(project, "codex"))
+@pytest.mark.parametrize("client", ["codex", "claude-code"])
+def test_what_is_printed_serves_the_folder_in_which_it_is_started(home, repo, tmp_path, client):
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    words = words_of(client, printed(client, cwd=repo))
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    write = {"name": "write", "arguments": {"file_path": "notes.txt", "content": "here\n"}}
     messages = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": write},
     ]
-    server = subprocess.Popen(words, cwd="/", env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    server = subprocess.Popen(words, cwd=other, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    answers = {}
     try:
-        server.stdin.write("".join(json.dumps(message) + "\n" for message in messages).encode())
-        server.stdin.flush()
-        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        # One after another: a call may overtake a listing.
+        for message in messages:
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+            server.stdin.flush()
+            if "id" in message:
+                answers[message["id"]] = json.loads(server.stdout.readline())["result"]
     finally:
         server.stdin.close()
-        server.wait(20)
+        server.wait(60)
         server.stdout.close()
-    assert {tool["name"] for tool in answers[1]["result"]["tools"]} == set(ARGUMENTS)
+    assert {tool["name"] for tool in answers[2]["tools"]} == set(ARGUMENTS)
+    assert (other / "notes.txt").read_text() == "here\n"
+    assert not (repo / "notes.txt").exists()
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
-def test_the_command_for_a_shell_says_the_same(tmp_path, client):
-    project = tmp_path / "it's here"
-    project.mkdir()
-    text = printed(project, client)
+def test_the_command_for_a_shell_says_the_same(home, repo, client):
+    text = printed(client, "--project", str(repo), cwd=repo)
     (line,) = [line for line in text.splitlines() if line.startswith("  ") and " mcp add " in line]
     words = shlex.split(line)
-    assert words[words.index("--") + 1 :] == entry(client, text)
+    assert words[words.index("--") + 1 :] == words_of(client, text)
 
 
-@pytest.mark.parametrize("client", [one for one in ALL if one != "claude-desktop"])
-def test_a_server_that_listens_is_named_without_its_token(project, client):
-    text = printed(project, client, "--http", "127.0.0.1:8765")
-    assert "http://127.0.0.1:8765/mcp" in text
+@pytest.mark.parametrize("client", REMOTE)
+def test_a_server_that_listens_is_named_without_its_token(home, project, client):
+    text = printed(client, "--http", "127.0.0.1:8765", cwd=project)
+    url = "http://127.0.0.1:8765/mcp"
+    server = entry(client, text)
     if client == "codex":
-        table = tomllib.loads(text[text.index("[mcp_servers") :])["mcp_servers"]["rye"]
-        assert table == {"url": "http://127.0.0.1:8765/mcp", "bearer_token_env_var": "RYE_MCP_TOKEN"}
+        assert server == {"url": url, "bearer_token_env_var": "RYE_MCP_TOKEN"}
     elif client == "vscode":
-        found = block(text)
-        (secret,) = found["inputs"]
-        assert found["servers"]["rye"]["headers"] == {"Authorization": f"Bearer ${{input:{secret['id']}}}"}
+        (secret,) = parsed(client, text)["inputs"]
+        assert server["headers"] == {"Authorization": f"Bearer ${{input:{secret['id']}}}"}
         assert secret["password"]
     else:
-        (server,) = next(part for name, part in block(text).items() if name != "$schema").values()
         assert re.fullmatch(r"Bearer \$?\{(env:)?RYE_MCP_TOKEN\}", server["headers"]["Authorization"])
-        assert server["httpUrl" if client == "gemini" else "url"] == "http://127.0.0.1:8765/mcp"
+        assert url in server.values()
 
 
-def test_what_cannot_be_is_said(project):
+def test_what_cannot_be_is_said(home, project):
     assert list(CLIENTS) == ALL
     for words, said in (
         (("install",), "--client"),
         (("install", "--client", "emacs"), "no client 'emacs'"),
         (("install", "--client", "claude-desktop", "--http", "1"), "stdio"),
+        (("install", "--client", "goose", "--scope", "project"), "--scope user"),
+        (("install", "--client", "vscode", "--http", "1", "--write"), "--write"),
+        (("install", "--client", "codex", "--tools", "raed"), "Did you mean read"),
         (("--client", "codex"), "install"),
+        (("--write",), "install"),
+        (("--tools", "raed"), "Did you mean read"),
         (("install", "--client", "codex", "--http", "here"), "HOST:PORT"),
     ):
         done = rye("mcp", *words, "--project", str(project), cwd=project)
-        assert done.returncode == 2
+        assert done.returncode == 2, words
         assert said in done.stderr.decode()
         assert not done.stdout
 
 
-def test_a_category_without_tools_is_told(project):
+def test_a_category_without_tools_is_told(home, project):
     done = rye("mcp", "install", "--client", "codex", "--category", "rye/swe", "--category", "rye/swee", cwd=project)
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
@@ -141,7 +199,200 @@ def test_printing_a_configuration_does_not_load_the_protocol(project):
     assert not re.search(rb"\| +(mcp|mcp_types|anyio|pydantic|starlette)\n", done.stderr)
 
 
-def test_the_extra_is_declared():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert "mcp>=2.3,<3" in project["optional-dependencies"]["mcp"]
-    assert sys.version_info >= (3, 11)
+def test_the_extra_is_declared_and_asked_for_before_a_client_shows_a_dead_server(home, project):
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "mcp>=2.3,<3" in declared["optional-dependencies"]["mcp"]
+    hidden = (
+        "import sys; from importlib import metadata; known = metadata.version\n"
+        "metadata.version = lambda name: known('no-such-name' if name == 'mcp' else name)\n"
+        "from rye.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", hidden, "mcp", "install", "--client", "codex"]
+    done = subprocess.run(words, cwd=project, env=environment(), capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"[mcp]" in done.stderr
+    # Control: uvx brings it.
+    done = subprocess.run([*words, "--uvx"], cwd=project, env=environment(), capture_output=True, check=False)
+    assert done.returncode == 0
+    assert re.search(rb'command = "uvx"\nargs = \["--from", ".*\[mcp\].*", "rye", "mcp"\]', done.stdout)
+
+
+# --write
+
+
+SETTINGS = {
+    "json": """\
+// mine
+{
+    /* the theme */ "theme": "dark", // evenings
+    "SECTION": {
+        "other": {"command": "x", "args": ["a", /* b */ "b",],}, // keep
+    },
+    "last": [1, 2.50, "\\u00e9", {}],
+}
+""",
+    "toml": '# mine\nmodel = "o" # why\n\n[SECTION.other]\ncommand = "x"\n\n[profiles.a]\nb = 1\n',
+    "yaml": "# mine\nprovider: x  # why\nSECTION:\n  # the other\n  other:\n    enabled: true\n\nlast: [1, 2]\n",
+}
+
+
+def settings_path(client, home, repo):
+    place = CLIENTS[client].user or CLIENTS[client].project
+    return next(path for path in [*_candidates(place, home), repo / place])
+
+
+def _candidates(place, home):
+    first, slash, rest = place.partition("/.../")
+    first = first.rpartition("|")[2].replace("~", str(home))
+    return [Path(f"{first}/{rest}" if slash else first)]
+
+
+@pytest.mark.parametrize("client", ALL)
+def test_written_settings_keep_every_other_byte_and_are_written_once(home, repo, client):
+    path = settings_path(client, home, repo)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = SETTINGS[CLIENTS[client].syntax].replace("SECTION", CLIENTS[client].section)
+    path.write_text(before)
+    path.chmod(0o640)
+    done = install(client, "--write", cwd=repo)
+    assert done.returncode == 0, done
+    after = path.read_text()
+    # Each old line is still there, in its order.
+    rest = before.splitlines()
+    for line in after.splitlines():
+        rest = rest[1:] if rest and line == rest[0] else rest
+    assert rest == [], after
+    assert path.stat().st_mode & 0o777 == 0o640
+    (kept,) = path.parent.glob(f"{path.name}.before-rye*")
+    assert kept.read_text() == before
+    assert str(kept) in done.stdout.decode()
+    again = install(client, "--write", cwd=repo)
+    assert (again.returncode, "nothing was changed" in again.stdout.decode()) == (0, True)
+    assert path.read_text() == after
+    assert len(list(path.parent.glob(f"{path.name}.before-rye*"))) == 1
+    # Another choice replaces the entry, and nothing else.
+    assert install(client, "--write", "--read-only", cwd=repo).returncode == 0
+    assert "--read-only" in path.read_text()
+    assert install(client, "--write", cwd=repo).returncode == 0
+    assert path.read_text() == after
+    assert len(list(path.parent.glob(f"{path.name}.before-rye*"))) == 3
+
+
+@pytest.mark.parametrize("client", ALL)
+def test_settings_that_were_not_there_are_made(home, repo, client):
+    path = settings_path(client, home, repo)
+    assert install(client, "--write", cwd=repo).returncode == 0
+    words = words_of(client, path.read_text())
+    assert words == words_of(client, printed(client, cwd=repo))
+    assert path.stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("claude-code", '{"mcpServers": {'),
+        ("claude-code", "[]"),
+        ("claude-code", '{"mcpServers": []}'),
+        ("claude-code", '{"mcpServers": {"rye": 1 2}}'),
+        ("claude-code", '{"a": "b}'),
+        ("claude-code", '{"a": tru e}'),
+        ("claude-code", "{" * 100_000),
+        ("codex", "model = \n"),
+        ("codex", "mcp_servers = 1\n"),
+        ("codex", 'mcp_servers = {other = {command = "x"}}\n'),
+        ("goose", "extensions: [1]\n"),
+        ("goose", "extensions: {other: {enabled: true}}\n"),
+        ("goose", "a: b: c\n"),
+        ("gemini", b"\xff\xfe{}"),
+    ],
+)
+def test_broken_settings_are_refused_and_stay(home, repo, client, text):
+    path = settings_path(client, home, repo)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(data)
+    done = install(client, "--write", cwd=repo)
+    assert done.returncode == 2, done
+    assert str(path) in done.stderr.decode()
+    assert path.read_bytes() == data
+    assert [one.name for one in path.parent.iterdir() if one.name != ".git"] == [path.name]
+
+
+def test_settings_of_one_line_or_with_other_newlines_are_written_too(home, repo):
+    path = home / ".claude.json"
+    for before in (
+        "{}",
+        '{"a":1}',
+        '{"mcpServers":{}}',
+        '{"mcpServers":{"x":{}}}',
+        '{\r\n\t"a": 1\r\n}\r\n',
+        "\ufeff{}",
+        "",
+        "\n",
+    ):
+        path.write_bytes(before.encode())
+        assert install("claude-code", "--write", cwd=repo).returncode == 0, before
+        text = path.read_bytes().decode()
+        found = json.loads(text.removeprefix("\ufeff"))
+        assert found.pop("mcpServers")["rye"]["args"] == ["mcp"]
+        assert found == {
+            key: value for key, value in json.loads(before.removeprefix("\ufeff").strip() or "{}").items() if key == "a"
+        }
+        assert text.startswith("\ufeff") == before.startswith("\ufeff")
+        assert "\r\n" not in before or text.count("\n") == text.count("\r\n")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    before=st.dictionaries(st.text(max_size=5) | st.just("mcpServers"), JSON, max_size=4),
+    servers=st.none() | st.dictionaries(st.sampled_from(["rye", "x", "y"]), JSON, max_size=3),
+    indent=st.sampled_from([None, 0, 1, 2, 4, "\t"]),
+    comments=st.booleans(),
+    tail=st.sampled_from(["", "\n", " // end", "\r\n"]),
+)
+def test_any_json_gets_the_entry_and_keeps_the_rest(tmp_path_factory, before, servers, indent, comments, tail):
+    before.pop("mcpServers", None)
+    wanted = {**before, **({} if servers is None else {"mcpServers": servers})}
+    text = json.dumps(wanted, indent=indent)
+    if comments and indent is not None:
+        text = text.replace("{\n", "{ // opens\n").replace("}\n", "} // closes\n").replace("\n", "\n/* x */")
+    path = tmp_path_factory.mktemp("any") / "settings.json"
+    path.write_text(text + tail)
+    settings_file.put(str(path), "json", ("mcpServers", "rye"), {"command": "x", "args": []})
+    made = settings_file.parse(path.read_text(), "json")
+    wanted["mcpServers"] = {**(servers or {}), "rye": {"command": "x", "args": []}}
+    assert made == wanted
+
+
+def test_a_link_of_the_user_is_followed_and_one_of_the_project_that_leads_out_is_not(home, repo, tmp_path):
+    dotfiles = tmp_path / "dotfiles.json"
+    dotfiles.write_text("{}")
+    (home / ".claude.json").symlink_to(dotfiles)
+    assert install("claude-code", "--write", cwd=repo).returncode == 0
+    assert (home / ".claude.json").is_symlink()
+    assert "rye" in dotfiles.read_text()
+    victim = tmp_path / "victim.json"
+    victim.write_text("{}")
+    (repo / ".mcp.json").symlink_to(victim)
+    done = install("claude-code", "--scope", "project", "--write", cwd=repo)
+    assert (done.returncode, victim.read_text()) == (2, "{}")
+    # Control: without the link it is written, and names no folder of this machine's but the program.
+    (repo / ".mcp.json").unlink()
+    assert install("claude-code", "--scope", "project", "--write", cwd=repo).returncode == 0
+    assert entry("claude-code", (repo / ".mcp.json").read_text())["args"] == ["mcp"]
+
+
+def test_doctor_finds_what_was_written(home, repo):
+    for client in ("zed", "goose", "codex"):
+        assert install(client, "--write", cwd=repo).returncode == 0
+    (home / ".config/zed/settings.json").write_text("// mine\n" + (home / ".config/zed/settings.json").read_text())
+    done = rye("doctor", "--json", cwd=repo)
+    found = {one["name"]: one["status"] for one in json.loads(done.stdout)["findings"]}
+    assert {found[f"client {client}"] for client in ("zed", "goose", "codex")} == {"ok"}

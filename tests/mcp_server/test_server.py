@@ -127,6 +127,22 @@ def test_the_selection_decides_what_is_listed_and_what_the_primary_tools_reach(p
         assert [row["id"] for row in found] == ["my/tools/count"]
 
 
+def test_a_server_offers_what_was_named_and_nothing_that_changes_anything(project):
+    put_tool(project, "my/tools/count")
+    with peer(project, "--tools", "ls, rye/file-system/read,my__tools__count") as server:
+        assert list(server.tools()) == ["read", "ls", "my__tools__count"]
+        assert "Unknown tool" in server.ask("tools/call", {"name": "write", "arguments": {}})["error"]["message"]
+    asked = ("--read-only", "--meta", "--allow-sign", "--category", "rye", "--category", "my")
+    with peer(project, *asked) as server:
+        tools = server.tools()
+        assert {"read", "ls", "glob", "grep", "rye_search"} <= set(tools)
+        assert all(tool["annotations"]["readOnlyHint"] for tool in tools.values())
+        assert not {"write", "bash", "edit_lines", "rye_execute", "rye_sign", "my__tools__count"} & set(tools)
+        for name in ("write", "rye_execute"):
+            message = server.ask("tools/call", {"name": name, "arguments": {}})["error"]["message"]
+            assert "Unknown tool" in message
+
+
 def test_search_marks_what_the_server_does_not_offer_and_names_the_switch(server):
     found = server.call("rye_search", {"query": "fetch a web page"})
     rows = {row["id"]: row for row in found["structuredContent"]["results"]}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from importlib import metadata
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rye.call import context
 from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, print_json, printable, project_of
@@ -22,6 +21,9 @@ from rye.plain_class import Record, as_dict
 from rye.sandbox import bubblewrap, limits, sandbox
 from rye.trust import decisions, keys
 
+if TYPE_CHECKING:
+    from rye.mcp_server import settings_file
+
 Status = Literal["ok", "note", "problem"]
 
 # Extra of the package: (distribution that it brings, what it is for).
@@ -30,20 +32,6 @@ _EXTRAS = {
     "web": ("html-to-markdown", "reading HTML pages"),
     "search": ("ddgs", "searching the web without a key"),
 }
-# Client: files of its settings; `~` is the home, the others lie in the project.
-_CLIENTS = {
-    "claude-code": ("~/.claude.json", ".mcp.json"),
-    "claude-desktop": (
-        "~/.config/Claude/claude_desktop_config.json",
-        "~/Library/Application Support/Claude/claude_desktop_config.json",
-    ),
-    "cursor": ("~/.cursor/mcp.json", ".cursor/mcp.json"),
-    "vscode": (".vscode/mcp.json",),
-    "codex": ("~/.codex/config.toml",),
-    "gemini": ("~/.gemini/settings.json", ".gemini/settings.json"),
-    "opencode": ("~/.config/opencode/opencode.json", "opencode.json"),
-}
-_SECTIONS = ("mcpServers", "servers", "mcp_servers", "mcp")
 _MAX_SETTINGS = 8 << 20
 _MAX_FILES = 5_000
 _MUCH_STATE = 1 << 30
@@ -164,49 +152,43 @@ def _trust(_project: str) -> Iterator[Finding]:
 
 
 def _clients(project: str) -> Iterator[Finding]:
+    from rye.mcp_server import client_config
+
     configured = False
-    for client, places in _CLIENTS.items():
-        for place in places:
-            path = os.path.expanduser(place) if place.startswith("~") else os.path.join(project, place)
-            for name, server in _servers_in(path):
-                configured = True
-                yield _client(client, path, name, server)
+    for client, place, section, syntax in client_config.places():
+        path = os.path.join(project, place)
+        for name, server in _servers_in(path, section, syntax):
+            configured = True
+            yield _client(client, path, name, server)
     if not configured:
         yield Finding("clients", "note", "no client is configured to start rye", "rye mcp install --client NAME")
 
 
 def _client(client: str, path: str, name: str, server: dict[str, Any]) -> Finding:
-    command = server.get("command", "")
+    command = server.get("command", server.get("cmd", ""))
     words = command if isinstance(command, list) else [command, *server.get("args", [])]
     program = str(words[0]) if words else ""
     if program and shutil.which(program) is None:
-        fix = f"rye mcp install --client {client}, and put what it prints into {path}"
+        fix = f"rye mcp install --client {client} --write"
         return Finding(f"client {client}", "problem", f"{path}: {name} starts {program}, which cannot be run", fix)
     return Finding(f"client {client}", "ok", f"{path}: {name}")
 
 
-def _servers_in(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the servers of a client's settings that are rye's, by name."""
+    from rye.mcp_server import settings_file
+
     try:
         with open(path, "rb") as file:
             # Bounded: another program's file may be of any size.
-            data = file.read(_MAX_SETTINGS).decode()
-        if path.endswith(".toml"):
-            import tomllib
-
-            content: Any = tomllib.loads(data)
-        else:
-            content = json.loads(data)
-    except FileNotFoundError:
+            content = settings_file.parse(file.read(_MAX_SETTINGS).decode(), syntax)
+    except (OSError, ValueError, RecursionError):
+        # None there, or another program's trouble: nothing that can be said about rye.
         return
-    except (OSError, ValueError):
-        # With comments, or another program's trouble: nothing that can be said about rye.
-        return
-    for section in _SECTIONS:
-        servers = content.get(section) if isinstance(content, dict) else None
-        for name, server in servers.items() if isinstance(servers, dict) else ():
-            if isinstance(server, dict) and "rye" in f"{name} {server.get('command', '')}".lower():
-                yield name, server
+    servers = content.get(section)
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        if isinstance(server, dict) and "rye" in f"{name} {server.get('command', server.get('cmd', ''))}".lower():
+            yield name, server
 
 
 def _state(_project: str) -> Iterator[Finding]:

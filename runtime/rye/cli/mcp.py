@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rye.cli.shared import EXIT_OK, Verb, add_project_option, project_to_work_in
 from rye.errors import UsageError
@@ -13,12 +15,17 @@ from rye.mcp_server import stdio
 from rye.mcp_server.client_config import CLIENTS
 from rye.sandbox import environment
 
+if TYPE_CHECKING:
+    from rye.mcp_server import client_config
+
 _EPILOG = """\
 examples:
   rye mcp                                        serve the nearest project over standard input and output
   rye mcp --category rye/web --meta              offer more tools, and the primary tools with the same reach
   rye mcp --http 127.0.0.1:8765                  listen for clients on this machine that hold the printed token
+  rye mcp --read-only --tools read,grep,ls       offer these only, none that changes anything
   rye mcp install --client claude-code           print what to tell the client
+  rye mcp install --client codex --write         put it into the client's settings, which are kept beside
 
 The token is made anew at each start, or taken from RYE_MCP_TOKEN."""
 
@@ -31,7 +38,18 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("action", nargs="?", choices=["install"], help="print a client's configuration in place of serving")
     parser.add_argument("--client", metavar="NAME", help=f"with install: {', '.join(CLIENTS)}")
+    parser.add_argument(
+        "--scope", choices=["user", "project"], help="with install: for all your projects (default), or for this one"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="with install: change the client's settings, and keep the old ones"
+    )
+    parser.add_argument("--uvx", action="store_true", help="with install: start it by uvx, in an environment of its own")
     add_project_option(parser)
+    parser.add_argument(
+        "--tools", metavar="NAMES", default="", help="offer these tools only: names or ids, with commas between"
+    )
+    parser.add_argument("--read-only", action="store_true", help="offer no tool that can change anything")
     parser.add_argument(
         "--category", metavar="C", action="append", default=[], help="offer the tools of this category too, such as my/tools"
     )
@@ -42,15 +60,20 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.action == "install":
+        return _install(args)
+    for option, given in (("--client", args.client), ("--scope", args.scope), ("--write", args.write), ("--uvx", args.uvx)):
+        if given:
+            raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
+    return _serve(args, _project(args))
+
+
+def _project(args: argparse.Namespace) -> str:
     project = project_to_work_in(args.project)
     # Now, since a server that fails at its first call tells its user nothing.
     if not os.path.isdir(project):
         raise UsageError("project_not_found", f"There is no folder {project}.", "Give --project an existing one.")
-    if args.action == "install":
-        return _install(args, project)
-    if args.client:
-        raise UsageError("bad_option", "--client goes with install.", "Try: rye mcp install --client claude-code")
-    return _serve(args, project)
+    return project
 
 
 def _serve(args: argparse.Namespace, project: str) -> int:
@@ -64,7 +87,9 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     from rye.mcp_server.listing import Selection
 
     _tell_of_empty(args.category, project)
-    selection = Selection(tuple(args.category), args.meta, args.allow_sign, args.structured)
+    selection = Selection(
+        tuple(args.category), args.meta, args.allow_sign, args.structured, _chosen(args.tools, project), args.read_only
+    )
     if wire is None:
         mcp_server_server.serve_http(project, selection, http.parse_address(args.http))
     else:
@@ -82,38 +107,131 @@ def _tell_of_empty(categories: Sequence[str], project: str) -> None:
             print(warning, file=sys.stderr)
 
 
+def _chosen(names: str, project: str) -> tuple[str, ...]:
+    """Return the ids of the tools that `--tools` names."""
+    wanted = [name for one in names.split(",") if (name := one.strip())]
+    if not wanted:
+        return ()
+    from rye.agents.toolset import Toolset
+
+    return tuple(Toolset(project, only=wanted).names.values())
+
+
 def _require_library() -> None:
     try:
         import mcp.server.lowlevel  # noqa: F401 - to see that it is there
     except ModuleNotFoundError:
-        raise UsageError(
-            "extra_missing", "The MCP server needs the extra `mcp`.", "Install it: pip install 'rye-workspace[mcp]'"
-        ) from None
+        raise _no_library() from None
 
 
-def _install(args: argparse.Namespace, project: str) -> int:
+def _is_installed(distribution: str) -> bool:
+    """Tell whether a distribution is there, without the half second that importing it takes."""
+    from importlib import metadata
+
+    try:
+        return bool(metadata.version(distribution))
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def _no_library() -> UsageError:
+    return UsageError("extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: pip install {_source()}")
+
+
+def _install(args: argparse.Namespace) -> int:
     from rye.mcp_server import client_config, http
 
     if not args.client:
         names = ", ".join(client_config.CLIENTS)
         raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {names}.")
-    _tell_of_empty(args.category, project)
-    options = [word for category in args.category for word in ("--category", category)]
-    switches = (("--meta", args.meta), ("--allow-sign", args.allow_sign), ("--structured", args.structured))
-    options += [option for option, given in switches if given]
+    client_config.client(args.client)
+    # A client that starts a server without it shows only a dead one.
+    if not (args.http or args.uvx) and not _is_installed("mcp"):
+        raise _no_library()
+    project = _project(args) if args.project or args.category or args.tools or args.scope == "project" else ""
+    if project:
+        _tell_of_empty(args.category, project)
+        _chosen(args.tools, project)
+    named = project if args.project else None
+    scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, named))
     server: client_config.Server
     if args.http:
         server = client_config.Remote(http.url_of(http.parse_address(args.http)))
     else:
-        server = client_config.Local(client_config.argv(_program(), project, options))
-    print(client_config.configuration(args.client, server), end="")
+        words = client_config.project_words(args.client, named, lambda: _project(args))
+        server = client_config.Local(client_config.argv(_program(uvx=args.uvx), words, _options(args)))
+    made = client_config.plan(args.client, server, scope, project or os.getcwd())
+    if args.write:
+        return _write(made, scope, project or os.getcwd())
+    print(client_config.as_text(made, _counts_for(server, scope)), end="")
     return EXIT_OK
 
 
-def _program() -> list[str]:
+def _scope_named(client: str, named: str | None) -> str | None:
+    """Return the scope of a project that the user named: its own settings, where the client has such."""
+    from rye.mcp_server import client_config
+
+    return "project" if named is not None and client_config.client(client).project else None
+
+
+def _options(args: argparse.Namespace) -> list[str]:
+    options = [word for category in args.category for word in ("--category", category)]
+    options += ["--tools", args.tools] if args.tools else []
+    switches = {
+        "--read-only": args.read_only,
+        "--meta": args.meta,
+        "--allow-sign": args.allow_sign,
+        "--structured": args.structured,
+    }
+    return options + [option for option, given in switches.items() if given]
+
+
+def _counts_for(server: object, scope: str) -> str:
+    """Say for which projects the configuration counts."""
+    words = getattr(server, "argv", ())
+    named = words[words.index("--project") + 1] if "--project" in words else ""
+    if named and not named.startswith("$"):
+        # Said, because the client passes no folder: in each project the server would change this one's files.
+        return f"it serves {named} only"
+    return "all your projects" if scope == "user" else "this project"
+
+
+def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -> int:
+    from rye.mcp_server import client_config
+
+    written = client_config.write(made, scope, project)
+    if not written.changed:
+        print(f"{written.path} says so already; nothing was changed.")
+        return EXIT_OK
+    print(
+        f"Wrote {'.'.join(made.keys)} into {written.path}."
+        + (f" The former content is in {written.kept}." if written.kept else "")
+    )
+    print("Start the client anew. `rye doctor` shows what it will start.")
+    return EXIT_OK
+
+
+def _program(*, uvx: bool) -> list[str]:
     """Return how to start this very installation from anywhere."""
+    if uvx:
+        return ["uvx", "--from", _source(), "rye"]
     beside = os.path.join(os.path.dirname(sys.executable), "rye")
     return [beside] if os.access(beside, os.X_OK) else [sys.executable, "-m", "rye"]
+
+
+def _source() -> str:
+    """Return what pip and uvx install to have this installation with the server: the folder it came from, or its name."""
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    from rye._version import __version__
+
+    try:
+        found = json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        found = {}
+    url = urlsplit(found.get("url", ""))
+    return f"{unquote(url.path)}[mcp]" if url.scheme == "file" else f"rye-workspace[mcp]=={__version__}"
 
 
 VERBS = {"mcp": Verb("Serve the project's tools over MCP, or print a client's configuration for it.", _build, _run)}

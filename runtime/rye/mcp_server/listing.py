@@ -45,15 +45,21 @@ class Selection(Record):
         meta: offer the primary tools.
         allow_sign: offer rye_sign; the user's configuration still decides whether it signs.
         structured: list output schemas and answer with fields besides the text, for programs.
+        only: ids of the tools to offer in place of the usual ones; none for the usual ones.
+        read_only: offer no tool that can change anything.
     """
 
     categories: tuple[str, ...] = ()
     meta: bool = False
     allow_sign: bool = False
     structured: bool = False
+    only: tuple[str, ...] = ()
+    read_only: bool = False
 
     def chooses(self, item_id: str) -> bool:
-        """Tell whether a tool is one of the selection."""
+        """Tell whether a tool is one of the selection, by its id."""
+        if self.only:
+            return item_id in self.only and (item_id != SIGN or self.allow_sign)
         if item_id in _PRIMARY:
             return (item_id == SIGN and self.allow_sign) or (item_id in META and self.meta)
         return item_id in DIRECT or any(item_id.startswith(category.strip("/") + "/") for category in self.categories)
@@ -75,12 +81,13 @@ class Selection(Record):
 
     def categories_asked(self) -> list[str]:
         """Return the categories in which the chosen tools are to be looked for."""
-        return sorted({item_id.rpartition("/")[0] for item_id in (*DIRECT, *_PRIMARY)} | set(self.categories))
+        return sorted({item_id.rpartition("/")[0] for item_id in (*DIRECT, *_PRIMARY, *self.only)} | set(self.categories))
 
     def in_order(self, offers: Iterable[Offer]) -> list[Offer]:
         """Return the chosen tools: the usual ones first, then by id."""
         places = {item_id: place for place, item_id in enumerate((*DIRECT, *_PRIMARY))}
-        chosen = [offer for offer in offers if self.chooses(offer.item_id)]
+        # By what its signer declares, which for other signers' tools the permissions bound.
+        chosen = [one for one in offers if self.chooses(one.item_id) and (one.effects["read_only"] or not self.read_only)]
         return sorted(chosen, key=lambda offer: (places.get(offer.item_id, len(places)), offer.item_id))
 
 
@@ -97,7 +104,7 @@ def switch_for(item_ids: Iterable[str]) -> str:
 
 
 class Offered(NamedTuple):
-    """One tool of the listing: its id, what `tools/list` says of it, its own schema written out, whether the system serves it."""
+    """One tool of the listing: its id, what `tools/list` says of it, its own schema, and whether the system serves it."""
 
     item_id: str
     tool: dict[str, Any]
