@@ -155,7 +155,7 @@ def _look(
     if not printed:
         return
     doc.shown(*((start - 1, stop - 1) for start, stop in printed))
-    if store.stamp_of(doc.file.stat) == searched and store.settled(searched):
+    if store.stamp_of(doc.file.stat) == searched and store.settled(searched, doc.file.looked):
         _remember(ws, doc, searched, {number: rows[number] for start, stop in printed for number in range(start, stop)}, note)
 
 

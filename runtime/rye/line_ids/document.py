@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, TypeVar
@@ -171,8 +172,10 @@ class Document(Record, frozen=False):
         if self.stored is not None:
             store.note_shown(self.ws, self.file.path, self.stored)
         else:
-            info = self.applied_stat or os.fstat(self.file.fd)
-            store.save(self.ws, self.file.path, self.index, self.text.encoding, info, self.text.points)
+            applied, file = self.applied_stat, self.file
+            # The state in which the content was read, not the present one: the file may have changed since.
+            info, looked = (applied, 0) if applied is not None else (file.stat, file.looked)
+            store.save(self.ws, file.path, self.index, self.text.encoding, info, self.text.points, looked=looked)
             self.stored = store.Stored(self.index, self.text.encoding, None, self.text.points, self.text.count)
 
 
@@ -241,7 +244,7 @@ def _large(ws: Workspace, file: OpenFile) -> Text:
         encoding, count, points = found
         return reopen(file.fd, encoding, file.stat.st_size, count, points)
     text = _streamed(file) or _glanced(file, None, stored)
-    store.save_checkpoints(ws, file.path, stamp, text)
+    store.save_checkpoints(ws, file, text)
     return text
 
 
@@ -263,7 +266,7 @@ def _streamed(file: OpenFile) -> Text | None:
 
 
 def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) -> Text:
-    data = _stable(file)
+    _, data = _stable(file)
     return glanced(data, _encoding(data, declared, stored))
 
 
@@ -326,7 +329,7 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
         if confirmed:
             document.confirm()
         return document
-    data = _stable(file)
+    file, data = _stable(file)
     content_hash = stored.index.content_hash if stored is not None and trusted and not whole else hexdigest(data)
     if stored is not None and stored.index.content_hash == content_hash:
         text = (
@@ -339,7 +342,7 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
             return _anew(ws, file, data, content_hash, declared, None)
         document = Document(ws, file, file.shown, text, stored.index, None, known=True, data=data, stored=stored)
         # An edit stores the index anyway.
-        if confirmed or (not whole and not trusted and store.settled(store.stamp_of(file.stat))):
+        if confirmed or (not whole and not trusted and store.settled(store.stamp_of(file.stat), file.looked)):
             document.confirm()
         return document
     # Aligning needs the digests of all lines, which a view does not load.
@@ -355,13 +358,18 @@ def _same(declared: str, known: Encoding) -> bool:
     return detect(b"", declared).name == known.name
 
 
-def _stable(file: OpenFile) -> bytes:
-    """Read the content such that no change fell between its first and last byte, as far as the times tell."""
+def _stable(file: OpenFile) -> tuple[OpenFile, bytes]:
+    """Read the content such that no change fell between its first and last byte, as far as the times tell.
+
+    Returns:
+        The file with the state in which it was read, and the content.
+    """
     for _ in range(4):
-        before = store.stamp_of(os.fstat(file.fd))
         data = file.read()
-        if store.stamp_of(os.fstat(file.fd)) == before:
-            return data
+        looked, info = time.time_ns(), os.fstat(file.fd)
+        if store.stamp_of(info) == store.stamp_of(file.stat):
+            return file, data
+        file = changed(file, stat=info, looked=looked)
     raise WorkspaceError(
         "conflict", f"{file.shown} is being written by another program right now.", "Try again when it is done."
     )

@@ -34,7 +34,7 @@ from rye.workspace.encoding import Encoding, restored
 from rye.workspace.text import Checkpoints, Text
 
 if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+    from rye.workspace.workspace import OpenFile, Workspace
 
 
 FOLDER = ("tools", "read", "line_index")
@@ -74,9 +74,12 @@ def stamp_of(info: os.stat_result) -> Stamp:
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
-def settled(stamp: Stamp) -> bool:
-    """Tell whether a later change must show in the times."""
-    return max(stamp[3], stamp[4]) + _SETTLED_NS < time.time_ns()
+def settled(stamp: Stamp, looked: int) -> bool:
+    """Tell whether a change after the moment `looked` (nanoseconds), when the stamp was taken, must show in the times.
+
+    Not of the present moment: reading a large file, or waiting for a processor, takes longer than the clock's grain.
+    """
+    return max(stamp[3], stamp[4]) + _SETTLED_NS < looked
 
 
 def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
@@ -243,10 +246,13 @@ def _digest(*parts: bytes) -> str:
     return found.hexdigest()[:32]
 
 
-def save(ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.stat_result, points: Checkpoints) -> None:
-    """Store the index of a file whose content was read while its state was `info`.
+def save(
+    ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.stat_result, points: Checkpoints, *, looked: int = 0
+) -> None:
+    """Store the index of a file whose content was read while its state was `info`, taken at `looked` or later.
 
-    An index without digests (loaded with `dense=False`) keeps the binary as it is.
+    After a change of our own, `looked` is 0: that state is too young to be known by its times. An index without digests
+    (loaded with `dense=False`) keeps the binary as it is.
     """
     stamp, count = stamp_of(info), index.count
     record: dict[str, Any] = {
@@ -255,7 +261,7 @@ def save(ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.
         "content_hash": f"sha256:{index.content_hash}",
         "last_modified": int(info.st_mtime),
         "total_lines": count,
-        "stamp": stamp if settled(stamp) else None,
+        "stamp": stamp if settled(stamp, looked) else None,
         "encoding": encoding_fields(encoding),
         "epoch": index.epoch,
         "revision": index.revision,
@@ -404,10 +410,11 @@ _CHECKPOINT_FORMAT = 2
 _CHECKPOINT_BYTES = 1 << 22
 
 
-def save_checkpoints(ws: Workspace, path: bytes, stamp: Stamp, text: Text) -> None:
-    """Store the checkpoints of a file read in the state `stamp`; that they cannot be stored is no failure."""
+def save_checkpoints(ws: Workspace, file: OpenFile, text: Text) -> None:
+    """Store the checkpoints of a file read in the state that it was opened in; that they cannot be stored is no failure."""
+    stamp, path = stamp_of(file.stat), file.path
     # A write in the same tick of the clock would leave the stamp as it is.
-    if not settled(stamp):
+    if not settled(stamp, file.looked):
         return
     points = text.points
     record = {

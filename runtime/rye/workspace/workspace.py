@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -53,11 +54,16 @@ _LONGEST = 2 * beneath.PATH_MAX
 
 
 class OpenFile(Record):
-    """A regular file held open for reading: where it physically lies, and its state when opened."""
+    """A regular file held open for reading: where it physically lies, and its state when opened.
+
+    Attributes:
+        looked: a time just before `stat` was taken, in nanoseconds since the epoch.
+    """
 
     fd: int
     parts: beneath.Parts
     stat: os.stat_result
+    looked: int
 
     @property
     def path(self) -> bytes:
@@ -296,7 +302,7 @@ class Workspace:
         except OSError as err:
             raise self.refusal(err, path) from None
         try:
-            info = os.fstat(fd)
+            looked, info = time.time_ns(), os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
                 raise wrong_kind(info.st_mode, names.show(b"/".join(physical)) or ".")
             # A kernel file system is always another device, so most opens skip the second check.
@@ -307,7 +313,7 @@ class Workspace:
         except BaseException:
             os.close(fd)
             raise
-        return OpenFile(fd, physical, info)
+        return OpenFile(fd, physical, info, looked)
 
     @contextmanager
     def file(self, path: str) -> Iterator[OpenFile]:

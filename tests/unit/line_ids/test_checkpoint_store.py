@@ -84,17 +84,60 @@ def test_a_changed_file_is_counted_again(project, log, change, monkeypatch):
     time.sleep(0.06)
     look(project)
     monkeypatch.setattr(store, "stamp_of", lambda info: (0, 0, info.st_size, 0, 0))
-    monkeypatch.setattr(store, "settled", lambda _: True)
+    monkeypatch.setattr(store, "settled", lambda *_: True)
     kept(project).unlink()
     look(project)
     change(log)
     assert look(project) != truth(log)
 
 
-def test_a_state_that_may_still_change_is_not_kept(project, log):
-    log.write_bytes(PLAIN)
+def test_a_state_that_may_still_change_is_not_kept(project, log, monkeypatch):
+    # As if each state were younger than the grain of the clock, however long this machine takes.
+    with monkeypatch.context() as young:
+        young.setattr(store, "_SETTLED_NS", 10**18)
+        look(project)
+        assert kept(project) is None
+    look(project)
+    assert kept(project) is not None
+
+
+def test_a_state_does_not_become_known_while_it_is_read(project, log, monkeypatch):
+    """What counts is its age when it was looked at: a writer may have come back within the same tick of the clock."""
+    streamed = document.streamed
+
+    def slowly(*args):
+        time.sleep(0.01)
+        # Old enough by now, too young when it was looked at.
+        monkeypatch.setattr(
+            store, "_SETTLED_NS", time.time_ns() - 1_000_000 - max(log.stat().st_mtime_ns, log.stat().st_ctime_ns)
+        )
+        return streamed(*args)
+
+    monkeypatch.setattr(document, "streamed", slowly)
     look(project)
     assert kept(project) is None
+
+
+def test_a_file_that_changes_between_reading_and_storing_is_not_known_by_its_new_times(project, monkeypatch):
+    path = project / "f.txt"
+    path.write_bytes(b"one\ntwo\n")
+    scan = document.scan
+
+    def changed_meanwhile(*args):
+        path.write_bytes(b"eno\ntwo\n")
+        time.sleep(0.06)
+        return scan(*args)
+
+    def lines():
+        with Workspace(str(project)) as ws, document.view(ws, "f.txt") as shown:
+            return [(row.id, row.text) for row in shown.rows(0, 2)]
+
+    with monkeypatch.context() as slow:
+        slow.setattr(document, "scan", changed_meanwhile)
+        (first, _), (second, _) = lines()
+    (changed, text), same = lines()
+    assert (text, same) == ("eno", (second, "two"))
+    assert changed != first
 
 
 def test_a_file_that_was_indexed_is_not_counted(project, log, monkeypatch):
@@ -186,9 +229,8 @@ def test_a_look_is_no_failure_where_nothing_can_be_kept(project, log, monkeypatc
 
 def test_the_text_that_is_kept_comes_back(project, log):
     with Workspace(str(project)) as ws, ws.file("big.log") as file:
-        stamp = store.stamp_of(file.stat)
-        made = text.streamed(file.fd, document.UTF8)
-        store.save_checkpoints(ws, file.path, stamp, made)
+        stamp, made = store.stamp_of(file.stat), text.streamed(file.fd, document.UTF8)
+        store.save_checkpoints(ws, file, made)
         encoding, count, points = store.load_checkpoints(ws, file.path, stamp)
         assert (encoding, count, points) == (made.encoding, made.count, made.points)
         assert store.load_checkpoints(ws, b"other", stamp) is None

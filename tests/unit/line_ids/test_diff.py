@@ -106,17 +106,22 @@ def test_without_unique_lines_as_much_is_kept_as_can_be(old, new):
     assert kept(align(old, new)) == lcs(old, new)
 
 
-@given(LINES, st.data())
-def test_edits_that_keep_the_order_cost_at_most_a_tenth(old, data):
-    """The bound is 0.9 of the optimum, where edits bring only lines not seen before.
+def test_edits_that_keep_the_order_cost_less_than_one_line_in_a_thousand():
+    """Against the optimum, where edits bring only lines not seen before; over the same 3,000 random cases each time.
 
-    With moved or copied lines an anchor may pull towards a twin, and no bound short of one line holds.
+    No bound holds for each case: a frequent line among strangers is let go, which costs a short file a line now and then.
     """
-    new = list(old)
-    for fresh in range(data.draw(st.integers(0, 6))):
-        at = data.draw(st.integers(0, len(new)))
-        new[at : at + data.draw(st.integers(0, 3))] = [1000 + fresh] * data.draw(st.integers(0, 2))
-    assert kept(align(old, new)) >= 0.9 * lcs(old, new)
+    found = best = 0
+    for seed in range(3_000):
+        rng = random.Random(seed)
+        variety = rng.choice([2, 3, 5, 8, 20])
+        old = [rng.randint(0, variety) for _ in range(rng.randint(0, rng.choice([5, 10, 20, 40])))]
+        new = list(old)
+        for fresh in range(rng.randint(0, 6)):
+            at = rng.randint(0, len(new))
+            new[at : at + rng.randint(0, 3)] = [1000 + fresh] * rng.randint(0, 2)
+        found, best = found + kept(align(old, new)), best + lcs(old, new)
+    assert 0.999 * best <= found <= best
 
 
 FUNCTION = ["def f{}():", "    one()", "    return {}", "", ""]

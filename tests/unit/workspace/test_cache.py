@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -132,38 +133,29 @@ def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind,
 # --- locks ---
 
 
-def count_up(root, space, times, locked):
+def count_up(root, space, times, all_inside):
     os.environ["USER_SPACE"] = space
     with Workspace(root) as ws:
         for _ in range(times):
-            if locked:
-                with cache.locked(ws, b"counter"):
-                    bump(root)
-            else:
-                bump(root)
-
-
-def bump(root):
-    with open(f"{root}/counter") as file:
-        value = int(file.read() or 0)
-    time.sleep(0)
-    with open(f"{root}/counter", "w") as file:
-        file.write(str(value + 1))
+            # The control takes no lock, and waits until all have read: each loses what the others count.
+            with cache.locked(ws, b"counter") if all_inside is None else nullcontext():
+                value = int((Path(root) / "counter").read_text())
+                time.sleep(0) if all_inside is None else all_inside.wait(60)
+                (Path(root) / "counter").write_text(str(value + 1))
 
 
 @pytest.mark.parametrize("threads", [False, True])
 def test_only_one_holds_a_lock_across_processes_and_threads(project, user_space, threads):
-    make = threading.Thread if threads else multiprocessing.get_context("spawn").Process
-    for locked in (True, False):
+    make = threading if threads else multiprocessing.get_context("spawn")
+    start = make.Thread if threads else make.Process
+    for times, all_inside in ((150, None), (1, make.Barrier(4))):
         (project / "counter").write_text("0")
-        workers = [make(target=count_up, args=(str(project), str(user_space), 150, locked)) for _ in range(4)]
+        workers = [start(target=count_up, args=(str(project), str(user_space), times, all_inside)) for _ in range(4)]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
-        text = (project / "counter").read_text()
-        # The control loses some, or tears the number.
-        assert (text == "600") == locked, text
+        assert (project / "counter").read_text() == ("600" if all_inside is None else "1")
 
 
 def test_a_lock_waits_no_longer_than_the_call_may(ws):
