@@ -22,6 +22,9 @@ PIECES = "mkdir -p {0}/objects {0}/refs; echo ref: refs/heads/main >{0}/HEAD"
 REBASE = "for n in 1 2; do echo $n >f$n; git add f$n; git commit -qm $n; done; GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2"
 APPEND = f"printf '[core]\\n\\tfsmonitor = \"{PROGRAM}\"\\n' >>"
 
+# No path is long enough for the folder that it goes to.
+DEEP = "python3 -c \"import os; r = os.open('.', 0)\nfor i in range(30): os.path.isdir('d' * 200) or os.mkdir('d' * 200); os.chdir('d' * 200)\n"
+
 # name: (what the user did before, what the model's command does, what the user does then)
 WAYS = {
     "a nested repository, status in the root": ("", f"{NESTED}; git commit -q --allow-empty -m x; cd ../..; git add vendor/lib", "git status"),
@@ -40,6 +43,12 @@ WAYS = {
     "a folder that cannot be listed": ("", f"mkdir dark && cd dark && {NESTED}; cd ../..; chmod 311 .", "cd dark/vendor/lib && git status"),
     "config.worktree": ("git config extensions.worktreeConfig true", f"{APPEND} .git/config.worktree", "git status"),
     "config.worktree of a linked worktree": ("git config extensions.worktreeConfig true; git worktree add -q linked", f"{APPEND} .git/worktrees/linked/config.worktree", "cd linked && git status"),
+    "settings of an earlier command, a repository by a later one": ("", f"{PIECES.format('docs')}; rmdir docs/refs; {APPEND} docs/config; git config -f docs/config core.bare false; git config -f docs/config core.worktree .; git config -f docs/config core.repositoryformatversion 0 NEXT mkdir docs/refs", "cd docs && git status"),
+    "settings in a .git that the user's git makes whole": ("", f"mkdir -p n/.git; {APPEND} n/.git/config", "cd n && git init -q && git status"),
+    "a hook in a .git that the user's git makes whole": ("", "mkdir -p n/.git/hooks; cd n/.git/hooks; printf '#!/bin/sh\ntouch $MARK\n' >pre-commit; chmod +x pre-commit", "cd n && git init -q && git commit --allow-empty -m x"),
+    "a hook by a link to what comes later": ("", "git init -q n; ln -s ../../later n/.git/hooks/pre-commit; printf '#!/bin/sh\ntouch $MARK\n' >n/tool", "cp n/tool n/later; chmod +x n/later; cd n && git commit --allow-empty -m x"),
+    "a deep repository that a later command moves": ("", f"git init -q n; {APPEND} n/.git/config; {DEEP}os.rename('n', 'n', src_dir_fd=r)\" NEXT {DEEP}os.rename('n', 'x', dst_dir_fd=r)\"", "cd x && git status"),
+    "a tool of difftool by a path": ("", "git init -q n; cd n; git config diff.tool ../../../../../../../../..$PWD/t; git config difftool.prompt false; echo 'diff_cmd () { touch $MARK; }; touch $MARK' >t; echo 1 >f; git add f; git commit -qm f; echo 2 >f", "cd n && timeout 5 git difftool -y"),
     "steps of a rebase": (REBASE, "echo 'exec touch $MARK' >>.git/rebase-merge/git-rebase-todo", "git rebase --continue"),
     "a rebase of the command's own": ("for n in 1 2; do echo $n >f$n; git add f$n; git commit -qm $n; done", "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i -x 'touch $MARK' HEAD~2", "git rebase --continue"),
     "a job whose mounts come off": ("", f"job: while ! {{ {APPEND} .git/config; }} 2>/dev/null; do :; done; sleep 60", "git config user.nick x; sleep 0.7; git status"),
@@ -75,7 +84,10 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
         parameters.update(command=command[5:].replace("$MARK", str(mark)), background=True)
     else:
         parameters["command"] = command.replace("$MARK", str(mark))
-    answer = rye.execute("rye/bash/bash", parameters, project_path=project)
+    for one in parameters.pop("command").split(" NEXT "):
+        # The clock of files goes on by ticks, and what an earlier command made must be older.
+        time.sleep(0.02)
+        answer = rye.execute("rye/bash/bash", {**parameters, "command": one}, project_path=project)
     assert answer["data"].get("code") not in ("tool_crashed", "sandbox_unavailable"), answer
     return answer["data"]
 

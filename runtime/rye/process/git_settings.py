@@ -24,7 +24,7 @@ _SECTIONS: Final = frozenset({"alias", "include", "includeif", "pager", "hook", 
 # Endings of a key that names a program, in whatever section; they hold for keys that git will get, too.
 _ENDINGS: Final = re.compile(
     r"(?:cmd|command|program|path|editor|pager|helper|driver|textconv|clean|smudge|process|external|difffilter|askpass|vcs"
-    r"|uploadpack|receivepack|smtpserver|tunnel|httpd|hook|templatedir|browser|gitproxy|fsmonitor|transferagent)\Z"
+    r"|prog|uploadpack|receivepack|smtpserver|tunnel|httpd|hook|templatedir|browser|gitproxy|fsmonitor|transferagent)\Z"
 )
 _BOOLEANS: Final = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
 
@@ -96,6 +96,9 @@ def _starts_a_program(key: str, value: str) -> bool:
     if name in ("url", "pushurl"):
         # `ext::command` and other `helper::address` URLs start a program.
         return "::" in value.partition("/")[0]
+    if name in ("tool", "guitool"):
+        # `git difftool` reads a shell script of this name from a folder of its own; a path leads out of that.
+        return "/" in value
     if name == "fsmonitor" and value.lower() in _BOOLEANS:
         return False
     return _ENDINGS.search(name) is not None

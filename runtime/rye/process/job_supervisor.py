@@ -347,7 +347,7 @@ class Supervisor:
         while self._output_open and poll.poll(0) and time.monotonic() < end:
             self._read()
         if self._look is not None:
-            self.record["set_aside"] = _make_look(self._look)
+            self.record["set_aside"] = _make_look(self._look, self.record.get("sandbox") or {"holds": [], "missing": {}})
         self.record.update(status="ended", why=why, left=left, ended=time.time())
         with suppress(OSError):
             write_record(self._dir, self.record)
@@ -364,11 +364,11 @@ def _own_look(look: list[Any]) -> None:
     repository_look.take_over(repository_look.Look(*look))
 
 
-def _make_look(look: list[Any]) -> list[dict[str, str]]:
+def _make_look(look: list[Any], report: dict[str, Any]) -> list[dict[str, str]]:
     # Late: a job starts without it.
     from rye.process import repository_look
 
-    return repository_look.end(repository_look.Look(*look))
+    return repository_look.end(repository_look.Look(*look), report)
 
 
 def _answer(client: socket.socket, answer: dict[str, Any]) -> None:

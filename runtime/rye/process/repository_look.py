@@ -4,9 +4,11 @@ A repository that a command made or changed stays as it is, unless its settings,
 programs. Those alone are moved aside, beside where they were (`….rye-set-aside`), and the result says so. What was there before
 the command is the user's and stays.
 
-Changes are found by the kernel's time of the last change (ctime), which no command can set: it is compared with the
-beginning of the earliest command whose look has not been made. What was found before is stored in the project's state folder,
-with the commands that run; one whose process was killed is looked for by the next look.
+Each command has a look before it and one after it. What the first one finds is the user's, unless another command was
+running: then only what did not change since that one began, by the kernel's time of the last change, which no command can set.
+What the second one finds besides was put there in between. A look reads only folders that changed since the last one
+(`rye.workspace.repositories.listings`). What it found is stored in the project's state folder, with the commands that run; one
+whose process was killed is looked for by the next look.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import json
 import os
 import re
 import stat
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -32,22 +33,23 @@ from rye.workspace import protected_paths, repositories
 SUFFIX: Final = ".rye-set-aside"
 
 _RECORD: Final = "repositories.json"
+_FOLDERS: Final = "folders.json"
+_DIGEST: Final = 64
+_MAX_PARSED: Final = 1_000
 _MAX_FILE: Final = 1 << 20
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 _CONFIGS: Final = ("config", "config.worktree")
 _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 _EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MAX_INCLUDES: Final = 4
-# The clock of a file's times: it goes on by ticks, so the usual one is ahead of it.
-_CLOCK: Final = getattr(time, "CLOCK_REALTIME_COARSE", 5)
 _SET_BACK: Final = 50_000_000
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _SHOWN: Final = 5
 _NAME: Final = "protected name"
-# The record: marks of findings that stay, and of those that could not be set aside; repositories seen; when the last look was
-# made; the commands that run, each with its process and when it began.
-_SHAPE: Final = {"known": list, "refused": list, "places": list, "looked": int, "running": dict}
+# The record: kinds of findings that stay; marks of those that could not be set aside; repositories; the commands that run, each
+# with its process and when it began; and which settings start a program, by a digest of their file.
+_SHAPE: Final = {"known": list, "refused": list, "places": list, "running": dict, "parsed": dict}
 
 
 class _Tree(NamedTuple):
@@ -55,6 +57,7 @@ class _Tree(NamedTuple):
 
     root: str
     fd: int
+    parsed: dict[str, Any]
 
     def folder(self, path: str) -> int:
         """Open a folder below it, through no link. Raises OSError."""
@@ -66,7 +69,7 @@ class _Tree(NamedTuple):
 def _tree(root: str) -> Iterator[_Tree]:
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield _Tree(root, fd)
+        yield _Tree(root, fd, {})
     finally:
         os.close(fd)
 
@@ -78,19 +81,29 @@ class Finding(NamedTuple):
         path: the file that holds it, from the project's root.
         what: the setting's key, `hook`, `exec`, `link`, `unreadable`, or `protected name`.
         value: what it says; of a hook its digest.
-        changed: when the file or its folder was changed last (ns).
+        changed: when the file, its folder or the repository's was changed last (ns).
+        place: the repository's folder; of a protected name nothing.
     """
 
     path: str
     what: str
     value: str
     changed: int
+    place: str = ""
 
     @property
     def mark(self) -> str:
         """What tells it from others, in a short word."""
-        text = f"{self.path}\0{self.what}\0{self.value}"
-        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return _short(self.path, self.what, self.value)
+
+    @property
+    def kind(self) -> str:
+        """What tells which program it starts, wherever it lies: a copy of the user's own starts no other one."""
+        return _short(os.path.basename(self.path), self.what, self.value)
+
+
+def _short(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 class Look(NamedTuple):
@@ -102,65 +115,70 @@ class Look(NamedTuple):
         own: the sandbox keeps the settings and hooks of the project's own repository from being changed.
         names: the protected names that the user has not allowed. The look does not read the settings for them: a job's
             supervisor makes it, and starts without the packages that reading settings needs.
+        began: when the command began (ns), by the clock of files.
     """
 
     root: str
     token: str
     own: bool
     names: Sequence[str]
+    began: int = 0
 
 
-def begin(root: str, report: dict[str, Any], *, job: bool = False, covered: bool = True) -> Look:
-    """Note that a command begins. Where no sandbox was asked for, or the state folder cannot be written, no look is made.
+def begin(root: str, report: dict[str, Any], *, covered: bool = True) -> Look:
+    """Look what the user has, and note that a command begins. Where no sandbox was asked for, no look is made.
+
+    Where it cannot be made, the report lists `protected_names` as missing.
 
     Args:
         root: the real path of the project.
         report: the sandbox's report.
-        job: it may run while the user's own git replaces the settings of the project's repository.
         covered: the sandbox covers `.git` in the root; it does not where there was none.
     """
     token = os.urandom(8).hex() if report["kind"] != "none" and "project_read_only" not in report["holds"] else ""
     held = [name for name in protected_paths.NAMES if name not in protected_paths.allowed()]
-    look = Look(root, token, covered and "protected_names" in report["holds"], held)
+    look = Look(root, token, covered and "protected_names" in report["holds"], held, repositories.clock())
     if not token:
         return look
     try:
-        with _tree(root) as tree, _record(root) as record:
-            # The first command in this project: whatever is there now is the user's.
-            if record["known"] is None:
-                record["places"] = sorted(repositories.find(tree.root))
-                found = (one for path in record["places"] for one in _in_repository(tree, path))
-                record["known"] = sorted({one.mark for one in (*found, *_at_names(tree, held, own=False))})
-            else:
-                record["known"] = sorted({*record["known"], *(one.mark for one in _of_the_user(tree, record, held, job=job))})
-            record["running"][token] = [job_supervisor.own_identity(), _now(), time.monotonic_ns()]
-    except (OSError, repositories.TooLargeError):
+        with _tree(root) as tree:
+            before = _stored(_path(root))
+            found, places = _all(tree, before, held, own=False)
+            with _record(root) as record:
+                users = _of_the_user(root, found, before, record, look.began, places)
+                # What is gone is the user's no more: a command could make it again.
+                there = {one.kind for one in found}
+                record["known"] = sorted(there.intersection(record["known"] or ()) | users)
+                record["places"] = sorted({*record["places"], *places} if record["running"] else places)
+                record["parsed"] = tree.parsed
+                record["running"][token] = [job_supervisor.own_identity(), look.began, time.monotonic_ns()]
+    except (OSError, repositories.TooLargeError) as err:
         # No look rather than no command: without the record nothing can be compared.
+        why = f"{err.strerror}" if isinstance(err, OSError) else "it has too many files"
+        _miss(report, f"the project cannot be looked through after the command: {why}")
         return look._replace(token="")
     return look
 
 
-def _of_the_user(tree: _Tree, record: dict[str, Any], held: Sequence[str], *, job: bool) -> Iterator[Finding]:
-    """Yield what the user made after the last look and before any command that runs, at names and in known repositories."""
-    # What appeared while any command ran may be that command's, so it is not taken for the user's.
-    before = min((_since(one) for one in record["running"].values()), default=sys.maxsize)
-    # A time alone does not tell it from what the command makes: the clock of files goes on by ticks of some milliseconds.
-    yield from (one for one in _at_names(tree, held, own=False) if one.changed < before)
-    for path in record["places"]:
-        if (job and path == ".git") or _changed(tree, path) >= record["looked"]:
-            yield from (one for one in _in_repository(tree, path) if one.changed < before)
+def _miss(report: dict[str, Any], why: str) -> None:
+    if "protected_names" in report["holds"]:
+        report["holds"].remove("protected_names")
+        report["missing"]["protected_names"] = why
 
 
-def _changed(tree: _Tree, path: str) -> int:
-    """Return when a repository's settings were changed last (ns)."""
-    try:
-        fd = tree.folder(path)
-    except OSError:
-        return 0
-    try:
-        return max(_content(fd, name)[1] for name in _CONFIGS)
-    finally:
-        os.close(fd)
+def _of_the_user(
+    root: str, found: list[Finding], before: dict[str, Any], record: dict[str, Any], began: int, places: list[str]
+) -> set[str]:
+    """Return the kinds of what the user made: all of it while no command ran, else what none of those can have made."""
+    refused = {*before["refused"], *record["refused"]}
+    fresh = [one for one in found if one.mark not in refused]
+    running = [*before["running"].values(), *record["running"].values()]
+    if not running and {**before, "parsed": 0} == {**record, "parsed": 0}:
+        return {one.kind for one in fresh}
+    since = 0 if _foreign_clock(root) else min([began, *map(_since, running)])
+    # A repository that was none before may have been put together out of old files.
+    new = set(places).difference(record["places"])
+    return {one.kind for one in fresh if one.changed < since and one.place not in new}
 
 
 def take_over(look: Look) -> None:
@@ -170,8 +188,12 @@ def take_over(look: Look) -> None:
             record["running"][look.token][0] = job_supervisor.own_identity()
 
 
-def end(look: Look) -> list[dict[str, str]]:
+def end(look: Look, report: dict[str, Any]) -> list[dict[str, str]]:
     """Look what commands left behind, set it aside, and return what was done.
+
+    Args:
+        look: what `begin` returned.
+        report: the sandbox's report: what cannot be set aside makes `protected_names` missing.
 
     Returns:
         `{"path", "what", "stored"}` for each; `stored` is empty where it could not be set aside.
@@ -180,33 +202,35 @@ def end(look: Look) -> list[dict[str, str]]:
         return []
     try:
         with _tree(look.root) as tree:
-            return _look(tree, look)
+            done = _look(tree, look)
     except repositories.TooLargeError:
-        return [{"path": ".", "what": "the project has too many files to be looked through", "stored": ""}]
+        done = [{"path": ".", "what": "the project has too many files to be looked through", "stored": ""}]
     except OSError as err:
-        return [{"path": ".", "what": f"the look failed: {err.strerror}", "stored": ""}]
+        done = [{"path": ".", "what": f"the look failed: {err.strerror}", "stored": ""}]
+    if any(not one["stored"] for one in done):
+        _miss(report, "what the command put there could not be set aside")
+    return done
 
 
 def _look(tree: _Tree, look: Look) -> list[dict[str, str]]:
-    token, own = look.token, look.own
-    with _record(tree.root) as record:
-        running, known, refused = dict(record["running"]), set(record["known"] or ()), set(record["refused"])
-    since = 0 if _foreign_clock(tree.root) else min((_since(one) for one in running.values()), default=0)
-    # The time is taken first: a change during the search counts as later than the look.
-    now, places = _now(), sorted(repositories.find(tree.root))
-    found = [one for path in places for one in _in_repository(tree, path, own=own)]
-    found += _at_names(tree, look.names, own=own)
-    bad = [one for one in found if one.mark in refused or (one.changed >= since and one.mark not in known)]
+    before = _stored(_path(tree.root))
+    found, places = _all(tree, before, look.names, own=look.own)
+    known, refused = set(before["known"] or ()), set(before["refused"])
+    # The record was lost while the command ran: then only the time is left to judge by.
+    since = look.began if look.token not in before["running"] else 0
+    bad = [one for one in found if one.mark in refused or (one.kind not in known and one.changed >= since)]
     # Outside the lock: searching a large project takes seconds, and other commands must be able to begin.
     done, left = _set_aside(tree, bad)
-    marks = {one.mark for one in bad}
+    kinds = {one.kind for one in bad}
     with _record(tree.root) as record:
-        record["known"] = sorted({one.mark for one in found} - marks)
+        # What a command that began meanwhile found is not lost.
+        begun = set(record["known"] or ()) - known
+        record["known"] = sorted({one.kind for one in found} - kinds | begun)
         record["refused"] = sorted({one.mark for one in left})
-        record["places"], record["looked"] = places, now
-        for other, (process, *_) in running.items():
+        record["places"], record["parsed"] = places, tree.parsed
+        for other, (process, *_) in list(record["running"].items()):
             # Also forget commands whose process was killed: their early start would make every later change suspect.
-            if other == token or job_supervisor.identity(process["pid"]) != process:
+            if other == look.token or (other in before["running"] and job_supervisor.identity(process["pid"]) != process):
                 record["running"].pop(other, None)
     return done
 
@@ -232,6 +256,42 @@ def _said(one: dict[str, str]) -> str:
 # --- what there is ---
 
 
+def _all(tree: _Tree, record: dict[str, Any], held: Sequence[str], *, own: bool) -> tuple[list[Finding], list[str]]:
+    """Return all findings of a project, and its repositories. Raises OSError and TooLargeError."""
+    listed = _listed(tree.root)
+    places = sorted(repositories.find(tree.root, listed))
+    # What git's parser said of files that are the same is not asked again.
+    tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
+    found = [one for path in places for one in _in_repository(tree, path, own=own)]
+    return [*found, *_at_names(tree, held, own=own)], places
+
+
+def _listed(root: str) -> repositories.Listings:
+    """Return the folders of a project; those that have not changed since the last look are not read again."""
+    path = f"{user_dirs.state_dir(root)}/{_FOLDERS}"
+    known = {} if _foreign_clock(root) else _folders(path)
+    found = repositories.listings(root, known)
+    if found != known:
+        body = json.dumps(found).encode()
+        # A cache: where it cannot be written, the next look reads everything.
+        with suppress(OSError):
+            atomic.write(path, hashlib.sha256(body).hexdigest().encode() + body, 0o600, durably=False)
+    return found
+
+
+def _folders(path: str) -> repositories.Listings:
+    try:
+        with open(path, "rb") as file:
+            digest, body = file.read(_DIGEST), file.read()
+        # Damaged, it could hide a folder: JSON alone would not tell.
+        if hashlib.sha256(body).hexdigest().encode() == digest:
+            found: repositories.Listings = json.loads(body)
+            return found
+    except OSError:
+        pass
+    return {}
+
+
 def _at_names(tree: _Tree, held: Sequence[str], *, own: bool) -> Iterator[Finding]:
     """Yield the files at the names that editors, shells and the like act on; `own`: the sandbox covers those that it can."""
     for name in held:
@@ -251,37 +311,48 @@ def _in_repository(tree: _Tree, path: str, *, own: bool = False) -> Iterator[Fin
         return
     covered = own and path == ".git"
     try:
-        yield from _settings(tree, path, fd, "config", included_only=covered)
-        yield from _settings(tree, path, fd, "config.worktree")
-        if not covered:
-            yield from _hooks(path, fd)
+        # An old file that was moved into a repository changes the folder, and only that.
+        changed = os.fstat(fd).st_ctime_ns
+        found = [*_settings(tree, path, fd, "config", included_only=covered), *_settings(tree, path, fd, "config.worktree")]
+        found += [] if covered else _hooks(path, fd)
         for name in _STEPS:
-            yield from _steps(path, fd, name)
+            found += _steps(path, fd, name)
     finally:
         os.close(fd)
+    yield from (one._replace(changed=max(one.changed, changed), place=path) for one in found)
 
 
 def _settings(tree: _Tree, path: str, fd: int, name: str, *, included_only: bool = False, depth: int = 0) -> Iterator[Finding]:
-    # A cold supervisor starts without it.
-    from rye.process import git_settings
-
     file = f"{path}/{name}" if path else name
     data, changed, why = _content(fd, name)
     if why and not included_only:
         yield Finding(file, why, "", changed)
     if data is None or (included_only and b"include" not in data.lower()):
         return
-    try:
-        found = git_settings.programs(data, os.path.join(tree.root, path), tree.root)
-    except git_settings.UnreadableError:
-        found = []
-        if not included_only:
-            yield Finding(file, "unreadable", hashlib.sha256(data).hexdigest(), changed)
-    for key, value in found:
+    found = _programs(tree, path, data)
+    if found is None and not included_only:
+        yield Finding(file, "unreadable", hashlib.sha256(data).hexdigest(), changed)
+    for key, value in found or ():
         if not included_only:
             yield Finding(file, key, value, changed)
         if key.startswith("include") and depth < _MAX_INCLUDES:
             yield from _included(tree, path, value, depth + 1)
+
+
+def _programs(tree: _Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
+    """Return the settings of a file that start a program; None where git cannot read it."""
+    # A cold supervisor starts without it.
+    from rye.process import git_settings
+
+    # The folder counts as well: it decides where a relative path leads.
+    digest = hashlib.sha256(os.fsencode(path) + b"\0" + data).hexdigest()
+    if digest not in tree.parsed:
+        try:
+            tree.parsed[digest] = git_settings.programs(data, os.path.join(tree.root, path), tree.root)
+        except git_settings.UnreadableError:
+            # Not kept: git may be installed, or be quicker, the next time.
+            return None
+    return [(key, value) for key, value in tree.parsed[digest]]
 
 
 def _included(tree: _Tree, path: str, value: str, depth: int) -> Iterator[Finding]:
@@ -329,17 +400,19 @@ def _hooks(path: str, fd: int) -> Iterator[Finding]:
             yield Finding(folder, "link", "", os.lstat("hooks", dir_fd=fd).st_ctime_ns)
         return
     try:
-        for name in os.listdir(hooks):
+        changed = os.fstat(hooks).st_ctime_ns
+        # Git runs only files with a hook's exact name; `pre-commit.sample` has a dot.
+        for name in (one for one in os.listdir(hooks) if "." not in one):
             with suppress(OSError):
-                info = os.stat(name, dir_fd=hooks)
-                # Git runs only executable files with a hook's exact name; `pre-commit.sample` has a dot.
-                if "." in name or not stat.S_ISREG(info.st_mode) or not info.st_mode & 0o111:
-                    continue
-                # The link and its target: replacing either one changes what git runs.
                 entry = os.lstat(name, dir_fd=hooks)
-                data, _, _ = _content(hooks, name)
-                digest = hashlib.sha256(data).hexdigest() if data is not None else str(entry.st_ino)
-                yield Finding(f"{folder}/{name}", "hook", digest, max(info.st_ctime_ns, entry.st_ctime_ns))
+                found = max(entry.st_ctime_ns, changed)
+                if stat.S_ISLNK(entry.st_mode):
+                    # Whatever it leads to now: another file can be put there later.
+                    yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks), found)
+                elif stat.S_ISREG(entry.st_mode) and entry.st_mode & 0o111:
+                    data, _, _ = _content(hooks, name)
+                    digest = hashlib.sha256(data).hexdigest() if data is not None else str(entry.st_ino)
+                    yield Finding(f"{folder}/{name}", "hook", digest, found)
     finally:
         os.close(hooks)
 
@@ -352,6 +425,7 @@ def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
         return
     try:
         data, changed, why = _content(at, file)
+        changed = max(changed, os.fstat(at).st_ctime_ns)
     finally:
         os.close(at)
     shown = f"{path}/{name}" if path else name
@@ -434,10 +508,6 @@ def _free_name(fd: int, name: str) -> str:
 # --- the record ---
 
 
-def _now() -> int:
-    return time.clock_gettime_ns(_CLOCK) if sys.platform.startswith("linux") else time.time_ns()
-
-
 def _since(one: list[Any]) -> int:
     """Return from when on changes are a command's: earlier than it says, should the clock have been set back."""
     _, wall, steady = one
@@ -462,7 +532,7 @@ def _foreign_clock(root: str) -> bool:
 @contextlib.contextmanager
 def _record(root: str) -> Iterator[dict[str, Any]]:
     """Give the record to change, under its lock. Raises OSError."""
-    path = f"{user_dirs.state_dir(root)}/{_RECORD}"
+    path = _path(root)
     with atomic.locked(f"{path}.lock"):
         record = _stored(path)
         before = json.dumps(record)
@@ -470,6 +540,10 @@ def _record(root: str) -> Iterator[dict[str, Any]]:
         after = json.dumps(record)
         if after != before:
             atomic.write(path, after.encode(), 0o600, durably=False)
+
+
+def _path(root: str) -> str:
+    return f"{user_dirs.state_dir(root)}/{_RECORD}"
 
 
 def _stored(path: str) -> dict[str, Any]:
@@ -480,4 +554,4 @@ def _stored(path: str) -> dict[str, Any]:
             return {name: found[name] for name in _SHAPE}
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return {"known": None, "refused": [], "places": [], "looked": 0, "running": {}}
+    return {"known": None, "refused": [], "places": [], "running": {}, "parsed": {}}

@@ -39,7 +39,7 @@ from rye.sandbox import bubblewrap, environment, landlock, limits
 from rye.sandbox.policy import Confined, Mode, Policy
 from rye.workspace.workspace import project_changed
 
-__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "effective", "layers"]
+__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "effective", "insist", "layers"]
 
 ALWAYS: Final = (
     "processes_end",
@@ -151,7 +151,7 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
         reason = "; ".join(why_not.values())
         confined = _unconfined(argv, policy, dict.fromkeys(asked(policy), reason))
     if mode == "require":
-        _insist(confined, policy)
+        insist(confined, policy)
     try:
         # What bubblewrap mounts is open by now.
         _hold_to_root(policy)
@@ -197,7 +197,7 @@ def _unconfined(argv: list[str], policy: Policy, missing: dict[str, str]) -> Con
     return Confined(argv, env, (), {"kind": "none", "holds": [], "missing": missing})
 
 
-def _insist(confined: Confined, policy: Policy) -> None:
+def insist(confined: Confined, policy: Policy) -> None:
     """Raise `sandbox_unavailable` when a wanted property does not hold, and release the command."""
     holds = confined.report["holds"]
     lacking = {

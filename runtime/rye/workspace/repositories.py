@@ -7,6 +7,8 @@ a plain `git status` in it. A file `.git` names such a folder, and a file `commo
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,6 +23,13 @@ _NAMES: Final = ("HEAD", "objects", "refs", "commondir")
 _PARTS: Final = frozenset({".git", *(name.lower() for name in _NAMES)})
 _LENGTHS: Final = frozenset(map(len, _PARTS))
 _POINTER = 4096
+_CLOCK: Final = getattr(time, "CLOCK_REALTIME_COARSE", 5)
+# A time of change that is a multiple of this (ns) may come from a file system that counts in larger steps, up to the second.
+_FINE: Final = 10_000_000
+_COARSEST: Final = 3_000_000_000
+_O_PATH: Final = getattr(os, "O_PATH", os.O_RDONLY)
+# So many components of 255 bytes are a path that the kernel takes.
+_STEP: Final = 15
 
 
 class TooLargeError(Exception):
@@ -32,64 +41,133 @@ def is_git_directory(names: Container[str]) -> bool:
     return "head" in names and ("commondir" in names or ("objects" in names and "refs" in names))
 
 
-class Folder(NamedTuple):
-    """A folder that a walk reached.
+class Listing(NamedTuple):
+    """What a look keeps of a folder. It is true as long as the folder has this inode and time of change.
 
     Attributes:
-        path: from the root; `""` for the root itself.
-        entries: its directory entries.
+        inode: the folder's.
+        changed: its time of the last change (ns); 0 where a later change could bear the same time.
         parts: those of its names, in lower case, that tell a repository.
+        below: the names of the folders in it.
     """
 
-    path: str
-    entries: list[os.DirEntry[str]]
-    parts: set[str]
+    inode: int
+    changed: int
+    parts: list[str]
+    below: list[str]
 
 
-def folders(root: str) -> Iterator[Folder]:
-    """Yield every folder below a root; no link is followed. A repository's own folder is no exception: one may lie in it.
+Listings = dict[str, Listing]
+"""The folders below a root, by their path from it; `""` is the root itself."""
+
+
+def listings(root: str, known: Listings | None = None) -> Listings:
+    """Return every folder below a root; no link is followed. A repository's own folder is no exception: one may lie in it.
+
+    Args:
+        root: a real path.
+        known: what an earlier look returned: a folder that has not changed since then is not read again. The kernel sets
+            the time of change, and no command can.
 
     Raises:
         TooLargeError: after `MAX_ENTRIES` names.
+        OSError: there is no such root.
     """
-    waiting, count = [""], 0
+    known, found, waiting, count = known or {}, Listings(), [""], 0
+    device = os.lstat(root).st_dev
     while waiting:
         path = waiting.pop()
         prefix = f"{path}/" if path else ""
-        entries = _entries(f"{root}/{path}")
-        count += len(entries)
+        one = known.get(path)
+        if one is None or not _unchanged(f"{root}/{path}", one, device):
+            one, read = _read(root, path, device)
+            count += read
+        count += len(one[3])
         if count > MAX_ENTRIES:
             raise TooLargeError
-        below, parts = [], set()
-        for entry in entries:
-            name = entry.name
-            # Most names are ruled out by their length, which costs less than a copy in lower case.
-            if len(name) in _LENGTHS and name.lower() in _PARTS:
-                parts.add(name.lower())
-            if entry.is_dir(follow_symlinks=False):
-                below.append(prefix + name)
-        yield Folder(path, entries, parts)
-        waiting += below
+        found[path] = one
+        waiting += [prefix + name for name in one[3]]
+    return found
 
 
-def _entries(path: str) -> list[os.DirEntry[str]]:
+def _unchanged(path: str, one: Listing, device: int) -> bool:
     try:
-        with os.scandir(path) as found:
-            return list(found)
-    except PermissionError:
-        if not _open_up(path):
-            return []
+        info = os.lstat(path)
     except OSError:
-        return []
-    with suppress(OSError), os.scandir(path) as found:
-        return list(found)
-    return []
+        # Gone; or its path is too long for this question, and the folder is read again each time.
+        return False
+    # Another file system in the project may have a clock of its own.
+    return (info.st_ino, info.st_ctime_ns, info.st_dev) == (one[0], one[1], device)
 
 
-def _open_up(path: str) -> bool:
+def _read(root: str, path: str, device: int) -> tuple[Listing, int]:
+    """Read a folder; return what to keep of it, and how many names it has."""
+    now, parts, below, count = clock(), [], [], 0
+    try:
+        fd = _opened(root, path)
+    except OSError:
+        return Listing(0, 0, [], []), 0
+    try:
+        # Of the open folder, and before its names: what changes it afterwards changes the time, too.
+        info = os.fstat(fd)
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                name, count = entry.name, count + 1
+                # Most names are ruled out by their length, which costs less than a copy in lower case.
+                if len(name) in _LENGTHS and name.lower() in _PARTS:
+                    parts.append(name.lower())
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(name)
+    except OSError:
+        return Listing(0, 0, [], []), 0
+    finally:
+        os.close(fd)
+    lasts = info.st_dev == device and _settled(info.st_ctime_ns, now)
+    return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below), count
+
+
+def clock() -> int:
+    """Return the time (ns) of the clock that files get their times from: it goes on by ticks, behind the usual one."""
+    return time.clock_gettime_ns(_CLOCK) if sys.platform.startswith("linux") else time.time_ns()
+
+
+def _settled(changed: int, now: int) -> bool:
+    """Tell whether a change from now on will bear a later time; some file systems count in hundredths, or two seconds."""
+    return changed + (_COARSEST if changed % _FINE == 0 else 0) < now
+
+
+def _opened(root: str, path: str) -> int:
+    """Open a folder, through no link; one that its owner may not list is opened up. Raises OSError."""
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    # In steps that are short enough for the kernel: a path of any length can be made, and git works in its folder.
+    parts = path.split("/") if path else []
+    try:
+        for first in range(0, len(parts), _STEP):
+            below = os.path.join(*parts[first : first + _STEP])
+            at, above = _below(at, below, last=first + _STEP >= len(parts)), at
+            os.close(above)
+    except BaseException:
+        os.close(at)
+        raise
+    return at
+
+
+def _below(at: int, path: str, *, last: bool) -> int:
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    if not last:
+        return os.open(path, flags | _O_PATH, dir_fd=at)
+    try:
+        return os.open(path, flags | os.O_RDONLY, dir_fd=at)
+    except PermissionError:
+        if not _open_up(path, at):
+            raise
+    return os.open(path, flags | os.O_RDONLY, dir_fd=at)
+
+
+def _open_up(path: str, at: int) -> bool:
     """Let the owner list a folder: git enters one that cannot be listed, so a command could hide a repository there."""
     with suppress(OSError):
-        fd = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, _O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
         try:
             # Through /proc, because no chmod takes a descriptor opened with O_PATH.
             os.chmod(f"/proc/self/fd/{fd}", os.fstat(fd).st_mode & 0o7777 | 0o500)
@@ -99,21 +177,26 @@ def _open_up(path: str) -> bool:
     return False
 
 
-def find(root: str) -> set[str]:
+def find(root: str, found: Listings | None = None) -> set[str]:
     """Return the paths from the root of all folders that git takes for a repository, and of those they take settings from.
 
+    Args:
+        root: a real path.
+        found: its folders, where they are known.
+
     Raises:
-        TooLargeError: the tree has more names than a walk looks at.
+        TooLargeError, OSError: as `listings`.
     """
-    found: set[str] = set()
-    for path, _, parts in folders(root):
-        if is_git_directory(parts):
-            found.add(path)
-        if ".git" in parts:
-            found.update(_named(root, f"{path}/.git" if path else ".git", b"gitdir:"))
-    for path in list(found):
-        found.update(_named(root, f"{path}/commondir" if path else "commondir", b""))
-    return found
+    places: set[str] = set()
+    for path, one in (listings(root) if found is None else found).items():
+        # A `.git` without its other parts: a `git init` of the user makes it whole, and keeps the settings and hooks in it.
+        if is_git_directory(one[2]) or path.rpartition("/")[2].lower() == ".git":
+            places.add(path)
+        if ".git" in one[2]:
+            places.update(_named(root, f"{path}/.git" if path else ".git", b"gitdir:"))
+    for path in list(places):
+        places.update(_named(root, f"{path}/commondir" if path else "commondir", b""))
+    return places
 
 
 def _named(root: str, pointer: str, prefix: bytes) -> Iterator[str]:

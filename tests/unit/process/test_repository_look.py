@@ -14,7 +14,9 @@ from rye.process import git_settings, repository_look
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
 
-REPORT = {"kind": "bubblewrap", "holds": ["protected_names"], "missing": {}}
+
+def report():
+    return {"kind": "bubblewrap", "holds": ["protected_names"], "missing": {}}
 
 
 def git(*words, cwd):
@@ -34,10 +36,10 @@ def root(project):
 def looked(root, *commands, cwd=None):
     """What a look finds after commands that run as a model's do."""
     time.sleep(0.012)
-    look = repository_look.begin(root, REPORT)
+    look = repository_look.begin(root, report())
     for command in commands:
         subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
-    return repository_look.end(look)
+    return repository_look.end(look, report())
 
 
 def test_a_new_repository_and_a_clone_stay_as_they_are(root):
@@ -113,6 +115,10 @@ def test_husky_in_a_new_repository_is_named(root):
         ("interactive.difffilter", "x", True),
         ("protocol.ext.allow", "always", True),
         ("hook.a.command", "x", True),
+        ("merge.tool", "meld", False),
+        ("merge.tool", "../../../x", True),
+        ("diff.guitool", "/x", True),
+        ("svn.authorsprog", "x", True),
         ("user.name", "x", False),
         ("pull.rebase", "true", False),
     ],
@@ -127,7 +133,7 @@ def test_which_settings_start_a_program(tmp_path, key, value, is_program):
 
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
     time.sleep(0.012)
-    repository_look.begin(root, REPORT)
+    repository_look.begin(root, report())
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
@@ -175,7 +181,7 @@ def test_nothing_is_looked_at_without_a_sandbox(root):
     look = repository_look.begin(root, {"kind": "none", "holds": [], "missing": {}})
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
-    assert repository_look.end(look) == []
+    assert repository_look.end(look, report()) == []
 
 
 def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, user_space):

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:03:44Z:7fff5d80ca3fb27b13ad9c22964cdf95dcda4555fdb8a99f1a8c6150a84a4119:MFMrB8lNMoXgtr6rQ6UqFa1RoF__VR5vF7N67L0A3YoK0t6KRLZWg9EY133ZxfqQWID9taMeFWNVUy2ElBblBw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:27:21Z:1aaa4800d5d10277144fc6688470eecb8879b993edf9a02b7deeae32b816b97b:LTxdVhs7MU__a8SnmrgxcaNv6pPi8lIN0XaClbkBhe0JacH23i-E1epobaN9V81Zab9Re-ZrCruSWQYs2dZrCA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -150,13 +150,14 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             # The sandbox first: its report says what the look must judge afterwards.
             confined = sandbox.confine(left.argv, policy, chosen.mode)
             look = repository_look.begin(ws.real, confined.report, covered=".git" not in confined.absent)
+            _insist(confined, policy, chosen.mode, look)
             done: list[dict[str, str]] = []
             moved: list[dict[str, str]] = []
             try:
                 result = _run(ws.root, changed(confined, fds=(*confined.fds, *inherited)), cwd_fd, seconds, given)
             finally:
                 # Before `finish`, which removes the names that the look compares.
-                done = repository_look.end(look)
+                done = repository_look.end(look, confined.report)
                 confined.close()
                 moved = confined.finish()
             return _explained(result, ws.real, done, moved, left.hint(confined.report))
@@ -167,17 +168,29 @@ def _as_job(
 ) -> dict[str, Any]:
     """Start a background job: its supervisor makes the look, and ends what was made for the sandbox."""
     confined = sandbox.confine([_shell(), "-c", params["command"]], policy, mode)
-    look = repository_look.begin(ws.real, confined.report, job=True)
+    look = repository_look.begin(ws.real, confined.report)
+    _insist(confined, policy, mode, look)
     facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
     try:
         job_id = jobs.start(ws.root, confined, cwd_fd, facts, params.get("timeout"), given, look)
     except BaseException:
-        repository_look.end(look)
+        repository_look.end(look, confined.report)
         confined.finish()
         raise
     finally:
         confined.close()
     return _started(job_id, confined.report)
+
+
+def _insist(confined: sandbox.Confined, policy: sandbox.Policy, mode: sandbox.Mode, look: repository_look.Look) -> None:
+    """Refuse under "require" where no look can be made, since what the command puts into a repository would stay."""
+    if mode != "require":
+        return
+    try:
+        sandbox.insist(confined, policy)
+    except RyeError:
+        repository_look.end(look, confined.report)
+        raise
 
 
 @contextmanager
