@@ -71,3 +71,20 @@ def test_write_refuses_what_was_shown_escaped(project):
     answer = call("write", project, file_path="a.c", content="/* Müller */\nint y;\n", encoding="latin-1")
     assert answer["success"], answer
     assert (project / "a.c").read_bytes() == b"/* M\xfcller */\nint y;\n"
+
+
+@pytest.mark.parametrize("viewed", [True, False])
+def test_an_escape_in_the_content_is_text_where_the_files_known_encoding_shows_none(project, viewed):
+    (project / "f.txt").write_bytes("값 어려움\nx\n".encode("euc_kr"))
+    if viewed:
+        done("read", project, file_path="f.txt", encoding="euc_kr")
+    # Such a byte stands in the file, as a part of a character.
+    done("write", project, file_path="f.txt", content="puts('\\xb0')\n", encoding="euc_kr")
+    assert (project / "f.txt").read_bytes() == b"puts('\\xb0')\n"
+
+
+def test_an_encoding_named_at_the_write_alone_does_not_make_shown_escapes_text(project):
+    (project / "a.c").write_bytes(LATIN)
+    done("read", project, file_path="a.c")
+    refused("escaped_bytes", "write", project, file_path="a.c", content="/* M\\xfcller */\n", encoding="latin-1")
+    assert (project / "a.c").read_bytes() == LATIN

@@ -8,6 +8,7 @@ from rye.edits import commit, journal
 from rye.edits.apply import index_whole, text_encoding
 from rye.edits.splices import Splice, line_ends, refine, unified_diff
 from rye.errors import EditError
+from rye.line_ids import store
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.encoding import Encoding, bom_of, detect
@@ -77,7 +78,7 @@ def replace_file(
         with ws.place(file_path, create_parents=True) as place, cache.locked(ws, place.path):
             old = _content(ws, place)
             _check_digest(place, old, expected_sha256)
-            _check_escapes(place, old, content)
+            _check_escapes(ws, place, old, content, encoding)
             if old == data:
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered)
@@ -111,12 +112,14 @@ def _content(ws: Workspace, place: Place) -> bytes | None:
         return file.read()
 
 
-def _check_escapes(place: Place, old: bytes | None, content: str) -> None:
+def _check_escapes(ws: Workspace, place: Place, old: bytes | None, content: str, encoding: str) -> None:
     r"""Refuse text with the `\xHH` that views show for bytes of the present content that do not decode."""
-    if old is None or "\\x" not in content:
+    if old is None or "\\x" not in content or old.isascii():
         return
-    code = text_encoding(old, "utf-8")
-    if code is None or code.certain:
+    # Views show a file in the encoding that is remembered of it. Of one that was never viewed the caller knows its encoding.
+    stored = store.load(ws, place.path, dense=False)
+    code = text_encoding(old, encoding) if stored is None else stored.encoding
+    if code is None:
         return
     # An escape that the old file holds as plain text may be meant as plain text.
     escaped, plain = shown_escapes(old, code)
