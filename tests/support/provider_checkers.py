@@ -166,6 +166,9 @@ def _gemini(part, where):
     if set(part) - _GEMINI:
         yield f"{where}: cannot find field {sorted(set(part) - _GEMINI)}"
     kind = part.get("type")
+    if isinstance(kind, list):
+        yield f"{where}: type {kind!r}"
+        return
     if kind not in _GEMINI_TYPES and not (kind is None and "anyOf" in part):
         yield f"{where}: type {kind!r}"
     if "format" in part and part["format"] not in _GEMINI_FORMATS.get(kind, ()):

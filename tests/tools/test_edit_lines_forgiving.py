@@ -34,10 +34,8 @@ def test_control_another_id_is_refused(project):
 
 def test_values_of_another_type_are_explained(project):
     (project / "f.txt").write_bytes(b"one\n")
-    error = refused(
-        "invalid_parameters", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 123456, "new_content": ""}]
-    )
-    assert 'write it in quotes: "123456"' in error
+    error = refused("invalid_parameters", "edit_lines", project, file_path=["f.txt"], changes=[])
+    assert "file_path" in error
     assert "write it without quotes: 1" in refused("invalid_parameters", "read", project, file_path="f.txt", offset="1")
     assert "write it without quotes: true" in refused(
         "invalid_parameters", "read", project, file_path="f.txt", show_whitespace="true"

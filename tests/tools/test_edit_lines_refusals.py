@@ -124,7 +124,7 @@ def test_malformed_changes(project, file, names, name):
     [
         {"line_id": "x"},
         {"new_content": 7, "line_id": "x"},
-        {"line_id": 7, "new_content": "x"},
+        {"line_id": [7], "new_content": "x"},
         {"new_content": "", "nope": 1},
         "x",
     ],

@@ -201,10 +201,10 @@ def test_a_file_that_changes_meanwhile_shows_no_wrong_line(project, monkeypatch)
     write(project, a="one\nneedle\n", b="needle\n")
     look = matches.look
 
-    def changed_first(ws, path, *rest):
+    def changed_first(ws, path, *rest, **options):
         if path == b"a":
             write(project, a="zero\none\nneedle\n")
-        look(ws, path, *rest)
+        look(ws, path, *rest, **options)
 
     monkeypatch.setattr(matches, "look", changed_first)
     data = done("grep", project, pattern="needle", context=0)

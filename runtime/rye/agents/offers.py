@@ -8,6 +8,9 @@ A tool says in its signed text what its calls may do, by four booleans (MCP's to
 `idempotent`: the same call again changes nothing more. `open_world`: it reaches beyond the project, as the network or a
 command of the caller's does. A tool that says nothing, or not exactly these four, is taken for the worst.
 
+`__agent_defaults__ = {"line_ids": "short"}` names parameters whose default is another one for a model: the MCP server and
+toolsets list that default and apply it. A call by item id has the default of the schema.
+
 A tool may also declare `OUTPUT_SCHEMA`, an object schema of its result's fields beside `success`, `output`, `error` and
 `code`, and `__title__`, a name for people.
 
@@ -42,7 +45,7 @@ class Offer(Record):
         title: for people.
         summary: one line.
         description: for a model; the docstring, or the summary where there is none.
-        parameters, output: object schemas (draft 2020-12).
+        parameters, output: object schemas (draft 2020-12); the defaults are those that a model's call has.
         effects: the four of `WORST`.
         digest: SHA-256 of the signed bytes, in hex.
         signer: fingerprint of the key; `owner` as its document says.
@@ -93,10 +96,18 @@ def offer(tool: Tool, name: str, space: str) -> Offer:
         space=space,
         digest=tool.verified.digest,
         signer=key.public.fingerprint,
-        parameters=tool.schema if own else listable(tool.schema),
+        parameters=_for_models(tool) if own else listable(_for_models(tool)),
         output=output if own else listable(output),
         **listed,
     )
+
+
+def _for_models(tool: Tool) -> dict[str, Any]:
+    """Return a tool's schema with the defaults that it declares for calls of models (`__agent_defaults__`)."""
+    if not tool.agent_defaults:
+        return tool.schema
+    known = tool.schema["properties"]
+    return {**tool.schema, "properties": known | {n: {**known[n], "default": v} for n, v in tool.agent_defaults.items()}}
 
 
 def effects_of(metadata: Mapping[str, Any]) -> dict[str, bool]:

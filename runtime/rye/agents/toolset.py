@@ -106,7 +106,7 @@ class Toolset:
 
     def _named(self, options: CallOptions | None) -> CallOptions:
         given = options or CallOptions()
-        return changed(given, actor=given.actor or self._actor, root=self._identity)
+        return changed(given, actor=given.actor or self._actor, root=self._identity, agent_defaults=True)
 
     def _reaches(self, item_type: str, item_id: str) -> bool:
         """Tell whether the primary tools reach an item on behalf of a call: the listed tools, and texts, which do nothing."""

@@ -63,6 +63,8 @@ class CallOptions(Record):
         actor: who calls, such as an MCP client's name and session; "" for a person at a terminal and a plain Python caller.
             Changes are recorded under it, and `undo` takes back the caller's own.
         root: device and inode that the project's folder must have; None where nothing is pinned.
+        agent_defaults: parameters that are not given take what the signed tool declares for models in `__agent_defaults__`.
+            A nested call, such as one through `rye_execute`, has the defaults of an item call.
     """
 
     max_output_bytes: int = MAX_OUTPUT_BYTES
@@ -70,6 +72,7 @@ class CallOptions(Record):
     cancellation: Cancellation | None = None
     actor: str = ""
     root: tuple[int, int] | None = None
+    agent_defaults: bool = False
 
 
 class Deadline:

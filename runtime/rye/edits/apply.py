@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from rye.call.results import MAX_LINE_CHARS, shortened
-from rye.edits import commit, journal
+from rye.edits import brief, commit, journal
 from rye.edits.entries import Entry, Recorded
 from rye.edits.splices import Splice, refine, render, unified_diff
 from rye.errors import EditError, WorkspaceError
@@ -49,6 +49,7 @@ class Applied(Record, frozen=False):
         warnings: what went less than well.
         lines: the lines that the result prints, as `Show` asks for them: number and text, with the ID where it has one.
         cut: whether some of those lines did not fit.
+        brief: the answer in short addresses, where `Show` asks for it.
     """
 
     document: Document
@@ -58,6 +59,7 @@ class Applied(Record, frozen=False):
     warnings: list[str]
     lines: list[Row] = field(factory=list)
     cut: bool = False
+    brief: list[str] = field(factory=list)
 
     def regions(self, context: int = 2) -> list[tuple[int, int]]:
         """Return the changed ranges [start, stop) in the new text, with `context` lines around, joined where they meet."""
@@ -87,11 +89,23 @@ class Show(Record):
         budget: bytes that the printed lines may have.
         ids: print their IDs; a line that is printed with its ID counts as shown.
         span: the lines [start, stop); else the changed ones with two around.
+        short: collect the brief answer for models instead, see `rye.edits.brief`.
     """
 
     budget: int
     ids: bool = True
     span: tuple[int, int] | None = None
+    short: bool = False
+
+
+class Revived(NamedTuple):
+    """What the lines of a splice were called before, one each: their IDs and short addresses, None where unknown."""
+
+    ids: Sequence[str | None]
+    shorts: Sequence[str | None] = ()
+
+
+_NO_NAMES = Revived(())
 
 
 class Prepared(Record):
@@ -111,12 +125,7 @@ class Prepared(Record):
 
 
 def prepare(
-    document: Document,
-    splices: Sequence[Splice],
-    tool: str,
-    *,
-    undoes: str | None = None,
-    revive: Sequence[Sequence[str | None]] = (),
+    document: Document, splices: Sequence[Splice], tool: str, *, undoes: str | None = None, revive: Sequence[Revived] = ()
 ) -> Prepared:
     """Work out what assembled splices make of a document that is open for editing; nothing is written.
 
@@ -125,7 +134,7 @@ def prepare(
         splices: ascending raw splices, complete (see `edits.assemble`).
         tool: item id for the journal.
         undoes: the journal entry that this reverts.
-        revive: for each splice the IDs that its lines had, None where unknown; then splices are taken as they are.
+        revive: for each splice what its lines were called; then splices are taken as they are.
 
     Raises:
         EditError: `no_change` when the splices change nothing.
@@ -184,7 +193,9 @@ def store_applied(made: Prepared, place: Place, entry: str, warnings: Sequence[s
     try:
         # The document's descriptor still shows the replaced inode, so the index needs the state of the new file.
         after.applied_stat = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
-        if show is not None:
+        if show is not None and show.short:
+            applied.brief = brief.collected(after, made.splices)
+        elif show is not None:
             _collect(applied, show)
         after.store()
     except (OSError, WorkspaceError) as err:
@@ -256,12 +267,12 @@ def _whole(index: Index) -> Index:
     return changed(index, dead=dict(index.dead), versions=list(index.versions))
 
 
-def _changes(document: Document, exact: list[Splice], revive: Sequence[Sequence[str | None]]) -> list[reconcile.Change]:
+def _changes(document: Document, exact: list[Splice], revive: Sequence[Revived]) -> list[reconcile.Change]:
     """Return the splices as changes of text; a change of terminators alone is none."""
     keys = partial(documents.keys, code=document.text.encoding)
     if revive:
         pairs = zip(exact, revive, strict=True)
-        return [reconcile.Change(s.start, s.stop, keys(s.lines), ids) for s, ids in pairs]
+        return [reconcile.Change(s.start, s.stop, keys(s.lines), names.ids, names.shorts) for s, names in pairs]
     # Compared without terminators: a line whose CRLF became LF keeps its ID.
     finer = refine(document.text, exact, keys=keys)
     return [reconcile.Change(s.start, s.stop, keys(s.lines)) for s in finer]
@@ -294,6 +305,7 @@ def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Re
                 [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
                 _id(after.index, new_at - 1),
                 _id(after.index, new_at + len(splice.lines)),
+                [before.index.told(at) for at in range(splice.start, splice.stop)],
             )
         )
         shift += len(splice.lines) - (splice.stop - splice.start)
@@ -312,7 +324,7 @@ class WholeFile(NamedTuple):
         entry: from `journal.whole_entry`.
         data: the new content.
         encoding: codec name for its index.
-        ids: IDs that its lines get back, one each; empty when new.
+        ids, shorts: IDs and short addresses that its lines get back, one each; empty when new.
         shown: the caller has seen these lines as they will be.
     """
 
@@ -321,6 +333,7 @@ class WholeFile(NamedTuple):
     encoding: str = "utf-8"
     ids: Sequence[str | None] = ()
     shown: bool = False
+    shorts: Sequence[str | None] = ()
 
 
 class FileChange(NamedTuple):
@@ -344,7 +357,8 @@ def apply_all(ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str
             warnings += store_applied(piece.made, piece.place, entry, ()).warnings
         elif piece.made.data is not None:
             made = piece.made
-            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, made.ids, shown=made.shown)
+            names = Revived(made.ids, made.shorts)
+            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, names, shown=made.shown)
     return commit.Committed(committed.entries, warnings)
 
 
@@ -353,9 +367,9 @@ def _content(made: Prepared | WholeFile) -> bytes | None:
 
 
 def index_whole(
-    ws: Workspace, place: Place, data: bytes, encoding: str, ids: Sequence[str | None] = (), *, shown: bool = False
+    ws: Workspace, place: Place, data: bytes, encoding: str, names: Revived = _NO_NAMES, *, shown: bool = False
 ) -> list[str]:
-    """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `ids` that come back.
+    """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
 
     Returns:
         Warnings for the caller's result: the change itself is made, whatever becomes of the index.
@@ -366,11 +380,13 @@ def index_whole(
     text, width, digests = documents.scan(data, code)
     index = line_ids_index.fresh(epochs.next_epoch(ws, place.path, store.FOLDER), sha256(data).hexdigest(), digests, width)
     # Another count means that this encoding splits the lines differently: the recorded IDs would name wrong lines.
-    if len(ids) == text.count:
+    if len(names.ids) == text.count:
         keys = documents.keys(text.lines(), code)
-        for at, name in enumerate(ids):
+        for at, name in enumerate(names.ids):
             if name is not None:
-                index.marks[at] = line_ids_index.LineId(name, line_ids_index.loose_digest(keys[at]), 0, 0 if shown else -1)
+                known = names.shorts[at] if names.shorts else None
+                loose, short = line_ids_index.loose_digest(keys[at]), known or line_ids_index.new_short(index, at)
+                index.marks[at] = line_ids_index.LineId(name, loose, 0, 0 if shown else -1, short, known is not None)
     documents.fit(index, text)
     try:
         # Through the held directory: the path may lead elsewhere by now.

@@ -30,6 +30,7 @@ class Recorded(Record):
         removed, added: raw lines, terminators included.
         removed_ids, added_ids: their IDs, None where a line had none.
         after_id, before_id: the IDs of the lines around, None at the ends of the file.
+        removed_shorts: the short addresses of the lines removed, None where none was ever shown.
     """
 
     start: int
@@ -39,6 +40,7 @@ class Recorded(Record):
     added_ids: list[str | None] = field(factory=list)
     after_id: str | None = None
     before_id: str | None = None
+    removed_shorts: list[str | None] = field(factory=list)
 
 
 class Entry(Record):
@@ -145,8 +147,8 @@ def _is_sound(entry: Entry) -> bool:
 
 
 def _is_sound_splice(splice: Recorded) -> bool:
-    sides = ((splice.removed, splice.removed_ids), (splice.added, splice.added_ids))
-    around = [*splice.removed_ids, *splice.added_ids, splice.after_id, splice.before_id]
+    sides = ((splice.removed, splice.removed_ids), (splice.added, splice.added_ids), (splice.removed, splice.removed_shorts))
+    around = [*splice.removed_ids, *splice.added_ids, splice.after_id, splice.before_id, *splice.removed_shorts]
     return (
         type(splice.start) is int
         and splice.start >= 0

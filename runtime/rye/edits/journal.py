@@ -64,9 +64,12 @@ def whole_entry(
     removed = split(old or b"", code)
     ids = {at: mark.id for at, mark in known.index.marks.items()} if known is not None else {}
     names = [ids.get(at) for at in range(len(removed))]
+    shorts = [known.index.told(at) for at in range(len(removed))] if known is not None else []
     added = split(data or b"", Encoding(encoding, newline="\n".encode(encoding)))
     mode = stat.S_IMODE(place.stat.st_mode) if place.stat is not None and data is None else None
-    entry = new_entry(ws, tool, place.shown, before, after, code.name, [Recorded(0, removed, added, names)])
+    entry = new_entry(
+        ws, tool, place.shown, before, after, code.name, [Recorded(0, removed, added, names, removed_shorts=shorts)]
+    )
     return changed(entry, whole=True, mode=mode, encoding_after=encoding)
 
 

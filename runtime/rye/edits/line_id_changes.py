@@ -12,6 +12,7 @@ from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply, change_bom
 from rye.edits.splices import FinalNewline, Newline, Splice
 from rye.errors import EditError, UsageError
+from rye.line_ids import addresses
 from rye.line_ids.document import Document, open_for_edit
 from rye.line_ids.index import Index
 from rye.plain_class import Record, field
@@ -40,8 +41,9 @@ class _Plan(Record, frozen=False):
 
 
 class _Problems(Record, frozen=False):
-    """What is wrong with a request, and the lines that the refusal shows."""
+    """What is wrong with a request, the lines that the refusal shows, and how it shows them."""
 
+    form: str = "lid"
     messages: list[str] = field(factory=list)
     codes: list[str] = field(factory=list)
     lines: set[int] = field(factory=set)
@@ -62,6 +64,7 @@ def edit_lines(
     show: Show | None = None,
     version: str | None = None,
     on_stale: str = "refuse",
+    line_ids: str = "lid",
     newline: Newline = "keep",
     final_newline: FinalNewline = "keep",
     convert_newlines: Literal["lf", "crlf"] | None = None,
@@ -79,6 +82,7 @@ def edit_lines(
         show: which lines of the new text the result prints.
         version: refuse unless the file is in this version.
         on_stale: see `splices_for`.
+        line_ids: how refusals show lines, see `addresses.form_of`.
         newline: terminators of changed lines, see `splices.terminated`.
         final_newline: whether the file ends in a newline.
         convert_newlines: give every line this terminator.
@@ -94,8 +98,8 @@ def edit_lines(
         # First: settling a crash may change the content that is about to be read.
         recovered = commit.recover(ws)
         with open_for_edit(ws, file_path, encoding) as document:
-            if version is not None and document.known and version != document.version:
-                raise _wrong_version(document, version)
+            form = addresses.form_of(line_ids)
+            since = _since(document, version, on_stale, changes, form)
             others = bool(changes) or final_newline != "keep" or convert_newlines is not None
             if bom != "keep":
                 if others:
@@ -105,7 +109,7 @@ def edit_lines(
                 return applied
             if not others:
                 raise UsageError("no_changes", "changes is empty, and no newline option is given.", "Give at least one change.")
-            splices = splices_for(document, changes, newline=newline, on_stale=on_stale)
+            splices = splices_for(document, changes, newline=newline, on_stale=on_stale, form=form, since=since)
             assembled = edits_splices.assemble(document.text, splices, final_newline)
             if convert_newlines is not None:
                 assembled = edits_splices.converted(document.text, assembled, convert_newlines)
@@ -114,17 +118,40 @@ def edit_lines(
     return applied
 
 
-def _wrong_version(document: Document, version: str) -> EditError:
+def _since(document: Document, version: str | None, on_stale: str, changes: Sequence[dict[str, Any]], form: str) -> int | None:
+    """Return the revision of the caller's view, where it is an older one that may be rebased.
+
+    Raises:
+        EditError: `wrong_version`.
+    """
+    if version is None or not document.known or document.index.is_version(version):
+        return None
+    since = document.index.revision_of(version)
+    if since is None or on_stale != "rebase":
+        raise _wrong_version(document, version, changes, form)
+    return since
+
+
+def _wrong_version(document: Document, version: str, changes: Sequence[dict[str, Any]], form: str) -> EditError:
+    now = document.index.positions()
+    shown = excerpt(document, {now[name] for name in _named(document.index, changes) if name in now}, form=form)
     return EditError(
         "wrong_version",
-        f"{document.path} is in version {document.version}, not {version}. Nothing was written.",
+        f"{document.path} is in version {document.short_version if form == 'short' else document.version}, not {version[:80]}. "
+        "Nothing was written." + (f"\nThe lines there now:\n{shown}\n" if shown else ""),
         f'Call read(file_path="{document.path}", changes_since="{version}") to see what changed.',
         version=document.version,
     )
 
 
 def splices_for(
-    document: Document, changes: Sequence[dict[str, Any]], *, newline: Newline = "keep", on_stale: str = "refuse"
+    document: Document,
+    changes: Sequence[dict[str, Any]],
+    *,
+    newline: Newline = "keep",
+    on_stale: str = "refuse",
+    form: str = "lid",
+    since: int | None = None,
 ) -> list[Splice]:
     """Return the raw splices that a list of changes by ID means on the present text.
 
@@ -134,6 +161,8 @@ def splices_for(
             `before_line_id` (the last two also "start" or "end"); optionally its own `newline`.
         newline: terminators of changed lines, see `edits.terminated`.
         on_stale: "refuse", or "rebase": apply to a file that others changed if every covered line is untouched.
+        form: how refusals show lines, see `addresses.FORMS`.
+        since: the revision that the caller saw; lines that changed after it are refused.
 
     Raises:
         EditError: `no_index`, `stale_file`, `invalid_line_id`, `unseen_lines`, `overlapping_changes`,
@@ -145,9 +174,9 @@ def splices_for(
             f"No line IDs exist for {document.path}. Read the file first to generate line IDs.",
             f'Call read(file_path="{document.path}"). Nothing was written.',
         )
-    problems = _Problems()
+    problems = _Problems(form)
     if document.before is not None and on_stale != "rebase":
-        raise _stale(document, changes)
+        raise _stale(document, changes, form)
     positions = document.index.positions()
     plans = [
         plan
@@ -157,7 +186,7 @@ def splices_for(
     # By position for the checks below; at one position in the request's order, in which insertions are joined.
     plans.sort(key=lambda plan: (plan.start, plan.stop, plan.number))
     for plan in plans:
-        _check_seen(document, plan, problems)
+        _check_seen(document, plan, problems, since)
     _check_overlaps(plans, problems)
     if problems.messages:
         raise _refusal(document, problems)
@@ -222,6 +251,12 @@ def _locate(
         # `before_line_id="end"` means the line count itself; for `after_line_id` the caller adds one.
         at = 0 if _bare(line_id) == "start" else document.text.count
         return at - 1 if key == "after_line_id" else at
+    short = _short(line_id)
+    if short is not None:
+        if isinstance(line_id, int) and str(line_id) in positions:
+            problems.add("invalid_line_id", f'Change {number}: {line_id} is an ID: write it in quotes, "{line_id}".')
+            return None
+        return _locate_short(document, positions, number, short, problems)
     name = _bare(line_id)
     at_ = positions.get(name)
     if at_ is None:
@@ -235,9 +270,38 @@ def _locate(
     return at_
 
 
+def _locate_short(document: Document, positions: dict[str, int], number: int, short: str, problems: _Problems) -> int | None:
+    """Return the position that a short address names; only one that was shown can be known to anybody."""
+    index = document.index
+    at = index.places().get(short)
+    if at is not None and index.marks[at].told:
+        # What stands beside an insertion must be as it was shown, too: a number says nothing of its line's text.
+        if index.marks[at].shown < index.ages.values(at, at + 1)[0]:
+            problems.add("unseen_lines", f"Change {number}: line {short} changed since it was shown.", at)
+            return None
+        return at
+    name = next((name for name, fate in index.dead.items() if fate is not None and fate.short == short), None)
+    around = _around_dead(index, positions, name) if name is not None else {}
+    if name is not None:
+        why = _why_dead(index, name, around, "short")
+    elif at is not None:
+        why = f"the address {short} was never shown."
+    else:
+        why = f"no line has the address {short}: it was deleted or replaced long ago, or is of another state of the file."
+    # Without a trace the number may be a line number: what stands there now helps most.
+    here = min(addresses.split(short)[0], document.count) - 1
+    problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([here] if here >= 0 else [])))
+    return None
+
+
+def _short(line_id: object) -> str | None:
+    """Return the short address that a caller names, None where it names an ID."""
+    return addresses.parsed(_bare(line_id) if isinstance(line_id, str) else line_id)
+
+
 def _bare(line_id: object) -> str:
     """Return an ID without what was pasted with it: the mark and brackets of read, the line's text, quotes; in lower case."""
-    name = str(line_id).strip(_AROUND)
+    name = str(line_id).strip(_AROUND).partition("\t")[0]
     if name[:4].lower() == "lid:":
         name = name[4:].partition("]")[0]
     return name.strip(_AROUND).lower()
@@ -259,12 +323,13 @@ def _around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str
     return out
 
 
-def _why_dead(index: Index, name: str, around: dict[str, int]) -> str:
+def _why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid") -> str:
     fate = index.dead.get(name)
     if fate is not None:
-        by_id = {position: mark.id for position, mark in index.marks.items()}
+        by_id = {position: mark.short if form == "short" else mark.id for position, mark in index.marks.items()}
         sides = [by_id[around[side]] for side in ("after", "before") if side in around]
         where = " between " if len(sides) == 2 else " next to " if sides else ""
+        name = fate.short if form == "short" else name
         return f"line {name} was {fate.how} (it was line {fate.line}{where}{' and '.join(sides)})."
     if name in index.dead:
         return f"line {name} was deleted or replaced a long time ago."
@@ -287,14 +352,14 @@ def _has_pasted(document: Document) -> bool:
     return re.search(rb"^\s*\[LID:", document.data or b"", re.MULTILINE) is not None
 
 
-def _check_seen(document: Document, plan: _Plan, problems: _Problems) -> None:
+def _check_seen(document: Document, plan: _Plan, problems: _Problems, since: int | None) -> None:
     """A change covers the lines that were shown as they are, side by side; anything else is shown now, not written over."""
     marks = document.index.marks
     ages = document.index.ages.values(plan.start, plan.stop)
     unseen: list[int] = []
     for at, age in zip(range(plan.start, plan.stop), ages, strict=True):
         mark = marks.get(at)
-        seen = mark is not None and mark.shown >= age
+        seen = mark is not None and mark.shown >= age and (since is None or age <= since)
         # Neighbours must have been printed since they became neighbours, or a line inserted between them could be lost unseen.
         beside = at == plan.start or (mark is not None and mark.shown >= mark.near)
         before = (
@@ -326,7 +391,7 @@ def _check_overlaps(plans: list[_Plan], problems: _Problems) -> None:
             reach, holder = plan.stop, plan.number
 
 
-def excerpt(document: Document, around: set[int], context: int = 1) -> str:
+def excerpt(document: Document, around: set[int], context: int = 1, form: str = "lid") -> str:
     """Return up to `MAX_SHOWN` present lines at and around some positions, with IDs, and record them as shown."""
     count = document.text.count
     wanted = sorted({n for at in sorted(around) for n in range(at - context, at + context + 1) if 0 <= n < count})[:MAX_SHOWN]
@@ -336,10 +401,11 @@ def excerpt(document: Document, around: set[int], context: int = 1) -> str:
         if out and at != last + 1:
             out.append("…")
         row = document.rows(at, at + 1)[0]
-        out.append(f"{row.number}: [LID:{row.id}] {row.text[:500]}")
+        short = addresses.printed(row.short or "", row.text[:500])
+        out.append(short if form == "short" else f"{row.number}: [LID:{row.id}] {row.text[:500]}")
         last = at
     # The refusal prints these lines, so the next request may change them.
-    document.shown(*_spans(wanted))
+    document.shown(*_spans(wanted), short=form == "short")
     return "\n".join(out)
 
 
@@ -355,7 +421,7 @@ def _spans(positions: list[int]) -> list[tuple[int, int]]:
 
 def _refusal(document: Document, problems: _Problems) -> EditError:
     listed = "\n".join(f"- {text}" for text in problems.messages)
-    shown = excerpt(document, problems.lines)
+    shown = excerpt(document, problems.lines, form=problems.form)
     now = f"\nThe lines there now:\n{shown}" if shown else ""
     ids = problems.details.get("available_ids")
     if ids:
@@ -373,16 +439,21 @@ def _refusal(document: Document, problems: _Problems) -> EditError:
     )
 
 
-def _stale(document: Document, changes: Sequence[dict[str, Any]]) -> EditError:
+def _named(index: Index, changes: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the IDs of the lines that changes name, each once; a short address that no line has stays as it is."""
+    ids = {mark.short: mark.id for mark in index.marks.values()}
+    given = [value for change in changes for key, value in change.items() if key.endswith("_id") and _bare(value) not in _ENDS]
+    return [*dict.fromkeys(ids.get(_short(value) or "") or _bare(value) for value in given)]
+
+
+def _stale(document: Document, changes: Sequence[dict[str, Any]], form: str = "lid") -> EditError:
     """Say which of the named lines changed, how, and what is there now."""
     assert document.before is not None  # noqa: S101 - the caller's condition
     was, now = document.before.positions(), document.index.positions()
-    named = [
-        _bare(value) for change in changes for key, value in change.items() if key.endswith("_id") and _bare(value) not in _ENDS
-    ]
+    named = _named(document.before, changes)
     messages: list[str] = []
     lines: set[int] = set()
-    for name in dict.fromkeys(named):
+    for name in named:
         if name in now:
             at = now[name]
             lines.add(at)
@@ -394,7 +465,7 @@ def _stale(document: Document, changes: Sequence[dict[str, Any]]) -> EditError:
             around = _around_dead(document.index, now, name)
             lines.update(around.values())
             messages.append(f"- {_why_dead(document.index, name, around)}")
-    shown = excerpt(document, lines, context=2)
+    shown = excerpt(document, lines, context=2, form=form)
     return EditError(
         "stale_file",
         f"File has changed since last read (by another program): {document.path}. Nothing was written.\n"

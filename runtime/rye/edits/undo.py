@@ -18,7 +18,7 @@ from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
 from rye.edits import commit, entries, journal
 from rye.edits import history as edits_history
 from rye.edits import splices as edits_splices
-from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, prepare, store_applied
+from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, prepare, store_applied
 from rye.edits.entries import Entry, Recorded
 from rye.edits.history import History, Row
 from rye.edits.patch_store import new_id
@@ -345,7 +345,8 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
     else:
         warnings = journal.apply_change(ws, place, made.data, made.entry)
         if made.data is not None:
-            warnings += index_whole(ws, place, made.data, made.encoding, made.ids, shown=made.shown)
+            names = Revived(made.ids, made.shorts)
+            warnings += index_whole(ws, place, made.data, made.encoding, names, shown=made.shown)
     return {"entry_id": made.entry.id}, warnings
 
 
@@ -432,8 +433,8 @@ def _damaged(entry: Entry) -> EditError:
     )
 
 
-def _revivable(splice: Recorded) -> Sequence[str | None]:
-    return splice.removed_ids or [None] * len(splice.removed)
+def _revivable(splice: Recorded) -> Revived:
+    return Revived(splice.removed_ids or [None] * len(splice.removed), splice.removed_shorts)
 
 
 def _spots(document: Document, entry: Entry, *, exact: bool) -> list[edits_splices.Splice]:
@@ -505,7 +506,7 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile:
         raise _damaged(entry)
     back = journal.whole_entry(ws, _UNDO, place, now, data, entry.encoding)
     back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
-    return WholeFile(back, data, entry.encoding, splice.removed_ids)
+    return WholeFile(back, data, entry.encoding, splice.removed_ids, shorts=splice.removed_shorts)
 
 
 def _diff_of(piece: FileChange) -> list[str]:

@@ -32,11 +32,12 @@ T = TypeVar("T")
 
 # Lines that one request may ask for.
 _LINES_AT_ONCE = 2_000
-_METHODS = ("printed", "texts", "ids", "rows", "name", "shown", "changes_since", "encoding_notice")
+_METHODS = ("printed", "texts", "ids", "shorts", "rows", "name", "shown", "changes_since", "encoding_notice")
 _PRINTED_ID = re.compile(r"\[LID:([0-9a-z]+)\] ")
 _EDIT_OPTIONS = {
     "version": str,
     "on_stale": str,
+    "line_ids": str,
     "newline": str,
     "final_newline": str,
     "convert_newlines": str,
@@ -114,7 +115,7 @@ class FileService:
         if self._document is None or name not in _METHODS:
             raise ValueError(name)
         # A request for a billion lines must not occupy this process; the worker asks in parts.
-        if name in ("printed", "texts", "ids", "rows") and not 0 <= args[1] - args[0] <= _LINES_AT_ONCE:
+        if name in ("printed", "texts", "ids", "shorts", "rows") and not 0 <= args[1] - args[0] <= _LINES_AT_ONCE:
             raise ValueError(args)
         # The name is one of `_METHODS`, checked above: `getattr` must not lead to other attributes.
         found = getattr(self._document, name)(*args, **options)
@@ -130,7 +131,15 @@ class FileService:
         self.line_ids.update(row.id for row in rows if row.id is not None)
 
     def _edit(
-        self, path: str, changes: list[Any], budget: int | None, span: list[int] | None, *, ids: bool, **options: Any
+        self,
+        path: str,
+        changes: list[Any],
+        budget: int | None,
+        span: list[int] | None,
+        *,
+        ids: bool,
+        short: bool = False,
+        **options: Any,
     ) -> dict[str, Any]:
         self._need("read", "write")
         for name, value in options.items():
@@ -138,7 +147,7 @@ class FileService:
             if not isinstance(value, _EDIT_OPTIONS[name] | None):
                 raise TypeError(name)
         _encoding(options.get("encoding"))
-        show = None if budget is None else Show(budget, ids, (span[0], span[1]) if span else None)
+        show = None if budget is None else Show(budget, ids, (span[0], span[1]) if span else None, short)
         # The journal gets our own item id: a worker cannot record its change under another tool's name.
         applied = line_id_changes.edit_lines(self._root, _text(path), list(changes), tool=self._item_id, show=show, **options)
         self._given(applied.lines)
@@ -150,6 +159,7 @@ class FileService:
             "warnings": applied.warnings,
             "lines": applied.lines,
             "cut": applied.cut,
+            "brief": applied.brief,
         }
 
     def _replace(self, path: str, content: str, encoding: str, expected_sha256: str | None) -> dict[str, Any]:
@@ -191,7 +201,7 @@ def _encoding(name: str | None) -> str | None:
 
 
 def _described(document: Document) -> dict[str, Any]:
-    facts = {name: getattr(document, name) for name in ("path", "count", "version", "encoding")}
+    facts = {name: getattr(document, name) for name in ("path", "count", "version", "short_version", "encoding")}
     return {**facts, "no_ids": document.no_ids}
 
 
@@ -204,12 +214,13 @@ class RemoteDocument:
         self.path: str = facts["path"]
         self.count: int = facts["count"]
         self.version: str = facts["version"]
+        self.short_version: str = facts["short_version"]
         self.encoding: str = facts["encoding"]
         self.no_ids: str = facts["no_ids"]
 
-    def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False) -> list[str]:
+    def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False, short: bool = False) -> list[str]:
         """Return lines [start, stop) as tools print them; see `Document.printed`."""
-        return self._lines("printed", start, stop, ids=ids, whitespace=whitespace)
+        return self._lines("printed", start, stop, ids=ids, whitespace=whitespace, short=short)
 
     def texts(self, start: int, stop: int) -> list[str]:
         """Return lines [start, stop) as they are shown."""
@@ -227,9 +238,13 @@ class RemoteDocument:
         """Give every line of some ranges an ID."""
         self._call("name", list(ranges))
 
-    def shown(self, *ranges: tuple[int, int]) -> None:
-        """Record that the lines of some ranges were printed with their IDs."""
-        self._call("shown", *ranges)
+    def shown(self, *ranges: tuple[int, int], short: bool = False) -> None:
+        """Record that the lines of some ranges were printed with their IDs, or with their short addresses."""
+        self._call("shown", *ranges, short=short)
+
+    def shorts(self, start: int, stop: int) -> list[str]:
+        """Return the short addresses of lines [start, stop)."""
+        return self._lines("shorts", start, stop)
 
     def encoding_notice(self, ranges: Iterable[tuple[int, int]]) -> str:
         """Return the notice about the encoding that a reader of some lines needs; see `Document.encoding_notice`."""
@@ -238,7 +253,9 @@ class RemoteDocument:
     def changes_since(self, version: str) -> Changes | None:
         """Return what changed since a version, or None where that is not among the stored ones."""
         found = self._call("changes_since", version)
-        return found and documents.Changes([(a, b) for a, b in found[0]], [(name, how, line) for name, how, line in found[1]])
+        return found and documents.Changes(
+            [(a, b) for a, b in found[0]], [(name, how, line) for name, how, line in found[1]], [*found[2]]
+        )
 
     def _lines(self, name: str, start: int, stop: int, **options: bool) -> list[Any]:
         stop = min(stop, self.count)
@@ -294,7 +311,8 @@ class RemoteFiles:
         """Apply changes by line ID; see `rye.edits.line_id_changes.edit_lines`. The journal names the tool that runs."""
         self._hold_to_root(project_path)
         options.pop("tool", None)
-        wanted = {"budget": show and show.budget, "span": show and show.span, "ids": show is None or show.ids, **options}
+        wanted = {"budget": show and show.budget, "span": show and show.span, "ids": show is None or show.ids}
+        wanted |= {"short": show is not None and show.short, **options}
         made = self.ask(op="edit_lines", path=file_path, changes=list(changes), **wanted)
         return Applied(
             RemoteDocument(self, made["document"]),  # type: ignore[arg-type]  # it offers what tools may ask of one
@@ -304,6 +322,7 @@ class RemoteFiles:
             made["warnings"],
             [Row(*row) for row in made["lines"]],
             made["cut"],
+            made["brief"],
         )
 
     def replace_file(self, project_path: str, file_path: str, content: str, **options: Any) -> whole_file.Replaced:

@@ -178,7 +178,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
     admission.hold_to_lock(ready.tool, response["chain"])
-    parameters = ready.checker.check(call.parameters)
+    parameters = ready.checker.check(_with_agent_defaults(call, ready.tool))
     # After the defaults are filled in, which can be paths as well. The library checks again when it opens.
     for _, path in schema.workspace_paths(ready.tool.schema, parameters):
         workspace.check(path)
@@ -195,6 +195,14 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
         _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
         response["ran"] = True
     del response["envelope"]
+
+
+def _with_agent_defaults(call: Call, tool: Tool) -> Any:
+    """Return the parameters; in a model's call, with what the signed tool declares for models where nothing is given."""
+    if not call.options.agent_defaults or not isinstance(call.parameters, dict):
+        return call.parameters
+    given: dict[Any, Any] = call.parameters
+    return given | {name: value for name, value in tool.agent_defaults.items() if given.get(name) is None}
 
 
 def _recovered(workspace: Workspace) -> list[str]:

@@ -82,11 +82,19 @@ class _Memory(Record):
     note: str
 
 
-_memories: OrderedDict[tuple[int, int, bytes], _Memory] = OrderedDict()
+_memories: OrderedDict[tuple[int, int, _Shown], _Memory] = OrderedDict()
 
 
 def look(
-    ws: Workspace, path: bytes, shown: str, fd: int, hits: Sequence[Hit], context: int, take: Callable[[Seen], int]
+    ws: Workspace,
+    path: bytes,
+    shown: str,
+    fd: int,
+    hits: Sequence[Hit],
+    context: int,
+    take: Callable[[Seen], int],
+    *,
+    short: bool = False,
 ) -> None:
     """Pass the rows around some hits of an open file to `take`, and record the rows that it took as shown.
 
@@ -98,20 +106,21 @@ def look(
         hits: in it, ascending.
         context: lines to show before and after each.
         take: is given what can be shown; returns how many of `Seen.hits` it showed, from the first.
+        short: it shows short addresses.
     """
     info = os.fstat(fd)
     if info.st_size > MAX_FILE_BYTES:
         take(bare(hits, f"larger than {MAX_FILE_BYTES >> 20} MB"))
         return
     # A repeated search of an unchanged file needs neither its text nor its index.
-    remembered = _remembered(ws, path, info, hits, context)
+    remembered = _remembered(ws, (path, short), info, hits, context)
     if remembered is not None:
         rows, note = remembered
         take(Seen(rows, list(hits), note=note))
         return
     try:
         with document.view(ws, shown) as doc:
-            _look(ws, doc, store.stamp_of(info), hits, context, take)
+            _look(ws, doc, store.stamp_of(info), hits, context, take, short=short)
     except WorkspaceError as err:
         if err.code in _GONE:
             take(Seen({}, [], changed=True))
@@ -143,7 +152,14 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _look(
-    ws: Workspace, doc: document.Document, searched: store.Stamp, hits: Sequence[Hit], context: int, take: Callable[[Seen], int]
+    ws: Workspace,
+    doc: document.Document,
+    searched: store.Stamp,
+    hits: Sequence[Hit],
+    context: int,
+    take: Callable[[Seen], int],
+    *,
+    short: bool,
 ) -> None:
     true = [hit for hit in hits if _is_unchanged(doc, hit)]
     wanted = spans(true, context, doc.text.count)
@@ -154,9 +170,10 @@ def _look(
     printed = spans(taken, context, doc.text.count)
     if not printed:
         return
-    doc.shown(*((start - 1, stop - 1) for start, stop in printed))
+    doc.shown(*((start - 1, stop - 1) for start, stop in printed), short=short)
     if store.stamp_of(doc.file.stat) == searched and store.settled(searched, doc.file.looked):
-        _remember(ws, doc, searched, {number: rows[number] for start, stop in printed for number in range(start, stop)}, note)
+        kept = {number: rows[number] for start, stop in printed for number in range(start, stop)}
+        _remember(ws, doc, short, searched, kept, note)
 
 
 def spans(hits: Sequence[Hit], context: int, count: int) -> list[Span]:
@@ -186,18 +203,22 @@ def _index_state(ws: Workspace, path: bytes) -> store.Stamp | None:
     return None
 
 
-def _key(ws: Workspace, path: bytes) -> tuple[int, int, bytes]:
+# The file, and whether its lines were shown with short addresses: only those that were shown may be named.
+_Shown = tuple[bytes, bool]
+
+
+def _key(ws: Workspace, shown: _Shown) -> tuple[int, int, _Shown]:
     root = os.fstat(ws.fd)
-    return root.st_dev, root.st_ino, path
+    return root.st_dev, root.st_ino, shown
 
 
 def _remembered(
-    ws: Workspace, path: bytes, info: os.stat_result, hits: Sequence[Hit], context: int
+    ws: Workspace, shown: _Shown, info: os.stat_result, hits: Sequence[Hit], context: int
 ) -> tuple[dict[int, Row], str] | None:
     # By the root's identity, not its path: another project may be moved to the same path.
-    key = _key(ws, path)
+    key = _key(ws, shown)
     memory = _memories.get(key)
-    if memory is None or memory.file != store.stamp_of(info) or memory.index != _index_state(ws, path):
+    if memory is None or memory.file != store.stamp_of(info) or memory.index != _index_state(ws, shown[0]):
         return None
     numbers = [number for start, stop in spans(hits, context, memory.total) for number in range(start, stop)]
     with suppress(KeyError):
@@ -209,12 +230,14 @@ def _remembered(
     return None
 
 
-def _remember(ws: Workspace, doc: document.Document, searched: store.Stamp, rows: dict[int, Row], note: str) -> None:
+def _remember(
+    ws: Workspace, doc: document.Document, short: bool, searched: store.Stamp, rows: dict[int, Row], note: str
+) -> None:
     index = _index_state(ws, doc.file.path)
     # Very long rows would fill the memory that thousands of short ones need.
     if index is None or any(len(row.text) > _ROW_CHARS for row in rows.values()):
         return
-    key = _key(ws, doc.file.path)
+    key = _key(ws, (doc.file.path, short))
     known = _memories.get(key)
     if known is not None and known.file == searched and len(known.rows) + len(rows) <= _ROWS_REMEMBERED:
         rows, note = known.rows | rows, known.note or note

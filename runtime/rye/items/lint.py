@@ -157,6 +157,14 @@ def _effects(module: _Module) -> Iterator[Finding]:
         yield Finding(line, "bad_effects", "What is read_only is not destructive.")
 
 
+def _agent_defaults(module: _Module) -> Iterator[Finding]:
+    declared, line = module.literals.get("__agent_defaults__", ({}, module.assigned.get("__agent_defaults__", 1)))
+    config = module.literals.get("CONFIG_SCHEMA", ({}, 1))[0]
+    known = config.get("properties", {}) if isinstance(config, dict) else {}
+    if not isinstance(declared, dict) or not set(declared) <= set(known):
+        yield Finding(line, "bad_agent_defaults", "__agent_defaults__ gives some of the schema's parameters another default.")
+
+
 def _permissions_declared(module: _Module) -> Iterator[Finding]:
     declared, line = module.literals.get("__permissions__", ([], module.assigned.get("__permissions__", 0)))
     if not isinstance(declared, list | tuple) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
@@ -287,7 +295,18 @@ def _entry(module: _Module) -> Iterator[Finding]:
         yield Finding(found[-1].lineno, "bad_entry_point", "The signature is execute(params, project_path).")
 
 
-_CHECKS: Final = (_metadata, _place, _effects, _permissions_declared, _docstring, _schema, _imports, _calls, _entry)
+_CHECKS: Final = (
+    _metadata,
+    _place,
+    _effects,
+    _agent_defaults,
+    _permissions_declared,
+    _docstring,
+    _schema,
+    _imports,
+    _calls,
+    _entry,
+)
 
 
 def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:

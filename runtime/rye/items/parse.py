@@ -88,6 +88,12 @@ class Tool(Record):
     metadata: dict[str, Any]
     permissions: tuple[str, ...] = ()
 
+    @property
+    def agent_defaults(self) -> dict[str, Any]:
+        """Return the defaults of parameters that it declares for calls of models, in `__agent_defaults__`."""
+        declared, known = self.metadata.get("__agent_defaults__"), self.schema.get("properties", {})
+        return {name: value for name, value in declared.items() if name in known} if isinstance(declared, dict) else {}
+
 
 class Knowledge(Record):
     """A verified knowledge entry: header fields and the text below them."""

@@ -12,8 +12,8 @@ from rye.call.results import shortened
 from rye.errors import WorkspaceError
 from rye.fs.beneath import Parts
 from rye.fs.digest import hexdigest
+from rye.line_ids import addresses, store
 from rye.line_ids import index as line_ids_index
-from rye.line_ids import store
 from rye.line_ids.index import Index
 from rye.line_ids.render import Row, reveal
 from rye.plain_class import Record, changed
@@ -33,6 +33,7 @@ class Changes(NamedTuple):
 
     lines: list[tuple[int, int]]
     ended: list[tuple[str, str, int]]
+    ended_shorts: list[str] = []  # noqa: RUF012 - replaced, never changed
 
 
 IDS_NOT_STORED = ("no_space", "cache_unwritable", "read_only", "permission_denied")
@@ -77,11 +78,16 @@ class Document(Record, frozen=False):
         return self.index.version
 
     @property
+    def short_version(self) -> str:
+        """Return the short name of the file's present state."""
+        return self.index.short_version
+
+    @property
     def encoding(self) -> str:
         """Return the name of the file's encoding; `?` behind it where it is a guess."""
         return self.text.encoding.label
 
-    def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False) -> list[str]:
+    def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False, short: bool = False) -> list[str]:
         """Return lines [start, stop), counted from 0, as tools print them: `[LID:a1b2c3] text`, long ones shortened.
 
         Args:
@@ -89,11 +95,14 @@ class Document(Record, frozen=False):
             stop: the line behind the last one.
             ids: print each line's ID; it has one from now on. See `shown`.
             whitespace: make tabs, carriage returns and odd blanks visible.
+            short: print short addresses instead of IDs: `12`, a tab, the text; an empty line as it is.
         """
         texts = shortened(self.texts(start, stop))
         if whitespace:
             code, raw = self.text.encoding, self.text.lines(start, stop)
             texts = [reveal(text, code.terminator(line) == code.crlf) for text, line in zip(texts, raw, strict=True)]
+        if short:
+            return [addresses.printed(name, text) for name, text in zip(self.shorts(start, stop), texts, strict=True)]
         if not ids:
             return texts
         return [f"[LID:{name}] {text}" for name, text in zip(self.ids(start, stop), texts, strict=True)]
@@ -114,13 +123,16 @@ class Document(Record, frozen=False):
         if since is None:
             return None
         ended = [(name, end) for name, end in self.index.dead.items() if end is not None and end.revision > since]
-        return Changes(self.index.ages.since(since), [(name, end.how, end.line) for name, end in ended])
+        rows = [(name, end.how, end.line) for name, end in ended]
+        return Changes(self.index.ages.since(since), rows, [end.short for _, end in ended])
 
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
         """Return lines [start, stop), counted from 0; with `ids` each has one from now on."""
         texts = self.texts(start, stop)
-        names = self.ids(start, start + len(texts)) if ids else [None] * len(texts)
-        return list(map(Row, range(start + 1, start + 1 + len(texts)), names, texts))
+        if not ids:
+            return [Row(number, None, text) for number, text in enumerate(texts, start + 1)]
+        stop = start + len(texts)
+        return list(map(Row, range(start + 1, stop + 1), self.ids(start, stop), texts, self.shorts(start, stop)))
 
     def texts(self, start: int, stop: int) -> list[str]:
         """Return lines [start, stop) as they are shown."""
@@ -134,20 +146,33 @@ class Document(Record, frozen=False):
         marks = self.index.marks
         return [marks[at].id for at in range(start, stop)]
 
+    def shorts(self, start: int, stop: int) -> list[str]:
+        """Return the short addresses of lines [start, stop), as `ids` returns their IDs."""
+        self.ids(start, stop)
+        return [self.index.marks[at].short for at in range(start, stop)]
+
     def name(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Give every line of some ranges an ID, all at once."""
         raw = {at: line for start, stop in ranges for at, line in enumerate(self.text.lines(start, stop), start)}
         key, marks = self.text.encoding.key, self.index.marks
         line_ids_index.give_ids_at(self.index, {at: key(line) for at, line in raw.items() if at not in marks})
 
-    def shown(self, *ranges: tuple[int, int]) -> None:
-        """Record that lines [start, stop) of some ranges were printed with their IDs, and store that."""
-        if self.note_shown(*ranges):
+    def shown(self, *ranges: tuple[int, int], short: bool = False) -> None:
+        """Record that lines [start, stop) of some ranges were printed with their IDs, and store that.
+
+        With `short` they were printed with their short addresses.
+        """
+        if self.note_shown(*ranges, short=short):
             self.store()
 
-    def note_shown(self, *ranges: tuple[int, int]) -> bool:
-        """Note in the index that lines [start, stop) of some ranges were printed with their IDs; tell whether that was news."""
-        return bool(sum(line_ids_index.note_shown(self.index, start, stop) for start, stop in ranges))
+    def note_shown(self, *ranges: tuple[int, int], short: bool = False) -> bool:
+        """Note in the index that lines of some ranges were printed, as `shown` does; tell whether that was news."""
+        return bool(sum(line_ids_index.note_shown(self.index, start, stop, short=short) for start, stop in ranges))
+
+    def is_seen(self, at: int) -> bool:
+        """Tell whether a line was shown as it now stands."""
+        known = self.index.marks.get(at)
+        return known is not None and known.shown >= self.index.ages.values(at, at + 1)[0]
 
     def confirm(self) -> None:
         """Store that the content under the file's new times is the known one, so that the next view need not hash it.

@@ -10,6 +10,10 @@ a new epoch, and IDs of epoch 2 and later end in it: 6 digits and 1 (epochs to 1
 two epochs differ in length or in their end, and an ID of an epoch gone by can only be unknown, never another line's. An index
 with many dead IDs also takes a new epoch, for its new lines; the lines that live keep their IDs.
 
+Short addresses. Beside its ID a line has a number, which is never used again: line n of the first index has n, later lines
+count on from the last one. An address is the number and, from epoch 2 on, letters that name the epoch (see
+`rye.line_ids.addresses`), so that both views of a line's identity live and die together.
+
 `Runs` stores which revision last changed each line: a long sequence of numbers that is nearly constant.
 """
 
@@ -21,6 +25,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from rye.fs.digest import sha256
+from rye.line_ids import addresses
 from rye.plain_class import Record, field
 
 Run = tuple[int, int]
@@ -98,6 +103,8 @@ DEAD_MAX = 900
 """With more dead IDs than this the index takes a new epoch, whose IDs cannot be any of them: then they need not be stored."""
 
 VERSIONS_STORED = 20
+# Hexadecimal digits of the content's hash in the short form of a version.
+_SHORT = 6
 _SPACE = b" \t\r\x0b\x0c"
 
 
@@ -109,29 +116,36 @@ class LineId(Record, frozen=False):
         loose: 8 bytes of SHA-256 over its text without white space.
         near: revision in which the line before it became its neighbour (0: never changed).
         shown: revision in which it was last printed; -1 for never.
+        short: its short address.
+        told: whether its short address was ever printed.
     """
 
     id: str
     loose: bytes
     near: int = 0
     shown: int = -1
+    short: str = ""
+    told: bool = False
 
-    def __init__(self, id: str, loose: bytes, near: int = 0, shown: int = -1) -> None:
+    def __init__(self, id: str, loose: bytes, near: int = 0, shown: int = -1, short: str = "", told: bool = False) -> None:
         # One is made for every line: this is several times as fast as what all records share.
         self.id = id
         self.loose = loose
         self.near = near
         self.shown = shown
+        self.short = short
+        self.told = told
 
 
 class LineEnd(NamedTuple):
-    """What became of a line whose ID is dead: `after` and `before` are the IDs around it."""
+    """What became of a line whose ID is dead: `after` and `before` are the IDs around it, `short` was its short address."""
 
     how: str
     line: int
     after: str | None
     before: str | None
     revision: int
+    short: str = ""
 
 
 class Index(Record, frozen=False):
@@ -148,6 +162,7 @@ class Index(Record, frozen=False):
         counter: the last number used for an ID of `"{epoch}.{counter}:{text}"`.
         versions: the last states' (revision, first 8 hex digits of the content hash).
         dead: dead ID -> LineEnd, or None where it is only reserved.
+        numbers: the last number used for a short address of this epoch.
     """
 
     epoch: int
@@ -161,6 +176,7 @@ class Index(Record, frozen=False):
     versions: list[tuple[int, str]] = field(factory=list)
     dead: dict[str, LineEnd | None] = field(factory=dict)
     id_epoch: int = 0
+    numbers: int = 0
 
     @property
     def count(self) -> int:
@@ -176,8 +192,20 @@ class Index(Record, frozen=False):
         return f"{self.epoch}.{revision}-{content}"
 
     def revision_of(self, version: str) -> int | None:
-        """Return the revision that a version named, if it is among those stored."""
-        return next((rev for rev, content in self.versions if self._version(rev, content) == version), None)
+        """Return the revision that a version named, in its long or short form, if it is among those stored.
+
+        Where the file was back at an old content, a short form means the first time: what changed since is then complete.
+        """
+        return next((rev for rev, content in self.versions if version in (self._version(rev, content), content[:_SHORT])), None)
+
+    @property
+    def short_version(self) -> str:
+        """Return the short name of this state."""
+        return self.content_hash[:_SHORT]
+
+    def is_version(self, version: str) -> bool:
+        """Tell whether a version, in its long or short form, names this state."""
+        return version in (self.version, self.short_version)
 
     def digest(self, line: int) -> bytes:
         """Return a line's digest."""
@@ -186,6 +214,15 @@ class Index(Record, frozen=False):
     def positions(self) -> dict[str, int]:
         """Return ID -> position of all lines that have one."""
         return {mark.id: at for at, mark in self.marks.items()}
+
+    def places(self) -> dict[str, int]:
+        """Return short address -> position of all lines that have one."""
+        return {mark.short: at for at, mark in self.marks.items()}
+
+    def told(self, at: int) -> str | None:
+        """Return a line's short address if it was ever shown: nobody knows another, so that one need not come back."""
+        mark = self.marks.get(at)
+        return mark.short if mark is not None and mark.told else None
 
 
 def loose_digest(text: bytes) -> bytes:
@@ -207,8 +244,9 @@ def width_for(count: int) -> int:
 
 def fresh(epoch: int, content_hash: str, digests: bytes, width: int) -> Index:
     """Return a first index without IDs; `give_ids` adds them."""
-    ages = Runs([(len(digests) // width, 0)])
-    return Index(epoch, content_hash, digests, width, {}, ages, versions=[(0, content_hash[:8])])
+    count = len(digests) // width
+    # The first numbers are the line numbers, also of lines that are named later.
+    return Index(epoch, content_hash, digests, width, {}, Runs([(count, 0)]), versions=[(0, content_hash[:8])], numbers=count)
 
 
 def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> bool:
@@ -225,10 +263,18 @@ def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> bool:
         for at, text in texts.items():
             made = _first_id(index, at, text, taken) if index.revision == 0 else _later_id(index, text, taken)
             taken.add(made)
-            index.marks[at] = LineId(made, loose_digest(text))
+            index.marks[at] = LineId(made, loose_digest(text), short=new_short(index, at))
         # In ascending order, on which alignment and the stored rows rely.
         index.marks = dict(sorted(index.marks.items()))
     return bool(texts)
+
+
+def new_short(index: Index, at: int) -> str:
+    """Return an address that no line of the file ever had, for the line at position `at` that gets its ID now."""
+    if index.revision == 0:
+        return addresses.spelled(at + 1, index.epoch)
+    index.numbers += 1
+    return addresses.spelled(index.numbers, index.epoch)
 
 
 def begin_epoch(index: Index, epoch: int) -> None:
@@ -264,8 +310,10 @@ def _later_id(index: Index, text: bytes, taken: set[str]) -> str:
             return made
 
 
-def note_shown(index: Index, start: int, stop: int) -> bool:
+def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> bool:
     """Record that lines [start, stop) were printed as they are now; tell whether that was news.
+
+    With `short` they were printed with their short addresses, which nobody can name before.
 
     It is news of a line, too, that the next one became its neighbour: an edit of both asks whether they were seen side by side.
     """
@@ -273,11 +321,11 @@ def note_shown(index: Index, start: int, stop: int) -> bool:
     for length, age in index.ages.part(start, stop):
         for here in range(at, at + length):
             mark, behind = marks[here], marks.get(here + 1)
-            if mark.shown < max(age, mark.near, behind.near if behind is not None else 0):
+            if mark.shown < max(age, mark.near, behind.near if behind is not None else 0) or (short and not mark.told):
                 news.append(here)
         at += length
     for here in news:
         mark = marks[here]
         # A new object: other indexes share the old one.
-        marks[here] = LineId(mark.id, mark.loose, mark.near, index.revision)
+        marks[here] = LineId(mark.id, mark.loose, mark.near, index.revision, mark.short, mark.told or short)
     return bool(news)

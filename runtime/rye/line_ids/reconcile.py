@@ -11,17 +11,24 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from rye.line_ids.diff import align, indentation
-from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest
+from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest, new_short
 from rye.plain_class import changed
+
+Name = tuple[str, str | None]
+"""A line's ID, and its short address where that is known."""
 
 
 class Change(NamedTuple):
-    """Lines [start, stop) of the old state became `texts`; `ids` revives an ID for each new line where it is not None."""
+    """Lines [start, stop) of the old state became `texts`.
+
+    `ids` revives an ID for each new line where it is not None, and `shorts` the short address that belongs to it.
+    """
 
     start: int
     stop: int
     texts: Sequence[bytes]
     ids: Sequence[str | None] = ()
+    shorts: Sequence[str | None] = ()
 
 
 def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
@@ -40,7 +47,7 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
         new += start - old + added
         old = stop
     texts: dict[int, bytes] = {}
-    revived: dict[int, str] = {}
+    revived: dict[int, Name] = {}
     pieces: list[bytes] = []
     for (old_at, new_at, length), change in zip(blocks, [*changes, None], strict=True):
         pieces.append(index.digests[old_at * index.width : (old_at + length) * index.width])
@@ -48,7 +55,9 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
             pieces.append(digest_lines(change.texts, index.width))
             first = new_at + length
             texts.update(enumerate(change.texts, first))
-            revived.update((first + at, name) for at, name in enumerate(change.ids) if name is not None)
+            shorts = change.shorts or [None] * len(change.ids)
+            names = zip(change.ids, shorts, strict=True)
+            revived.update((first + at, (name, short)) for at, (name, short) in enumerate(names) if name is not None)
     step = _Step(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
     return step.finish(revived)
 
@@ -83,11 +92,11 @@ class _Step:
         self.found: dict[int, int] = {}
         self.loose_of_new: dict[int, bytes] = {}
 
-    def finish(self, revived: dict[int, str]) -> Index:
+    def finish(self, revived: dict[int, Name]) -> Index:
         """Recognise what is left, and build the next index."""
         gaps = list(self._gaps())
         # An ID that is given back to its line is not to be found on another one.
-        promised, known = set(revived.values()), self.old.marks
+        promised, known = {name for name, _ in revived.values()}, self.old.marks
         left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at in known and known[at].id not in promised]
         left_new = [at for _, _, c, d in gaps for at in range(c, d) if at not in revived]
         if left_old and left_new:
@@ -106,16 +115,34 @@ class _Step:
             dead=dict(self.old.dead),
             versions=[*self.old.versions, (self.revision, self.content_hash[:8])][-VERSIONS_STORED:],
         )
-        alive = {mark.id for mark in marks.values()}
-        for at, name in revived.items():
-            # Another line may have been recognised under this ID already; no ID names two lines.
-            if name in alive:
-                continue
-            marks[at] = LineId(name, loose_digest(self.texts(at)), near=self.revision)
-            index.dead.pop(name, None)
+        self._revive(index, marks, revived)
         index.marks = dict(sorted(marks.items()))
         self._bury(index, gaps)
         return index
+
+    def _revive(self, index: Index, marks: dict[int, LineId], revived: dict[int, Name]) -> None:
+        """Give lines back their IDs and short addresses: those that an undo restores, and those that our own edit moves."""
+        if not revived:
+            return
+        alive, shorts = {mark.id for mark in marks.values()}, {mark.short for mark in marks.values()}
+        promised = {name for name, _ in revived.values()}
+        before = {mark.id: (at, mark) for at, mark in self.old.marks.items() if mark.id in promised}
+        for at, (name, recorded) in revived.items():
+            # Another line may have been recognised under this ID already; no ID names two lines.
+            if name in alive:
+                continue
+            fate = index.dead.pop(name, None)
+            short, told, shown = recorded or (fate.short if fate else ""), recorded is not None, -1
+            if name in before:
+                place, was = before[name]
+                # Whoever moves a line that was shown has seen it.
+                seen = was.shown >= self.old.ages.values(place, place + 1)[0]
+                short, told, shown = was.short, was.told, self.revision if seen else -1
+            if not short or short in shorts:
+                short, told = new_short(index, at), False
+            alive.add(name)
+            shorts.add(short)
+            marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, short, told)
 
     def _gaps(self) -> list[tuple[int, int, int, int]]:
         """Return the (old start, old stop, new start, new stop) between the blocks, ends included."""
@@ -203,13 +230,13 @@ class _Step:
                 here = positions[at] - old_at + new_at
                 # A block's first line has another line above it now, unless both begin the file.
                 if positions[at] == old_at and not (old_at == 0 and new_at == 0):
-                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown)
+                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short, mark.told)
                 marks[here] = mark
                 at += 1
         for old_at, new_at in self.found.items():
             mark = self.old.marks[old_at]
             loose = self.loose_of_new.get(new_at, mark.loose)
-            marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown)
+            marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short, mark.told)
         return marks
 
     def _ages(self) -> Runs:
@@ -232,7 +259,8 @@ class _Step:
             how = "replaced" if d > c else "deleted"
             before, after = self._name(index, d), self._name(index, c - 1)
             for at in gone:
-                index.dead[self.old.marks[at].id] = LineEnd(how, at + 1, after, before, self.revision)
+                mark = self.old.marks[at]
+                index.dead[mark.id] = LineEnd(how, at + 1, after, before, self.revision, mark.short)
         # Dicts keep their order, so the oldest ends lose their details first.
         surplus = [name for name, fate in index.dead.items() if fate is not None][:-ENDS_STORED]
         for name in surplus:

@@ -11,11 +11,12 @@ from rye.plain_class import Record
 
 
 class Row(NamedTuple):
-    """A line as it is shown: number from 1, ID (None where none was asked for), whole text without terminator."""
+    """A line as it is shown: number from 1, ID (None where none was asked for), whole text without terminator, address."""
 
     number: int
     id: str | None
     text: str
+    short: str | None = None
 
 
 class Hit(NamedTuple):

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from rye.errors import WorkspaceError
 from rye.fs import names
 from rye.fs.digest import MUCH, sha256, sha256_of_much
+from rye.line_ids.addresses import split
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed
 from rye.workspace import cache, seals
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 FOLDER = ("tools", "read", "line_index")
 UNUSED_DAYS = 30
-_FORMAT = 3
+_FORMAT = 4
 _MAGIC = b"RYELINES"
 # magic, format, digest width, lines, checkpoints
 _HEAD = struct.Struct("<8sHHQQ")
@@ -149,15 +150,19 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
         if len(digests) != 32 * total or [row["line_num"] for row in rows] != list(range(1, total + 1)):
             return None
     loose = bytes.fromhex(record["loose"])
-    near, shown = _expand(record["near"]), _expand(record["shown"])
+    near, shown, told = (_expand(record[name]) for name in ("near", "shown", "told"))
+    short = _addresses(record["short"])
     marks = {
-        whole(row["line_num"]) - 1: LineId(_word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at])
+        whole(row["line_num"]) - 1: LineId(
+            _word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at], short[at], told[at] == 1
+        )
         for at, row in enumerate(rows)
     }
     dead = {_word(name): _fate(*fate) if fate else None for name, fate in record["dead"].items()}
     alive = {mark.id for mark in marks.values()}
+    shorts = {mark.short for mark in marks.values()}
     ages = Runs((whole(a), whole(b)) for a, b in record["ages"])
-    complete = len(alive) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
+    complete = len(alive) == len(shorts) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
     if not complete or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
         return None
     id_epoch = whole(record.get("id_epoch", 0))
@@ -175,6 +180,7 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
         [(whole(a), _word(b)) for a, b in record["versions"]],
         dead,
         id_epoch,
+        whole(record["numbers"]),
     )
     encoding = encoding_of(*record["encoding"])
     stamp = record["stamp"]
@@ -195,9 +201,29 @@ def _word(value: object) -> str:
     return value  # type: ignore[return-value]
 
 
-def _fate(how: object, line: object, after: object, before: object, revision: object) -> LineEnd:
+def _fate(how: object, line: object, after: object, before: object, revision: object, short: object) -> LineEnd:
     after, before = (None if name is None else _word(name) for name in (after, before))
-    return LineEnd(_word(how), whole(line), after, before, whole(revision))
+    return LineEnd(_word(how), whole(line), after, before, whole(revision), _word(short) if short else "")
+
+
+def _addresses(runs: list[tuple[int, int, str]]) -> list[str]:
+    """Return the addresses of runs: how many lines, the first number, the letters behind each."""
+    if sum(whole(length) for length, _, _ in runs) > 10_000_000:
+        raise ValueError(runs)
+    tails = {tail: _word(tail) if tail else "" for _, _, tail in runs}
+    return [f"{number}{tails[tail]}" for length, first, tail in runs for number in range(whole(first), first + length)]
+
+
+def _address_runs(marks: Iterable[LineId]) -> list[list[Any]]:
+    """Return what `_addresses` reads: most files are one run."""
+    runs: list[list[Any]] = []
+    for mark in marks:
+        number, tail = split(mark.short)
+        if runs and runs[-1][2] == tail and runs[-1][1] + runs[-1][0] == number:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, number, tail])
+    return runs
 
 
 def _expand(runs: list[tuple[int, int]]) -> list[int]:
@@ -271,8 +297,8 @@ def save(
         "dead": index.dead,
         **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
         "loose": b"".join([mark.loose for mark in index.marks.values()]).hex(),
-        "near": _collapse(mark.near for mark in index.marks.values()),
-        "shown": _collapse(mark.shown for mark in index.marks.values()),
+        "numbers": index.numbers,
+        **_views(index),
     }
     name = cache.name_of(path)
     with cache.folder(ws, *FOLDER) as fd:
@@ -286,6 +312,17 @@ def save(
             _remember(key, path, raw, Stored(index, encoding, record["stamp"], None, count))
         _drop_other_dense(fd, name, record.get("dense"))
         prune(fd)
+
+
+def _views(index: Index) -> dict[str, Any]:
+    """Return the fields of a record that say what was shown of each line, and its short address."""
+    marks = index.marks.values()
+    return {
+        "near": _collapse(mark.near for mark in marks),
+        "shown": _collapse(mark.shown for mark in marks),
+        "told": _collapse(int(mark.told) for mark in marks),
+        "short": _address_runs(marks),
+    }
 
 
 def encoding_fields(encoding: Encoding) -> list[Any]:
@@ -346,9 +383,9 @@ def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
             index.digests = binary[1]
         record.update(
             counter=index.counter,
+            numbers=index.numbers,
             loose=b"".join([mark.loose for mark in index.marks.values()]).hex(),
-            near=_collapse(mark.near for mark in index.marks.values()),
-            shown=_collapse(mark.shown for mark in index.marks.values()),
+            **_views(index),
         )
         stamp = record["stamp"] and tuple(record["stamp"])
         raw = _dump(record, index, key, name)

@@ -125,7 +125,7 @@ class Calls:
     ) -> dict[str, Any]:
         budget: int | None = results.REPEATABLE_BUDGET if request.repeatable else results.SINGLE_BUDGET
         while budget is not None:
-            options = context.CallOptions(budget, on_output, cancellation, request.actor)
+            options = context.CallOptions(budget, on_output, cancellation, request.actor, agent_defaults=True)
             result = self._written.result_of(self._run(request.item_id, request.arguments, options), request.actor)
             size = results.size_of(result)
             # Asked again only where that changes nothing: a second run of a command could.

@@ -28,6 +28,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Edit lines of a file by their persistent IDs: replace, insert, delete"
 __item_id__ = "rye/file-system/edit_lines"
 __requires_rye__ = ">=0.1"
+__agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -40,16 +41,16 @@ CONFIG_SCHEMA = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "line_id": {"type": "string", "minLength": 1, "description": "Replace this line"},
-                    "start_line_id": {"type": "string", "minLength": 1, "description": "First line of a range to replace"},
-                    "end_line_id": {"type": "string", "minLength": 1, "description": "Last line of the range, inclusive"},
+                    "line_id": {"type": ["string", "integer"], "minLength": 1, "description": "Replace this line"},
+                    "start_line_id": {"type": ["string", "integer"], "minLength": 1, "description": "First line of a range to replace"},
+                    "end_line_id": {"type": ["string", "integer"], "minLength": 1, "description": "Last line of the range, inclusive"},
                     "after_line_id": {
-                        "type": "string",
+                        "type": ["string", "integer"],
                         "minLength": 1,
                         "description": 'Insert behind this line ("start", "end" allowed)',
                     },
                     "before_line_id": {
-                        "type": "string",
+                        "type": ["string", "integer"],
                         "minLength": 1,
                         "description": 'Insert before this line ("start", "end" allowed)',
                     },
@@ -71,6 +72,12 @@ CONFIG_SCHEMA = {
             "default": "refuse",
             "description": "What to do when another program changed the file since it was last read",
         },
+        "line_ids": {
+            "type": "string",
+            "enum": ["lid", "short", "none", "all"],
+            "default": "lid",
+            "description": "How the answer names lines: [LID:a1b2c3], a short number before a tab, or not at all (all: lid)",
+        },
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "newline": {
             "type": "string",
@@ -91,6 +98,7 @@ CONFIG_SCHEMA = {
             "default": "keep",
             "description": "Add or remove the byte order mark; with changes=[]",
         },
+        "diff": {"type": "boolean", "default": True, "description": "Show a unified diff in the answer"},
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
@@ -116,13 +124,14 @@ OUTPUT_SCHEMA = {
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Apply all changes, or none."""
-    wanted = {name: value for name, value in params.items() if name != "check"}
+    wanted = {name: value for name, value in params.items() if name not in ("check", "diff")}
 
     def edit() -> dict[str, Any]:
         budget = output_budget()
         # The rest is for the lines as they are now.
         diff_budget = budget * 3 // 5
-        applied = edit_lines(project_path, **wanted, tool=__item_id__, show=Show(budget - diff_budget))
+        show = Show(budget - diff_budget, ids=params["line_ids"] != "none", short=params["line_ids"] == "short")
+        applied = edit_lines(project_path, **wanted, tool=__item_id__, show=show)
         return _result(applied, params, diff_budget)
 
     if not params["check"]:
@@ -135,9 +144,12 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 
 def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:
     """Return the diff, then the changed lines with their IDs."""
-    diff, cut = fit_lines(applied.diff, diff_budget)
+    wanted = params["diff"] or params["dry_run"]
+    diff, cut = fit_lines(applied.diff, diff_budget) if wanted else ([], False)
     cut = cut or applied.cut
     output = [*diff]
+    if applied.brief:
+        output += [*([""] if diff else []), *applied.brief]
     if applied.lines:
         output += ["", "Lines now:", *applied.printed()]
     for warning in applied.warnings:
@@ -146,6 +158,8 @@ def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[
         total = len(applied.diff) + sum(stop - start for start, stop in applied.regions())
         call = f'read(file_path="{params["file_path"]}")'
         output.append(cut_notice(len(diff) + len(applied.lines), total, "lines", call))
+    if params["line_ids"] == "short" and not params["dry_run"]:
+        output.append(f"[version {applied.document.short_version}]")
     lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
     return ok(
         "\n".join(output),

@@ -24,7 +24,7 @@ from rye.filesearch.ripgrep import Pattern
 
 if TYPE_CHECKING:
     from rye.filesearch.content_search import ContentSearch
-    from rye.line_ids.render import Hit, Seen
+    from rye.line_ids.render import Hit, Row, Seen
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -34,6 +34,7 @@ __tool_description__ = "Search file contents by regex; matches carry line IDs, r
 __item_id__ = "rye/file-system/grep"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
+__agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -56,6 +57,12 @@ CONFIG_SCHEMA = {
             "enum": ["content", "files", "count"],
             "default": "content",
             "description": "Matching lines, names of matching files, or names with counts",
+        },
+        "line_ids": {
+            "type": "string",
+            "enum": ["lid", "short", "none", "all"],
+            "default": "lid",
+            "description": "How lines are named: number and [LID:a1b2c3], a short address, or by number (all: lid)",
         },
         "limit": {
             "type": "integer",
@@ -122,15 +129,16 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
     context = params.get("context")
     if context is None:
         context = _AUTO_CONTEXT if search.total <= 3 else 0
-    end = search.show(context, _Printer(search.page, context), line_ids=True)
+    form = "lid" if params["line_ids"] == "all" else params["line_ids"]
+    end = search.show(context, _Printer(search.page, context, form), line_ids="short" if form == "short" else True)
     return _answer(search, params, search.matches, end, search.total, f"matches in {search.file_count} files")
 
 
 class _Printer:
     """Prints hits with the lines around them, each line once."""
 
-    def __init__(self, page: results.Page, context: int) -> None:
-        self._page, self._context = page, context
+    def __init__(self, page: results.Page, context: int, form: str) -> None:
+        self._page, self._context, self._form = page, context, form
         self._done = 0
 
     def __call__(self, path: str, hit: Hit, seen: Seen, at: int) -> list[str]:
@@ -145,10 +153,17 @@ class _Printer:
         lines = ["--"] if separated and rows else []
         for row in rows:
             mark = ":" if hit.line <= row.number <= hit.last else "-"
-            lid = f"[LID:{row.id}]" if row.id else "[no LID]"
-            lines.append(f"{path}{mark}{row.number}{mark}{lid}{mark}{content_search.around(hit, row)}")
+            lines.append(f"{path}{mark}{self._name(row, mark)}{mark}{content_search.around(hit, row)}")
         self._done = max(stop, hit.last, done)
         return lines
+
+    def _name(self, row: Row, mark: str) -> str:
+        """Return what names a line: its number and ID, or its short address alone."""
+        if self._form == "short" and row.short:
+            return row.short
+        if self._form == "none":
+            return str(row.number)
+        return f"{row.number}{mark}[LID:{row.id}]" if row.id else f"{row.number}{mark}[no LID]"
 
 
 def _answer(

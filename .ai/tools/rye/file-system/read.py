@@ -28,6 +28,7 @@ __category__ = "rye/file-system"
 __tool_description__ = "Read a text file with persistent line IDs, a window at a time"
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
+__agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -41,7 +42,12 @@ CONFIG_SCHEMA = {
             "description": "First line (from 1); negative counts from the end, -1 is the last line",
         },
         "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
-        "line_ids": {"type": "string", "enum": ["all", "none"], "default": "all", "description": "Show line IDs or not"},
+        "line_ids": {
+            "type": "string",
+            "enum": ["lid", "short", "none", "all"],
+            "default": "lid",
+            "description": "How lines are named: [LID:a1b2c3], a short number before a tab, or not at all (all: lid)",
+        },
         "changes_since": {
             "type": "string",
             "minLength": 1,
@@ -99,7 +105,7 @@ def _result(document: Document, params: dict[str, Any]) -> dict[str, Any]:
         return _without_ids(result, document, since) if document.no_ids else result
     changes = document.changes_since(since)
     if changes is not None:
-        return _changes(document, window, params, changes.lines, changes.ended)
+        return _changes(document, window, params, changes.lines, changes.ended, changes.ended_shorts)
     result = _window(document, window, params)
     notice = f"[changes_since: version {since[:80]} is not among the last 20 of this file; here is the window instead.]"
     return {**result, "output": f"{notice}\n{result['output']}", "changes_known": False}
@@ -119,7 +125,8 @@ class _Window:
 
     def __init__(self, document: Document, params: dict[str, Any]) -> None:
         self.document = document
-        self.ids = params["line_ids"] == "all" and not document.no_ids
+        self.ids = params["line_ids"] != "none" and not document.no_ids
+        self.short = self.ids and params["line_ids"] == "short"
         self.whitespace = params["show_whitespace"]
         self.budget = output_budget() - _NOTICES - 2 * len(params["file_path"].encode("utf-8", "replace"))
         self.budget -= _NOTICES if document.no_ids else 0
@@ -131,7 +138,8 @@ class _Window:
         """Print lines [start, stop) as far as they fit; return where it stopped."""
         at = start
         while at < stop and not self.full:
-            lines = self.document.printed(at, min(at + _BATCH, stop), ids=self.ids, whitespace=self.whitespace)
+            upto = min(at + _BATCH, stop)
+            lines = self.document.printed(at, upto, ids=self.ids, short=self.short, whitespace=self.whitespace)
             # The budget is in bytes; text in ASCII, most of it, need not be encoded to be measured.
             sizes = map(len, lines if "".join(lines).isascii() else [line.encode("utf-8", "replace") for line in lines])
             ends = list(accumulate(size + 1 for size in sizes))
@@ -165,7 +173,7 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
             f"Use an offset from 1 to {max(total, 1)}, or a negative one to count from the end.",
         )
     stop = window.add(start, min(start + params["limit"], total))
-    document.shown(*window.shown)
+    document.shown(*window.shown, short=window.short)
     truncated = stop < total
     lines = list(window.lines)
     if truncated:
@@ -173,6 +181,8 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
     if notice := document.encoding_notice([(start, stop)]):
         lines.append(notice)
+    if window.short:
+        lines.append(f"[version {document.short_version}]")
     if not total:
         lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
     fields = {"next_offset": stop + 1} if truncated else {}
@@ -185,12 +195,14 @@ def _changes(
     params: dict[str, Any],
     ranges: list[tuple[int, int]],
     ended: list[tuple[str, str, int]],
+    shorts: list[str],
 ) -> dict[str, Any]:
     """Print the lines that are new or changed since a version, and which IDs are gone."""
     count = sum(stop - start for start, stop in ranges)
     cut_at = None
     lines: list[str] = []
-    ending = _gone(ended) if ended else ""
+    names = shorts if window.short else [name for name, _, _ in ended]
+    ending = _gone([(name, how, line) for name, (_, how, line) in zip(names, ended, strict=True)]) if ended else ""
     # The list of deleted IDs comes last but must fit, so its size is taken off first.
     window.budget -= len(ending)
     if window.ids:
@@ -198,7 +210,7 @@ def _changes(
         document.name(_first(ranges, window.budget // _SHORTEST))
     for start, stop in ranges:
         before = len(window.lines)
-        header = f"@ line {start + 1}"
+        header = "@" if window.short else f"@ line {start + 1}"
         window.budget -= len(header) + 1
         reached = window.add(start, stop)
         if reached > start:
@@ -206,13 +218,15 @@ def _changes(
         if reached < stop:
             cut_at = reached
             break
-    document.shown(*window.shown)
+    document.shown(*window.shown, short=window.short)
     if ended:
         lines.append(ending)
     if notice := document.encoding_notice(window.shown):
         lines.append(notice)
     if not count and not ended:
         lines.append(f"[no changes since version {params['changes_since']}]")
+    elif window.short:
+        lines.append(f"[version {document.short_version}]")
     fields: dict[str, Any] = {}
     if cut_at is not None:
         call = f'read(file_path="{params["file_path"]}", offset={cut_at + 1})'

@@ -1,0 +1,58 @@
+"""Short addresses: spelled and read the same way, and never taken for an ID."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rye.line_ids import addresses
+
+EPOCHS = st.one_of(st.integers(1, 400), st.integers(1, 16**7 - 1))
+NUMBERS = st.one_of(st.integers(1, 2_000), st.integers(1, 10**7))
+
+
+@given(NUMBERS, EPOCHS, NUMBERS, EPOCHS)
+def test_two_lines_never_share_an_address(number, epoch, other, later):
+    assert (addresses.spelled(number, epoch) == addresses.spelled(other, later)) == ((number, epoch) == (other, later))
+
+
+@given(NUMBERS, EPOCHS)
+def test_what_is_spelled_is_read_back(number, epoch):
+    name = addresses.spelled(number, epoch)
+    assert addresses.parsed(name) == addresses.parsed(f" {name.upper()} ") == name
+    assert addresses.split(name)[0] == number
+
+
+@given(NUMBERS, EPOCHS)
+def test_no_address_looks_like_an_id(number, epoch):
+    name = addresses.spelled(number, epoch)
+    assert not re.fullmatch(r"[0-9a-f]{6,}", name)
+
+
+@given(st.from_regex(r"[0-9a-f]{6,12}", fullmatch=True))
+def test_no_id_is_an_address(name):
+    assert addresses.parsed(name) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (12, "12"),
+        (12.0, "12"),
+        ("012", "12"),
+        ("12g", "12"),
+        (123456, "123456g"),
+        (True, None),
+        (0, None),
+        (-3, None),
+        ("", None),
+    ],
+)
+def test_what_callers_write(given, meant):
+    assert addresses.parsed(given) == meant
+
+
+def test_ranges():
+    assert addresses.ranges(["1", "2", "3", "7", "8h", "9h"]) == "1-3, 7, 8h-9h"
+    assert addresses.ranges([]) == ""
