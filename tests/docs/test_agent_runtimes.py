@@ -20,7 +20,7 @@ CODE = {
     form: next(block.text for block in blocks(ITEM.read_text(encoding="utf-8")) if needle in block.text)
     for form, needle in (("openai", "from openai"), ("anthropic", "from anthropic"), ("gemini", "from google"))
 }
-EDIT = {"line_id": "4d90b3", "new_content": "    return round(sum(prices), 2)"}
+EDIT = {"line_id": 2, "new_content": "    return round(sum(prices), 2)"}
 CALLS = [("grep", {"pattern": "sum"}), ("edit_lines", {"file_path": "app.py", "changes": [EDIT]})]
 ANSWER = "It is rounded."
 
@@ -102,8 +102,8 @@ def test_the_loop_edits_the_file_and_prints_the_answer(form, library, project, m
     monkeypatch.chdir(project)
     exec(compile(CODE[form], f"{form} loop", "exec"), {"__name__": "loop"})
     assert capsys.readouterr().out == f"{ANSWER}\n"
-    assert "[LID:4d90b3]" in service.results[0]
-    assert "+    return round(sum(prices), 2)" in service.results[1]
+    assert "app.py:2:    return" in service.results[0]
+    assert "3\t    return round(sum(prices), 2)" in service.results[1]
     assert "round" in (project / "app.py").read_text()
 
 

@@ -90,9 +90,9 @@ def test_several_clients_share_one_server(server):
         async with client(server, "auto") as one, client(server, "legacy") as two:
             assert not (await one.call_tool("write", {"file_path": "shared.txt", "content": "from one\n"})).is_error
             read = await two.call_tool("read", {"file_path": "shared.txt"})
-            line_id = read.content[0].text[5:].partition("]")[0]
+            line_id = read.content[0].text.partition("\t")[0]
             change = {"line_id": line_id, "new_content": "from both"}
-            # An ID is a plain argument: whoever has it may use it.
+            # An address is a plain argument: whoever has it may use it.
             assert not (await one.call_tool("edit_lines", {"file_path": "shared.txt", "changes": [change]})).is_error
             assert "from both" in (await two.call_tool("read", {"file_path": "shared.txt"})).content[0].text
 

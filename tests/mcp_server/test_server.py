@@ -78,7 +78,7 @@ def test_every_revision_lists_and_calls(project, revision):
         assert ("ttlMs" in listed) == (revision >= "2026")
         assert [tool["_meta"]["rye/item_id"] for tool in listed["tools"]] == list(DIRECT)
         result = server.call("read", {"file_path": "a.txt"})
-        assert re.fullmatch(r"\[LID:\w+\] one\n\[LID:\w+\] two", result["content"][0]["text"])
+        assert re.match(r"1\tone\n2\ttwo\n\[version ", result["content"][0]["text"])
         assert server.ask("resources/templates/list")["result"]["resourceTemplates"]
 
 
@@ -251,7 +251,8 @@ def test_large_results_are_windows_that_the_tools_themselves_made(shared, server
         result = server.call("read", {"file_path": "big.py", "offset": offset})
         assert max(halves(result)) < LIMIT
         fields = result["structuredContent"]
-        texts = [line.partition("] ")[2] for line in result["content"][0]["text"].split("\n") if line.startswith("[LID:")]
+        named = [line.partition("\t") for line in result["content"][0]["text"].split("\n")]
+        texts = [text for number, _, text in named if number.isdigit()]
         assert len(texts) == fields["line_count"]
         shown += texts
         offset = fields.get("next_offset")
@@ -421,7 +422,7 @@ def test_an_empty_content_still_deletes_where_other_fields_are_empty(shared, ser
     project, _ = shared
     (project / "e.txt").write_bytes(b"one\ntwo\n")
     shown = server.text("read", file_path="e.txt")
-    line_id = re.findall(r"\[LID:(\w+)\]", shown)[0]
+    line_id = shown.partition("\t")[0]
     change = {"line_id": line_id, "start_line_id": "", "end_line_id": "", "after_line_id": "", "new_content": ""}
     assert not server.call("edit_lines", {"file_path": "e.txt", "changes": [change], "version": "", "on_stale": ""})["isError"]
     assert (project / "e.txt").read_bytes() == b"two\n"

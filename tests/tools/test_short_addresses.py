@@ -4,10 +4,10 @@ import re
 import shutil
 
 import pytest
+from tests.support.calling import call, done, refused
+
 import rye
 from rye.agents.toolset import toolset
-
-from tests.support.calling import call, done, refused
 
 
 @pytest.fixture

@@ -29,13 +29,13 @@ def loop(tools, model):
 
 
 def edit(text):
-    line_id = next(line for line in text.split("\n") if "sum" in line)[5:11]
+    line_id = next(line for line in text.split("\n") if "sum" in line).partition("\t")[0]
     return {"file_path": "app.py", "changes": [{"line_id": line_id, "new_content": "    return round(sum(prices), 2)"}]}
 
 
 def test_a_model_that_plays_a_script_finds_edits_and_undoes(app):
     model = ScriptedModel(
-        [Step("grep", {"pattern": "sum"}), READ, Step("edit_lines", edit, ["[LID:"]), Step("undo", {}, "+    return round")],
+        [Step("grep", {"pattern": "sum"}), READ, Step("edit_lines", edit, ["2\t"]), Step("undo", {}, "3\t    return round")],
         "Nothing changed.",
         expects=["-    return round(sum(prices), 2)"],
     )

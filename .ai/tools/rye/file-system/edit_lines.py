@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:361cfe844474cac8b408ba4456fe3a3d0175050747b0779d747d470701b63856:OU0_rpuW_cOvutk8XVaNlKE2edSFfEBrpqWPi_bKoclLXuBiQ824JRU4Lz4hffJZo22cJuCy-IEgTvJpSjf_Dg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:25:05Z:2efd15d80e06e66b2224f03789577c3a5f78bd633a882fa679d5db676a6b8b44:DyeJd7Y-e6jJ_IircXZRk5G42CXa6FbfSdkqkyI3sn5ALnhhyenF3q8yyAl1yXSDejJ7dcPUh3Lx3JwrgSiXAw==:b63173adc9f5699f
 """Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
 
 Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
@@ -42,8 +42,16 @@ CONFIG_SCHEMA = {
                 "type": "object",
                 "properties": {
                     "line_id": {"type": ["string", "integer"], "minLength": 1, "description": "Replace this line"},
-                    "start_line_id": {"type": ["string", "integer"], "minLength": 1, "description": "First line of a range to replace"},
-                    "end_line_id": {"type": ["string", "integer"], "minLength": 1, "description": "Last line of the range, inclusive"},
+                    "start_line_id": {
+                        "type": ["string", "integer"],
+                        "minLength": 1,
+                        "description": "First line of a range to replace",
+                    },
+                    "end_line_id": {
+                        "type": ["string", "integer"],
+                        "minLength": 1,
+                        "description": "Last line of the range, inclusive",
+                    },
                     "after_line_id": {
                         "type": ["string", "integer"],
                         "minLength": 1,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:871c34cf9607f758a693693fb0fbcb78265fc8027557c79595c6a2e3f00793a8:-YAEhWIIKz5clRu9v9UA6qVMg6jTb4u00cdWZIG3CYeAI6Zqj48FvlGqfth_JPY_mrpL94z-KY9KQ-Do0CheAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:25:05Z:25c4fb0549c208f848b5407f2bc06ed389042b843e324ee822b9c2856c816271:CZ1sqkoXOhblBRvJvXfNs0mFUrIMxqO_AqjVYdHDg6y6GUa67KVZ-BwiaZkVvlKUakQfXFj2lGhbSeeer6VGAw==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:22b576851f06083f072e60e96779d27e8f3df7d83e1387d20e1ee0edc78b6487:j0vcsId_LF0abjUr9F8ugecQfLgqvKrQ0ewZ0bmDd21TILJeYNBQetcqt4VzujVjd9EIId31q8qS-nHeSWO4Ag==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:25:05Z:060d7afec8836171d64562ae3705b83c6cc198b89ad63eabadf88e8f88a376dd:yGxH7miC_k-Cqwh57hSF9_gk9tP7CJ3nyAknJQPuDLSqLM3mvt69io_TfqEv2NUReK6NMU4YsJCLnBrA3cpJDQ==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
