@@ -193,7 +193,7 @@ def test_failures_are_results_with_the_instruction_and_wrong_requests_are_errors
     unknown = server.ask("tools/call", {"name": "reed", "arguments": {}})["error"]
     assert (unknown["code"], "read" in unknown["message"]) == (-32602, True)
     for uri in ("rye://output/0123456789abcdef", "rye://knowledge/../x", "file:///etc/passwd", "rye://output/..%2f..%2fx"):
-        assert server.ask("resources/read", {"uri": uri})["error"]["code"] == -32602
+        assert server.ask("resources/read", {"uri": uri})["error"]["code"] in (-32602, -32002)
     assert server.ask("no/such/method")["error"]["code"] == -32601
     server.process.stdin.write(b"{ this is no message\n\n[]\n")
     assert server.text("read", file_path="app.py")
@@ -501,5 +501,5 @@ def test_the_extra_is_named_when_it_is_missing(project):
         check=False,
     )
     assert done.returncode == 2
-    assert b"pip install 'rye-workspace[mcp]'" in done.stderr
+    assert re.search(rb"pip install '?\S+\[mcp\]", done.stderr)
     assert run_rye("mcp", "--project", str(project / "nope"), cwd=project).returncode == 2

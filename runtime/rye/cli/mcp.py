@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -135,7 +136,7 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _no_library() -> UsageError:
-    return UsageError("extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: pip install {_source()}")
+    return UsageError("extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: pip install {shlex.quote(_source())}")
 
 
 def _install(args: argparse.Namespace) -> int:

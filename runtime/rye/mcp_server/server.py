@@ -15,7 +15,7 @@ from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions
 from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
-from rye.mcp_server import http, resources, stdio
+from rye.mcp_server import http, prompts, resources, skills, stdio
 from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
 from rye.mcp_server.results import Results
@@ -32,6 +32,7 @@ REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
 """The revisions of the protocol that are tested; the library speaks older ones too."""
 
 _SETTLE_SECONDS = 4.0
+_RESOURCE_NOT_FOUND: Final = -32002
 
 # What the newest revision wants of every answer that a client could cache: these are true now and for this user only.
 _FRESH: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -135,12 +136,44 @@ class Service:
         """Answer `resources/templates/list`."""
         return {**_FRESH, "resourceTemplates": resources.TEMPLATES}
 
-    async def read_resource(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+    async def read_resource(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:
         """Answer `resources/read`."""
         try:
-            return {**_FRESH, "contents": [await self._look(resources.read, self.project, str(params.uri))]}
+            source = skills.read if str(params.uri).startswith(skills.SCHEME) else resources.read
+            return {**_FRESH, "contents": [await self._look(source, self.project, str(params.uri))]}
+        except RyeError as err:
+            raise _unread(err, str(params.uri), context.protocol_version) from None
+
+    async def list_prompts(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `prompts/list`."""
+        return {**_FRESH, "prompts": await self._look(prompts.listed, self.project)}
+
+    async def get_prompt(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `prompts/get`."""
+        try:
+            filled = await self._look(prompts.filled, self.project, params.name, params.arguments or {})
         except RyeError as err:
             raise _invalid(str(err)) from None
+        return {"resultType": "complete", **filled}
+
+    async def complete(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `completion/complete`."""
+        asked = (self.project, params.ref, params.argument.name, params.argument.value)
+        try:
+            return {"resultType": "complete", "completion": await self._look(prompts.completed, *asked)}
+        except RyeError as err:
+            raise _invalid(str(err)) from None
+
+    async def list_skills(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `skills/list`."""
+        return {**_FRESH, "skills": await self._look(skills.listed, self.project)}
+
+    async def get_skill(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Answer `skills/get`."""
+        try:
+            return {**_FRESH, "skill": await self._look(skills.entry, self.project, params.uri)}
+        except RyeError as err:
+            raise _invalid(str(err), data={"uri": params.uri}) from None
 
 
 def _register(server: Server[Any], service: Service) -> None:
@@ -152,13 +185,30 @@ def _register(server: Server[Any], service: Service) -> None:
     server.add_request_handler("resources/list", paged, service.list_resources)
     server.add_request_handler("resources/templates/list", paged, service.list_templates)
     server.add_request_handler("resources/read", types.ReadResourceRequestParams, service.read_resource)
+    server.add_request_handler("prompts/list", paged, service.list_prompts)
+    server.add_request_handler("prompts/get", types.GetPromptRequestParams, service.get_prompt)
+    server.add_request_handler("completion/complete", types.CompleteRequestParams, service.complete)
+    server.add_request_handler("skills/list", paged, service.list_skills)
+    server.add_request_handler("skills/get", types.ReadResourceRequestParams, service.get_skill)
+    server.extensions[skills.EXTENSION] = {}
 
 
-def _invalid(message: str) -> Exception:
+def _invalid(message: str, data: Any = None) -> Exception:
     from mcp.shared.exceptions import MCPError
     from mcp_types import INVALID_PARAMS
 
-    return MCPError(code=INVALID_PARAMS, message=message)
+    return MCPError(code=INVALID_PARAMS, message=message, data=data)
+
+
+def _unread(err: RyeError, uri: str, revision: str) -> Exception:
+    """Return the error for a resource that cannot be read; revisions before 2026 have a code of their own for one not there."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import INVALID_PARAMS
+
+    missing = err.code in ("unknown_resource", "unknown_skill", "item_not_found", "bad_item_id", "job_not_found")
+    code = _RESOURCE_NOT_FOUND if missing and revision < "2026" else INVALID_PARAMS
+    # The hint is for a shell; here the search is a tool.
+    return MCPError(code=code, message=str(err).replace("`rye search`", "rye_search"), data={"uri": uri})
 
 
 def _actor(context: ServerRequestContext[Any], process: str) -> str:

@@ -1,0 +1,119 @@
+"""Knowledge and directives as skills, by the MCP extension `io.modelcontextprotocol/skills` (SEP-2640).
+
+A skill is one file, `skill://knowledge/<item id>/SKILL.md` or `skill://directive/<item id>/SKILL.md`: the item's verified text
+below the frontmatter that hosts show first. `_meta` has what the item's signer signed, so that a host can check it by itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+from rye.errors import ItemError, RyeError
+from rye.executor import texts
+from rye.executor.admission import Admission
+from rye.fs.digest import sha256
+from rye.items import directives, parse, spaces
+from rye.trust.verify import Verified
+
+EXTENSION: Final = "io.modelcontextprotocol/skills"
+SCHEME: Final = "skill://"
+
+_FILE: Final = "/SKILL.md"
+_TYPES: Final = ("knowledge", "directive")
+_LONGEST_NAME: Final = 64
+_LONGEST_DESCRIPTION: Final = 1_024
+
+
+class _Skill(NamedTuple):
+    uri: str
+    frontmatter: dict[str, str]
+    text: str
+    verified: Verified
+
+
+def listed(project: str) -> list[dict[str, Any]]:
+    """Return the skills whose items verify, as the extension lists them."""
+    admission = Admission.of(project)
+    found = []
+    for item_type in _TYPES:
+        for item_id in sorted({one[0] for one in spaces.listed(item_type, admission.among)}):
+            try:
+                found.append(_entry(_skill(item_type, item_id, admission)))
+            except RyeError:
+                # Of what does not verify nothing is shown; `rye verify` tells the user.
+                continue
+    return found
+
+
+def entry(project: str, uri: str) -> dict[str, Any]:
+    """Return one skill by the URI of its SKILL.md.
+
+    Raises:
+        RyeError: `unknown_skill`, and what verifying the item raises.
+    """
+    return _entry(_by_uri(project, uri))
+
+
+def read(project: str, uri: str) -> dict[str, Any]:
+    """Return a skill's file, whole, as the protocol's contents of a resource. Errors as `entry`."""
+    return {"uri": uri, "mimeType": "text/markdown", "text": _by_uri(project, uri).text}
+
+
+def _by_uri(project: str, uri: str) -> _Skill:
+    item_type, _, item_id = uri.removeprefix(SCHEME).removesuffix(_FILE).partition("/")
+    if not (uri.startswith(SCHEME) and uri.endswith(_FILE) and item_type in _TYPES):
+        raise ItemError("unknown_skill", f"There is no skill {uri[:200]}.", "skills/list names what there is.")
+    return _skill(item_type, unquote(item_id), Admission.of(project))
+
+
+def _skill(item_type: str, item_id: str, admission: Admission) -> _Skill:
+    candidate = admission.find(item_type, item_id)
+    verified = admission.admit(candidate)
+    if item_type == "knowledge":
+        found = parse.read_knowledge(verified, item_id, candidate.suffix)
+        about, body = found.header.get("description") or found.header.get("title"), found.body
+    else:
+        text = parse.read_directive(verified, item_id).text
+        about, body = text.metadata.get("description"), _instructions(text)
+    frontmatter = {
+        "name": re.sub(r"[^a-z0-9]+", "-", item_id.rpartition("/")[2].lower()).strip("-")[:_LONGEST_NAME] or "skill",
+        "description": str(texts.listable(verified, about or item_id, _LONGEST_DESCRIPTION)),
+    }
+    # As JSON, which YAML contains: no text of an item can end its line or the header.
+    header = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in frontmatter.items())
+    shown = texts.shown(verified, body).strip("\n")
+    uri = f"{SCHEME}{item_type}/{quote(item_id)}{_FILE}"
+    return _Skill(uri, frontmatter, f"---\n{header}---\n\n{shown}\n", verified)
+
+
+def _instructions(text: directives.Text) -> str:
+    """Return a directive's instructions, with its defaults filled in and the other inputs named before them."""
+    defaults = {one["name"]: one["default"] for one in text.inputs if "default" in one}
+    asked = [
+        f"- {one['name']} ({one['type']}{', required' if one['required'] else ''}): {one['description']}"
+        for one in text.inputs
+        if one["name"] not in defaults
+    ]
+    head = "Where `{input:NAME}` stands, put:\n" + "\n".join(asked) + "\n\n" if asked else ""
+    return head + directives.fill(text.instructions, defaults)[0]
+
+
+def _entry(skill: _Skill) -> dict[str, Any]:
+    data = skill.text.encode()
+    signature = skill.verified.signature
+    return {
+        "uri": skill.uri,
+        "frontmatter": skill.frontmatter,
+        "resources": [{"uri": skill.uri, "digest": f"sha256:{sha256(data).hexdigest()}", "size": len(data)}],
+        "_meta": {
+            "rye/item_id": unquote(skill.uri.removeprefix(SCHEME).removesuffix(_FILE).partition("/")[2]),
+            "rye/digest": skill.verified.digest,
+            "rye/signer": skill.verified.key.public.fingerprint,
+            "rye/signature": base64.urlsafe_b64encode(signature.signature).decode(),
+            "rye/signed_at": signature.timestamp,
+        },
+    }
