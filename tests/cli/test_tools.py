@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from rye import tools, toolset
+from rye.errors import UsageError
 from support.in_process import rye
-from support.signed_tools import put, put_tool, tool_text
+from support.signed_tools import put, put_tool, signed, tool_text
 from support.signed_tools import rye as process
 
 
 def test_a_table_lists_id_verdict_and_space(project):
     put_tool(project, "my/tool")
     put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
-    done = rye("tools", "--project", str(project), cwd=project)
+    done = rye("tools", "--all", "--project", str(project), cwd=project)
     assert done.returncode == 0
     lines = [line.split() for line in done.stdout.decode().splitlines()]
     assert lines[0][:3] == ["ITEM", "ID", "VERDICT"]
@@ -30,11 +34,55 @@ def test_json_is_a_list_with_schemas_and_nothing_else(project):
     assert all(row["parameters"]["properties"] for row in rows)
 
 
-def test_a_category_without_tools_is_1(project):
-    done = rye("tools", "--category", "nothing/here", cwd=project)
-    assert (done.returncode, done.stdout) == (1, b"No tools in category nothing/here.\n")
-    done = rye("tools", "--category", "nothing/here", "--json", cwd=project)
-    assert (done.returncode, json.loads(done.stdout)) == (1, [])
+@pytest.mark.parametrize(
+    ("typed", "near"), [("rye/file-sytem", "rye/file-system"), ("web", "rye/web"), ("rye/fil", "rye/file-system")]
+)
+@pytest.mark.parametrize("more", [[], ["--json"], ["--format", "mcp"]])
+def test_a_misspelt_category_is_an_error_with_the_nearest_names(project, typed, near, more):
+    put_tool(project, "my/tool")
+    for words in (["tools", typed], ["tools", "--category", typed], ["tools", "my", typed]):
+        done = rye(*words, *more, cwd=project)
+        assert done.returncode == 2
+        assert f"There is no category {typed!r}. Did you mean {near}".encode() in done.stderr
+    assert rye("tools", near, *more, cwd=project).returncode == 0
+
+
+def test_in_python_it_is_the_same_error(project):
+    for call in (lambda: tools("rye/wbe", project_path=project), lambda: toolset(project, ["rye/wbe"])):
+        with pytest.raises(UsageError, match="Did you mean rye/web") as caught:
+            call()
+        assert caught.value.code == "unknown_category"
+    assert tools("rye/web", project_path=project)
+    with pytest.raises(UsageError):
+        tools("rye/wbe", project_path=project, format="mcp")
+
+
+def test_without_a_category_the_categories_are_counted(project):
+    put_tool(project, "my/tool")
+    put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
+    put_tool(project, "my/deeper/tool")
+    lines = [line.split(maxsplit=2) for line in rye("tools", cwd=project).stdout.decode().splitlines()]
+    assert ["my", "2", "tool, unsigned"] in lines
+    assert ["my/deeper", "1", "tool"] in lines
+    shown = rye("tools", "--all", cwd=project).stdout.decode().splitlines()
+    assert sum(int(line[1]) for line in lines[1:]) == len(shown) - 1
+    assert rye("tools", "my", "--all", cwd=project).returncode == 2
+
+
+def test_what_cannot_run_says_why(project):
+    """Its signature is good, and still no one can call it."""
+    text = tool_text("my/tool").replace(b"rye/core/runtimes/python_function_runtime", b"my/no/such_runtime")
+    put(project, "tools/my/tool.py", signed(text))
+    put_tool(project, "my/other")
+    done = rye("tools", "my", cwd=project).stdout.decode()
+    (line,) = [line for line in done.splitlines() if line.startswith("my/tool")]
+    assert "valid, cannot run" in line
+    assert "my/no/such_runtime" in line
+    assert "cannot run" not in next(line for line in done.splitlines() if line.startswith("my/other"))
+    by_id = {row["item_id"]: row for row in tools("my", project_path=project)}
+    assert "my/no/such_runtime" in by_id["my/tool"]["hint"]
+    assert "hint" not in by_id["my/other"]
+    assert "cannot run" in rye("tools", "rye/core/runtimes", cwd=project).stdout.decode()
 
 
 def test_a_project_that_is_not_there_is_said(project):
@@ -46,7 +94,7 @@ def test_a_project_that_is_not_there_is_said(project):
 
 def test_a_description_cannot_steer_the_terminal(project):
     put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2J\\u202e\\nrye/fake valid system"')
-    done = rye("tools", cwd=project, env={"PYTHONIOENCODING": "utf-8"})
+    done = rye("tools", "my", cwd=project, env={"PYTHONIOENCODING": "utf-8"})
     (line,) = [line for line in done.stdout.decode().split("\n") if "my/tool" in line]
     assert "rye/fake" in line
     assert "\x1b" not in done.stdout.decode()
@@ -55,7 +103,7 @@ def test_a_description_cannot_steer_the_terminal(project):
 
 def test_a_narrow_encoding_is_no_error(project):
     put_tool(project, "my/tool", more='__tool_description__ = "snow ☃"')
-    done = process("tools", cwd=project, env={"PYTHONIOENCODING": "ascii"})
+    done = process("tools", "my", cwd=project, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert b"snow \\u2603" in done.stdout
 
@@ -70,6 +118,7 @@ def test_a_format_prints_what_the_interface_takes_and_says_what_is_left_out(proj
         assert b"left out my/unsigned" in done.stderr
         assert done.returncode == 0
     assert rye("tools", "--format", "nope", cwd=project).returncode == 2
+    put(project, "tools/none/unsigned.py", tool_text("none/unsigned"))
     done = rye("tools", "--category", "none", "--format", "mcp", cwd=project)
     assert (done.returncode, json.loads(done.stdout)) == (1, [])
 

@@ -19,7 +19,8 @@ _PROMPT = b"Type yes to go on: "
 def typed(*words, cwd, answers=(), env=None, seconds=60):
     """Run a command at a terminal, answer its questions in turn; return its exit code and all that it showed."""
     ours, theirs = pty.openpty()
-    base = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
+    # Without colours, unless a test asks for a terminal that has them.
+    base = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "TERM": "dumb"}
     command = [sys.executable, "-m", "rye", *map(str, words)]
     process = subprocess.Popen(command, cwd=cwd, env={**base, **(env or {})}, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)

@@ -24,6 +24,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.agents.offers import Offer, offer
+from rye.call.safe_text import nearest
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.executor.admission import Admission
 from rye.executor.chain import Link
@@ -101,6 +102,13 @@ def _escaped(item_id: str, at: int) -> str:
     return char if char in "_-" and between else _ESCAPES[char]
 
 
+class Category(NamedTuple):
+    """A folder of tools: its id, and the last names of those in it, sorted; those below it do not count."""
+
+    category: str
+    names: list[str]
+
+
 class LeftOut(NamedTuple):
     """A tool that is not offered, and why."""
 
@@ -129,23 +137,62 @@ def tools(
     Returns:
         Without a format, for a valid tool `{"item_id", "verdict": "valid", "space", "name", "title", "category", "version",
         "tool_type", "description", "docstring", "parameters", "output", "effects", "permissions", "digest", "signer",
-        "owner"}`; for any other only `{"item_id", "verdict", "space", "hint"}`: nothing of an unverified file is shown.
+        "owner"}`, and `"hint"` if it cannot run; for any other only
+        `{"item_id", "verdict", "space", "hint"}`: nothing of an unverified file is shown.
 
     Raises:
-        UsageError: `unknown_format`.
+        UsageError: `unknown_format`; `unknown_category`, with the nearest names.
     """
     if format is None:
-        return [_row(found) for found in _every(category, project_path)[1]]
+        admission, every = _every(category, project_path, known=True)
+        whys: dict[tuple[str, ...], str] = {}
+        return [_row(found, _why_not(found, admission, whys)) for found in every]
     from rye.agents.provider_schemas import render_all
 
-    return render_all(listing(category, project_path=project_path).offers, format)[0]
+    return render_all(listing(category, project_path=project_path, known=True).offers, format)[0]
 
 
-def listing(category: str | Iterable[str] | None = None, *, project_path: str | Path | None = None) -> Listing:
-    """Return the tools that agents may be offered: valid, and run by a runtime that is here; and the others with the reason."""
+def categories(*, project_path: str | Path | None = None) -> list[Category]:
+    """Return the categories of the tools that are served in a project, sorted; no file is read for it."""
+    found: dict[str, list[str]] = {}
+    for item_id in _ids(project_path):
+        above, _, name = item_id.rpartition("/")
+        found.setdefault(above, []).append(name)
+    return [Category(one, names) for one, names in sorted(found.items())]
+
+
+def _ids(project_path: str | Path | None) -> list[str]:
+    root = find_root(os.getcwd()) if project_path is None else project_path
+    return [item_id for item_id, _, _ in spaces.listed("tool", spaces.spaces(root))]
+
+
+def _check_categories(prefixes: Iterable[str], ids: Sequence[str]) -> None:
+    """Refuse a category that no tool has, not even below it."""
+    for prefix in prefixes:
+        if any(one.startswith(prefix) for one in ids):
+            continue
+        # A category, each folder above it, and the last part alone, as one may remember it.
+        known = {one[:at] for one in ids for at, char in enumerate(one) if char == "/"}
+        name = prefix.rstrip("/")
+        alike = [one for one in sorted(known) if one.rpartition("/")[2] == name or one.startswith(name)]
+        close = alike[:3] or nearest(name, sorted(known))
+        raise UsageError(
+            "unknown_category",
+            f"There is no category {name!r}.",
+            f"Did you mean {' or '.join(close)}?" if close else f"Categories: {', '.join(sorted(known))}.",
+        )
+
+
+def listing(
+    category: str | Iterable[str] | None = None, *, project_path: str | Path | None = None, known: bool = False
+) -> Listing:
+    """Return the tools that agents may be offered: valid, and run by a runtime that is here; and the others with the reason.
+
+    With `known` a category that no tool has is an error (`unknown_category`); else it has no tools yet, as for a server.
+    """
     offers: list[Offer] = []
     left_out: list[LeftOut] = []
-    admission, every = _every(category, project_path, _parsed)
+    admission, every = _every(category, project_path, _parsed, known=known)
     whys: dict[tuple[str, ...], str] = {}
     for found in every:
         if found.offer is None:
@@ -192,13 +239,19 @@ _MOST_REMEMBERED = 16_384
 
 
 def _every(
-    category: str | Iterable[str] | None, project_path: str | Path | None, remembered: _Memory | None = None
+    category: str | Iterable[str] | None,
+    project_path: str | Path | None,
+    remembered: _Memory | None = None,
+    *,
+    known: bool = False,
 ) -> tuple[Admission, list[_Found]]:
     prefixes = _prefixes(category)
     among = spaces.spaces(find_root(os.getcwd()) if project_path is None else project_path)
     admission = Admission(among)
     # All ids, before the choice: a name must not depend on the category asked for.
     ids = [item_id for item_id, _, _ in spaces.listed("tool", among)]
+    if known:
+        _check_categories(prefixes or (), ids)
     name_of = {item_id: name for name, item_id in names_of(ids).items()}
     chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
     return admission, [_find(item_id, name_of[item_id], admission, remembered) for item_id in chosen]
@@ -251,11 +304,12 @@ def _with_link(found: _Found, candidate: Candidate, verified: Verified) -> _Foun
     return found._replace(first=Link(candidate, bare))
 
 
-def _row(found: _Found) -> dict[str, Any]:
+def _row(found: _Found, why_not: str) -> dict[str, Any]:
     one = found.offer
     if one is None:
         return {"item_id": found.item_id, **found.facts}
     return {
+        **({"hint": why_not} if why_not else {}),
         "item_id": one.item_id,
         "space": one.space,
         "verdict": "valid",

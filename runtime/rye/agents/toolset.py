@@ -51,7 +51,7 @@ class Toolset:
             only: names (`read`) or ids to choose among these.
 
         Raises:
-            UsageError: `unknown_tool`, when `only` names one that is not there.
+            UsageError: `unknown_category`; `unknown_tool`, when `only` names one that is not there.
         """
         self._root = root_to_work_in(project_path)
         # Compared at each call: a folder that was swapped meanwhile is refused.
@@ -59,7 +59,7 @@ class Toolset:
         # Its changes are recorded under this name, so that `undo` takes back this toolset's own.
         self._actor = f"toolset {os.urandom(4).hex()}"
         self._sessions = Sessions()
-        found = listing(categories, project_path=self._root)
+        found = listing(categories, project_path=self._root, known=True)
         chosen = found.offers if only is None else _chosen(found.offers, list(only))
         self.offers: tuple[Offer, ...] = tuple(chosen)
         self.left_out: tuple[LeftOut, ...] = tuple(found.left_out)

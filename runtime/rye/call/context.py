@@ -65,6 +65,7 @@ class CallOptions(Record):
         root: device and inode that the project's folder must have; None where nothing is pinned.
         agent_defaults: parameters that are not given take what the signed tool declares for models in `__agent_defaults__`.
             A nested call, such as one through `rye_execute`, has the defaults of an item call.
+        on_bytes: takes what a running command writes, whole and as it comes: 1 or 2 for its stream, and the bytes.
     """
 
     max_output_bytes: int = MAX_OUTPUT_BYTES
@@ -73,6 +74,7 @@ class CallOptions(Record):
     actor: str = ""
     root: tuple[int, int] | None = None
     agent_defaults: bool = False
+    on_bytes: Callable[[int, bytes], None] | None = None
 
 
 class Deadline:
@@ -212,6 +214,13 @@ def actor() -> str:
 def is_reported() -> bool:
     """Tell whether the caller takes output before the answer."""
     return _current.get().options.on_output is not None
+
+
+def report_bytes(stream: int, block: bytes) -> None:
+    """Give the caller what a command wrote to its standard output (1) or standard error (2), where the front end takes it."""
+    sink = _current.get().options.on_bytes
+    if sink is not None:
+        sink(stream, block)
 
 
 def report(text: str) -> None:

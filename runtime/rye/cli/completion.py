@@ -65,11 +65,17 @@ def candidates(words: list[str]) -> list[str]:
     last = words[-1] if words else ""
     # No module beyond argparse is loaded for a verb: the shell waits for this at each Tab.
     if len(words) <= 1:
-        return _starting(main.verb_names(), last)
+        # Names of tools too, and their ids once the word has a slash.
+        return _starting(_tool_ids() if "/" in last else [*main.verb_names(), *_short_names()], last)
+    if words[0] == "help" and len(words) == 2:
+        return _starting([*main.verb_names(), *_short_names()], last)
+    if words[0] not in main.verb_names():
+        # `rye read …` is `rye execute read …`.
+        words = ["execute", *words]
     if words[0] == "load" and not last.startswith("-"):
         return _starting(_load_words(words), last)
     if words[0] == "execute" and len(words) == 2 and not last.startswith("-"):
-        return _starting(_ids("tool", "knowledge", "directive"), last)
+        return _starting([*_ids("tool", "knowledge", "directive"), *(() if "/" in last else _short_names())], last)
     if words[0] == "lock" and len(words) == 2 and not last.startswith("-"):
         return _starting(_tool_ids(), last)
     if words[0] == "execute" and not last.startswith("-") and "=" not in last:
@@ -87,6 +93,11 @@ def _tool_ids() -> list[str]:
     return _ids("tool")
 
 
+def _short_names() -> list[str]:
+    """Return the last parts of the tools' ids, which stand for a tool alone."""
+    return sorted({item_id.rpartition("/")[2] for item_id in _tool_ids()})
+
+
 def _ids(*types: str) -> list[str]:
     from rye.items import spaces
     from rye.workspace.workspace import find_root
@@ -102,12 +113,14 @@ def _load_words(words: list[str]) -> list[str]:
 
 
 def _parameters(item_id: str) -> list[str]:
+    from rye.cli import words
     from rye.errors import RyeError
     from rye.executor import executor
     from rye.workspace.workspace import find_root
 
+    project = find_root(os.getcwd())
     try:
-        tool = executor.prepare(item_id, find_root(os.getcwd())).ready.tool
+        tool = executor.prepare(words.tool_id(item_id, project) or item_id, project).ready.tool
     except RyeError:
         return []
     return list(tool.schema.get("properties", {}))

@@ -6,10 +6,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rye.call.context import CallOptions
+from rye.call.context import CallOptions, Cancellation
+from rye.cli import terminal, words
 from rye.cli.shared import (
     Verb,
     add_project_option,
@@ -20,30 +20,36 @@ from rye.cli.shared import (
     print_json,
     printable,
     project_to_work_in,
-    typed_path,
 )
 from rye.errors import RyeError, UsageError
-from rye.items import schema
 from rye.sandbox import environment
 
 if TYPE_CHECKING:
     from rye.executor.executor import Prepared
 
+# Characters at the end of what was shown.
+_REMEMBERED = 1 << 16
 _EPILOG = """\
-A value is typed by the tool's schema: limit=20 is a number, changes='[{"line_id": "a1b2c3", "new_content": "x"}]' a list.
+A word is name=value, name=@file (the file's text; @- is standard input), name:=json, or a bare value. Bare values fill the
+required parameters in their order, then path, root or file_path. Behind -- a word is a value unless it begins with a
+parameter's name. A tool goes by its id or by its last part; `rye ITEM …` is short for `rye execute ITEM …`.
 
 examples:
-  rye execute rye/file-system/read file_path=README.md limit=20
-  rye execute rye/file-system/edit_lines file_path=a.py changes='[{"line_id": "a1b2c3", "new_content": "x = 1"}]'
+  rye read README.md limit=20
+  rye edit_lines a.py changes='[{"line_id": "a1b2c3", "new_content": "x = 1"}]'
+  rye write a.py content=@draft.py
+  rye bash 'python -m pytest -q' timeout=600
   rye execute rye/core/signing-and-trust --type knowledge
   echo '{"file_path": "a.py", "content": "x = 1\\n"}' | rye execute rye/file-system/write --params -
 """
 
 
 def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye execute ITEM_ID [name=value …] [--type T] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
+    parser.usage = (
+        "rye [execute] ITEM [value | name=value …] [--type T] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
+    )
     parser.epilog = _EPILOG
-    parser.add_argument("item_id", help="the item's id, such as rye/file-system/read (see `rye search`)")
+    parser.add_argument("item_id", metavar="ITEM", help="the item's id or short name, such as read (see `rye search`)")
     parser.add_argument(
         "--type",
         metavar="T",
@@ -55,7 +61,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
         "values",
         nargs="*",
         default=[],
-        metavar="name=value",
+        metavar="value | name=value",
         help="a parameter; wins over --params. A path is tried from the current folder, then from the project root",
     )
     parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
@@ -74,27 +80,37 @@ def _run(args: argparse.Namespace) -> int:
     project = project_to_work_in(args.project)
     if args.allow_unsigned:
         _require_person()
+    item_id = _item_id(args, project)
     # Admitted once, then passed to the call, so that no other file can come between typing and running.
-    prepared = _prepared(args, project)
-    parameters = _parameters(args, project, prepared)
+    prepared = _prepared(args, item_id, project)
+    parameters = _parameters(args, item_id, project, prepared)
     with answer_stream() as answer:
-        watched = _Watched(answer) if answer.isatty() and not args.json else None
+        cancellation = Cancellation()
+        watched = None if args.json else _Watched(answer) if answer.isatty() else _piped(answer, cancellation)
+        options = CallOptions(
+            on_output=watched if isinstance(watched, _Watched) else None,
+            on_bytes=watched if isinstance(watched, _Piped) else None,
+            cancellation=cancellation,
+        )
         call = executor.Call(
-            args.type,
-            args.item_id,
-            parameters,
-            project,
-            args.dry_run,
-            args.allow_unsigned,
-            CallOptions(on_output=watched),
-            prepared=prepared,
+            args.type, item_id, parameters, project, args.dry_run, args.allow_unsigned, options, prepared=prepared
         )
         response = api.answer(call)
+        if watched is not None:
+            watched.close()
         if args.json:
             print_json(response, answer)
         else:
-            _print(response, answer, project, watched is not None and watched.text_came)
+            _print(response, answer, project, watched)
     return exit_code(response)
+
+
+def _item_id(args: argparse.Namespace, project: str) -> str:
+    """Return the id of the item that was typed; what `rye execute` cannot find stays as it is, for the call to refuse."""
+    found = words.tool_id(args.item_id, project) if args.type == "tool" else None
+    if found is None and args.short and "/" not in args.item_id:
+        raise words.unknown_verb(args.item_id, project)
+    return found or str(args.item_id)
 
 
 class _Watched:
@@ -102,11 +118,50 @@ class _Watched:
 
     def __init__(self, answer: TextIO) -> None:
         self._answer = answer
-        self.text_came = False
+        self.shown = ""
 
     def __call__(self, text: str) -> None:
-        self.text_came = True
+        # The end is enough to tell what the answer adds to it.
+        self.shown = (self.shown + text)[-_REMEMBERED:]
         print(harmless(text), end="", file=self._answer, flush=True)
+
+    def close(self) -> None:
+        """Begin the rest of the answer on a line of its own."""
+        if self.shown and not self.shown.endswith("\n"):
+            print(file=self._answer)
+
+
+class _Piped:
+    """Gives a pipe what a running command writes, byte for byte and as it comes; its error output goes to ours."""
+
+    def __init__(self, answer: TextIO, cancellation: Cancellation) -> None:
+        self._answer, self._cancellation = answer, cancellation
+        self._failure: OSError | None = None
+        self.shown = ""
+
+    def __call__(self, stream: int, block: bytes) -> None:
+        if self._failure is not None or not block:
+            return
+        self.shown = (self.shown + block.decode(errors="replace"))[-_REMEMBERED:]
+        target = self._answer if stream == 1 else sys.stderr
+        try:
+            target.flush()
+            target.buffer.write(block)
+            target.buffer.flush()
+        except OSError as err:
+            # Nobody reads any more (`| head`): as by SIGPIPE, the command ends.
+            self._failure = err
+            self._cancellation.cancel()
+
+    def close(self) -> None:
+        """Raise the OSError that ended the command, if one did."""
+        if self._failure is not None:
+            raise self._failure
+
+
+def _piped(answer: TextIO, cancellation: Cancellation) -> _Piped | None:
+    # A program that calls `main` may have put a stream of text alone in the place of standard output.
+    return _Piped(answer, cancellation) if hasattr(answer, "buffer") and hasattr(sys.stderr, "buffer") else None
 
 
 def _require_person() -> None:
@@ -116,56 +171,26 @@ def _require_person() -> None:
         )
 
 
-def _prepared(args: argparse.Namespace, project: str) -> Prepared | None:
+def _prepared(args: argparse.Namespace, item_id: str, project: str) -> Prepared | None:
     """Return the tool whose schema types the words, admitted once; None where there are no words, or it is refused."""
     from rye.executor import executor
 
-    if args.type != "tool" or not args.values:
+    if args.type != "tool" or not (args.values or args.rest):
         return None
     try:
-        return executor.prepare(args.item_id, project, allow_unsigned=args.allow_unsigned)
+        return executor.prepare(item_id, project, allow_unsigned=args.allow_unsigned)
     except RyeError:
         # The call says why.
         return None
 
 
-def _parameters(args: argparse.Namespace, project: str, prepared: Prepared | None) -> dict[str, Any]:
+def _parameters(args: argparse.Namespace, item_id: str, project: str, prepared: Prepared | None) -> dict[str, Any]:
     given = _json_parameters(args.params) if args.params is not None else {}
-    words: dict[str, str] = {}
-    for word in args.values:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise UsageError("bad_word", f"Not name=value: {word!r}.", "Name the parameter, as in file_path=README.md.")
-        if name in words:
-            raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
-        words[name] = value
-    if words:
-        wanted = prepared.ready.tool.schema if prepared else _inputs(args.type, args.item_id, project)
-        for name, word in words.items():
-            _check_json(name, word, wanted.get("properties", {}).get(name))
-        typed = schema.from_words(wanted, words)
-        paths = dict(schema.workspace_paths(wanted, typed))
+    if (args.values or args.rest) and (prepared is not None or args.type != "tool"):
+        wanted = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
         # After `--params`, since a word on the command line wins over it.
-        given.update((name, _path_value(value, name, paths, project)) for name, value in typed.items())
+        given.update(words.parameters(wanted, args.values, args.rest, project, called=args.item_id))
     return given
-
-
-def _path_value(value: Any, name: str, paths: Mapping[str, str], project: str) -> Any:
-    """Return a typed value, its paths taken from the current folder; those of `--params` are a program's, from the root."""
-    if isinstance(value, list):
-        return [_path_value(one, f"{name}[{at}]", paths, project) for at, one in enumerate(value)]
-    return typed_path(value, project) if name in paths and isinstance(value, str) else value
-
-
-def _check_json(name: str, word: str, wanted: object) -> None:
-    """Refuse a broken list or object with the reason: most often a shell has taken its quotes."""
-    if isinstance(wanted, dict) and wanted.get("type") in ("array", "object"):
-        try:
-            json.loads(word)
-        except (ValueError, RecursionError) as err:
-            raise UsageError(
-                "bad_word", f"{name} is not JSON: {err}. It came as {word[:200]}", f"In a shell, quote it: {name}='[…]'."
-            ) from None
 
 
 def _inputs(item_type: str, item_id: str, project: str) -> dict[str, Any]:
@@ -193,19 +218,28 @@ def _json_parameters(source: str) -> dict[str, Any]:
     return found
 
 
-def _print(response: dict[str, Any], answer: TextIO, project: str, was_shown: bool) -> None:
+def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Watched | _Piped | None) -> None:
     for warning in response.get("warnings", ()):
         print(f"rye: warning: {warning}", file=sys.stderr)
+    data = response["data"]
     if response["status"] == "validation_passed":
         print(f"{response['item_id']}: verified, parameters valid, not run.", file=answer)
-    elif not was_shown:
-        data = response["data"]
+    elif watched is not None and watched.shown:
+        _print_notes(str(data.get("output", "")), watched.shown)
+    else:
         # A command that failed has printed something all the same.
         _print_text(data.get("output", ""), answer)
         _print_text(data.get("stderr", ""), sys.stderr)
     if response["status"] == "error":
         answer.flush()
-        print(f"rye: {response['error']}{_where(response, project)}", file=sys.stderr)
+        print(f"{terminal.styled('rye:', 'error', sys.stderr)} {response['error']}{_where(response, project)}", file=sys.stderr)
+
+
+def _print_notes(output: str, shown: str) -> None:
+    """Print what the tool adds to a command's output that was shown as it came: the sandbox's notes, on lines of their own."""
+    for line in output.split("\n"):
+        if line.startswith("[sandbox: ") and line not in shown:
+            print(harmless(line), file=sys.stderr)
 
 
 def _where(response: dict[str, Any], project: str) -> str:
@@ -219,8 +253,10 @@ def _print_text(text: object, stream: TextIO) -> None:
     # Terminators in a tool's text are its own: what the encoding cannot hold is escaped, nothing is translated. At a terminal
     # no text steers it; to a pipe it goes as it is.
     shown = harmless(str(text)) if stream.isatty() else str(text)
+    if terminal.has_colour(stream):
+        shown = terminal.painted(shown)
     print(shown, end="" if shown.endswith("\n") or not shown else "\n", file=stream)
 
 
 _SUMMARY = "Run a tool (verified, its parameters validated, its paths confined), read knowledge, or fill in a directive."
-VERBS = {"execute": Verb(_SUMMARY, _build, _run)}
+VERBS = {"execute": Verb(_SUMMARY, _build, _run, rest=True)}

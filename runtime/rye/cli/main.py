@@ -72,47 +72,59 @@ _VERBS = {
     "completion": ("completion", "completion of names for bash, zsh and fish"),
     "keys": ("signing", "make or show your own key"),
     "doctor": ("doctor", "check this machine: sandbox, programs, keys, clients"),
+    "help": ("help", "say what a verb or a tool does; --man prints the manual page"),
     "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
     "registry": ("registry", "share signed items: push, pull, search, inspect"),
 }
 _EPILOG = """\
 examples:
-  rye tools                                             what can be run here
-  rye execute rye/file-system/read file_path=README.md  read a file with line IDs
-  rye verify --all                                      check every item
+  rye tools                              what can be run here
+  rye read README.md limit=20            a tool by its short name, here rye/file-system/read
+  rye help grep                          what a verb or a tool does, and its parameters
+  rye verify --all                       check every item
 
-Exit codes: 0 success, 1 the tool said no, 2 usage, 3 refused by trust.
-`rye VERB --help` teaches a verb. The project is the nearest folder above with .git, or with items in .ai."""
+Exit codes: 0 success, 1 the tool said no, 2 usage, 3 refused by trust; 130 Ctrl-C, 141 the reader of a pipe went away.
+Colours: --color auto|always|never before or behind the verb, NO_COLOR, FORCE_COLOR. The project is the nearest folder above
+with .git, or with items in .ai."""
+COLOR_OPTION = "--color"
 
 
-def _top_parser() -> argparse.ArgumentParser:
+def top_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command itself: its help lists the verbs."""
     from rye._version import __version__
 
     listed = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
     parser = argparse.ArgumentParser(
         prog="rye",
-        usage="rye [--version] [--help] VERB …",
+        usage="rye VERB …\n       rye TOOL [value | name=value …]",
         description=f"Signed workspace tools for coding agents.\n\nverbs:\n{listed}",
         epilog=_EPILOG,
         formatter_class=help_formatter,
     )
-    parser.add_argument("--version", action="version", version=f"rye {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"rye {__version__}")
+    _add_color(parser)
     parser.add_argument("verb", nargs="?", help=argparse.SUPPRESS)
     return parser
 
 
-def _verb(name: str) -> Verb:
-    if name not in _VERBS:
-        from rye.call.safe_text import nearest
+def _add_color(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        COLOR_OPTION, metavar="WHEN", choices=("auto", "always", "never"), help="colours: auto (at a terminal), always or never"
+    )
 
-        close = nearest(name, _VERBS, 1)
-        raise UsageError(
-            "unknown_verb",
-            f"There is no verb {name!r}.",
-            f"Did you mean {close[0]!r}?" if close else f"Verbs: {', '.join(_VERBS)}.",
-        )
+
+def verb_of(name: str) -> Verb:
+    """Return a verb by its name, which `verb_names` has."""
     found: Verb = import_module(f"rye.cli.{_VERBS[name][0]}").VERBS[name]
     return found
+
+
+def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of a verb."""
+    parser = argparse.ArgumentParser(prog=prog or f"rye {name}", description=verb.summary, formatter_class=help_formatter)
+    verb.build(parser)
+    _add_color(parser)
+    return parser
 
 
 def verb_names() -> list[str]:
@@ -124,8 +136,7 @@ def option_names(verb: str) -> list[str]:
     """Return the options of a verb; [] for one that does not exist."""
     if verb not in _VERBS:
         return []
-    parser = argparse.ArgumentParser()
-    _verb(verb).build(parser)
+    parser = parser_of(verb, verb_of(verb))
     return [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001 - argparse has no other way
 
 
@@ -192,15 +203,47 @@ def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if not words or words[0].startswith("-"):
-        parser = _top_parser()
+    when, words = _color_before(words)
+    _choose_color(when)
+    if not words or (words[0].startswith("-") and words[0] != "--"):
+        parser = top_parser()
         parser.parse_args(words)
         parser.print_help()
         return 0 if words else 2
-    verb = _verb(words[0])
-    parser = argparse.ArgumentParser(prog=f"rye {words[0]}", description=verb.summary, formatter_class=help_formatter)
-    verb.build(parser)
-    return verb.run(parsed(parser, words[1:]))
+    # A tool by its short name or id: `rye read …` is `rye execute read …`.
+    short = words[0] not in _VERBS
+    name, rest = ("execute", words) if short else (words[0], words[1:])
+    at = rest.index("--") if "--" in rest else len(rest)
+    if name == "execute" and _asks_for_tool(rest[:at]):
+        from rye.cli import help as cli_help
+
+        return cli_help.explain_tool(rest[:at], short=short)
+    verb = verb_of(name)
+    parser = parser_of(name, verb, f"rye {words[0]}")
+    args = parsed(parser, rest[:at] if verb.rest else rest)
+    args.rest, args.short = rest[at + 1 :] if verb.rest else [], short
+    _choose_color(args.color or when)
+    return verb.run(args)
+
+
+def _asks_for_tool(words: Sequence[str]) -> bool:
+    """Tell whether help is asked for a tool, as by `rye read --help`."""
+    return ("--help" in words or "-h" in words) and any(word[:1] != "-" for word in words)
+
+
+def _color_before(words: list[str]) -> tuple[str | None, list[str]]:
+    """Return what `--color` before the verb says, and the other words; what it cannot mean is left for the parser."""
+    if words[:1] == [COLOR_OPTION] and words[1:2] in (["auto"], ["always"], ["never"]):
+        return words[1], words[2:]
+    if words and words[0].partition("=")[0] == COLOR_OPTION and words[0].partition("=")[2] in ("auto", "always", "never"):
+        return words[0].partition("=")[2], words[1:]
+    return None, words
+
+
+def _choose_color(when: str | None) -> None:
+    from rye.cli import terminal
+
+    terminal.choose(when or "auto")
 
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:

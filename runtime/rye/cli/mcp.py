@@ -79,6 +79,8 @@ def _project(args: argparse.Namespace) -> str:
 
 def _serve(args: argparse.Namespace, project: str) -> int:
     environment.close()
+    # Asked now: the transport takes standard input for itself.
+    typed = not args.http and sys.stdin.isatty()
     # Before anything is loaded that could print.
     wire = None if args.http else stdio.take_descriptors()
     # Before the server's modules, which would fail with a bare ImportError.
@@ -87,6 +89,8 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     from rye.mcp_server import server as mcp_server_server
     from rye.mcp_server.listing import Selection
 
+    if typed:
+        _tell_person(project)
     _tell_of_empty(args.category, project)
     selection = Selection(
         tuple(args.category), args.meta, args.allow_sign, args.structured, _chosen(args.tools, project), args.read_only
@@ -96,6 +100,17 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     else:
         mcp_server_server.serve_stdio(project, selection, wire)
     return EXIT_OK
+
+
+def _tell_person(project: str) -> None:
+    """Say at a terminal what would otherwise be silence: the server waits for a client's messages."""
+    print(
+        f"rye mcp: serving {project} over standard input and output. An MCP client starts this itself; nothing to type here.\n"
+        f"  Tell a client of it:  rye mcp install --client {'|'.join(CLIENTS)}\n"
+        "  For clients over HTTP: rye mcp --http 127.0.0.1:8765\n"
+        "  Ctrl-C ends it.",
+        file=sys.stderr,
+    )
 
 
 def _tell_of_empty(categories: Sequence[str], project: str) -> None:

@@ -84,11 +84,13 @@ class Verb(Record):
         summary: one sentence for `--help`.
         build: adds the verb's arguments to its parser.
         run: does it and returns the exit code; RyeErrors pass through to `rye.cli.main.main`.
+        rest: whether words behind `--` are the argument `rest`, as they stand; else they are parsed like the others.
     """
 
     summary: str
     build: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    rest: bool = False
 
 
 def add_project_option(parser: argparse.ArgumentParser) -> None:
@@ -168,13 +170,29 @@ def print_json(obj: object, stream: TextIO | None = None) -> None:
     print(text, file=stream)
 
 
-def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Print the named fields of rows as aligned text under a heading; no value is cut, None prints as nothing."""
-    lines = [[column.replace("_", " ").upper() for column in columns]]
-    lines += [[printable("" if row.get(name) is None else str(row[name])) for name in columns] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True)).rstrip())
+def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, prose: str | None = None) -> None:
+    """Print the named fields of rows as aligned text under a heading; None prints as nothing.
+
+    At a terminal the column `prose`, the last one, is cut to the width. Other values are never cut, nor is anything in a pipe.
+    """
+    from rye.cli import terminal
+
+    headings = [column.replace("_", " ").upper() for column in columns]
+    lines = [[printable("" if row.get(name) is None else str(row[name])) for name in columns] for row in rows]
+    widths = [max(map(terminal.cells, column)) for column in zip(headings, *lines, strict=True)]
+    room = terminal.columns(sys.stdout)
+    if prose is not None and room is not None:
+        # A column too narrow to say anything is not cut further: the terminal wraps it.
+        widths[-1] = max(min(widths[-1], room - sum(widths[:-1]) - 2 * (len(widths) - 1)), 16)
+        lines = [[*line[:-1], terminal.cut(line[-1], widths[-1])] for line in lines]
+    for at, line in enumerate([headings, *lines]):
+        padded = [value + " " * (width - terminal.cells(value)) for value, width in zip(line, widths, strict=True)]
+        styles = [
+            "heading" if at == 0 else value if name == "verdict" else "" for name, value in zip(columns, line, strict=True)
+        ]
+        padded[-1] = line[-1]
+        shown = [terminal.styled(value, style, sys.stdout) for value, style in zip(padded, styles, strict=True)]
+        print("  ".join(shown).rstrip())
 
 
 def printable(text: str) -> str:

@@ -209,7 +209,20 @@ def alike(item_id: str, known: Iterable[str]) -> list[str]:
 def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
     """Return (id, path) of the items in one space, sorted, hidden ones left out."""
     folder, suffixes = type_folder(item_type)
-    return sorted(_walk(f"{space.folder}/{folder}", suffixes))
+    # Not at the top: it takes 4 ms to load, and a call of one tool does without.
+    from pathlib import Path
+
+    return sorted((item_id, Path(path)) for item_id, path in _walk(f"{space.folder}/{folder}", suffixes))
+
+
+def named(item_type: str, name: str, among: Sequence[Space]) -> list[str]:
+    """Return the served ids whose last part is `name`, sorted; installed bundles count only where no other space has one."""
+    folder, suffixes = type_folder(item_type)
+    found: set[str] = set()
+    for space in chain(among, _lazily(lambda: () if found else installed_bundles())):
+        ids = (item_id for item_id, _ in _walk(f"{space.folder}/{folder}", suffixes))
+        found.update(one for one in ids if one.rpartition("/")[2] == name and serves(space, one))
+    return sorted(found)
 
 
 def read_file(space: Space, path: str) -> bytes | None:
@@ -298,12 +311,9 @@ def listed(item_type: str, among: Sequence[Space], installed: Sequence[Space] | 
         yield item_id, *found[item_id]
 
 
-def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield (id, path) below a type folder; of files that share a stem only the one tried first."""
-    # Not at the top: it takes 4 ms to load, and a call of one tool does without.
-    from pathlib import Path
-
-    best: dict[str, tuple[int, Path]] = {}
+    best: dict[str, tuple[int, str]] = {}
     for here, folders, files in os.walk(top):
         # A bottomless tree in a project must not end the walk's recursion.
         deep = here.count("/") - top.count("/") >= _DEEPEST
@@ -312,7 +322,7 @@ def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
             stem, suffix = os.path.splitext(name)
             if suffix not in suffixes or name.startswith((".", "_")):
                 continue
-            path = Path(here, name)
+            path = f"{here}/{name}"
             item_id = f"{here}/{stem}"[len(top) + 1 :]
             if _ID.fullmatch(item_id):
                 # The suffix that `find` tries first wins, so that a listing shows what a call would run.

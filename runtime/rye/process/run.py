@@ -409,8 +409,10 @@ class _Watch:
         except BlockingIOError:
             return True
         self._pipes[fd].feed(block)
+        number = list(self._pipes).index(fd)
+        context.report_bytes(number + 1, block)
         if self._live is not None:
-            self._live.feed(list(self._pipes).index(fd), block)
+            self._live.feed(number, block)
         return bool(block)
 
     def _judge(self) -> bool:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import rye
+from rye.errors import UsageError
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -43,7 +44,8 @@ def test_a_category_is_a_folder_and_not_a_prefix(project):
         == rye.tools("/my", project_path=project)
         == rye.tools("my", project_path=project)
     )
-    assert rye.tools("nothing", project_path=project) == []
+    with pytest.raises(UsageError, match="no category 'nothing'"):
+        rye.tools("nothing", project_path=project)
 
 
 @pytest.mark.parametrize("verdict", ["unsigned", "malformed", "tampered", "untrusted_key", "misplaced"])

@@ -1,0 +1,207 @@
+"""What a person types for a call: a tool's short name, and words that become the parameters of its schema.
+
+A word is `name=value`, `name=@file` (the file's text), `name:=json`, or a bare value: bare values fill the required parameters
+in the schema's order, then `path`, `root` or `file_path`. `rye read app.py limit=20` needs no more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rye.cli.shared import typed_path
+from rye.errors import UsageError
+from rye.items import schema
+
+_NAMED = re.compile(r"([A-Za-z_][\w-]*)(:?=)", re.ASCII)
+_MAX_FILE = 64 << 20
+_PLACES = ("path", "root", "file_path")
+
+
+def tool_id(word: str, project: str) -> str | None:
+    """Return the id that a typed name stands for: itself if it has a `/`, else that of the one tool whose last part it is.
+
+    Of several the system's own wins, as in the names that agents see: no project can take the name `read`. None for no tool.
+
+    Raises:
+        UsageError: `ambiguous_name`.
+    """
+    from rye.items import spaces
+
+    if "/" in word:
+        return word
+    found = spaces.named("tool", word, spaces.spaces(project))
+    own = [one for one in found if one.startswith(spaces.RESERVED)]
+    chosen = own or found
+    if len(chosen) > 1:
+        raise UsageError("ambiguous_name", f"{word} is the name of {len(chosen)} tools.", f"Say which: {' or '.join(chosen)}.")
+    return chosen[0] if chosen else None
+
+
+def unknown_verb(word: str, project: str) -> UsageError:
+    """Return the refusal of a word that is neither a verb nor a tool's name, with the nearest of both."""
+    from rye.call.safe_text import nearest
+    from rye.cli import main
+    from rye.items import spaces
+
+    verbs = main.verb_names()
+    names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.listed("tool", spaces.spaces(project))})
+    # Verbs first: of names that are equally near, `rye tool` means `rye tools`.
+    close = nearest(word, verbs, 1) or nearest(word, names, 1)
+    return UsageError(
+        "unknown_verb",
+        f"There is no verb or tool {word!r}.",
+        f"Did you mean {close[0]!r}?" if close else f"`rye tools` lists the tools. Verbs: {', '.join(verbs)}.",
+    )
+
+
+def positions(wanted: Mapping[str, Any]) -> list[str]:
+    """Return the parameters that bare values fill, in order: the required ones; without a path, then where to look."""
+    properties = wanted.get("properties", {})
+    required = [name for name in wanted.get("required", ()) if name in properties]
+    # A search or a listing takes its folder last, as grep, find and ls do.
+    places = [name for name in _PLACES if _is_path(properties.get(name))]
+    return required if any(_is_path(properties[name]) for name in required) else [*required, *places[:1]]
+
+
+def _is_path(part: object) -> bool:
+    return isinstance(part, dict) and part.get("format") == schema.WORKSPACE_PATH
+
+
+def parameters(
+    wanted: Mapping[str, Any], typed: Sequence[str], bare: Sequence[str], project: str, *, called: str
+) -> dict[str, Any]:
+    """Return the parameters that words stand for, typed as the schema says, their paths taken from the current folder.
+
+    Args:
+        wanted: the tool's schema; {} where none is known.
+        typed: words of any form.
+        bare: words behind `--`: values, unless they begin with a parameter's name.
+        project: the project root.
+        called: the tool as it was typed, for messages.
+
+    Raises:
+        UsageError: `bad_word`, with how to write it.
+    """
+    texts: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    loose: list[str] = []
+    known = wanted.get("properties", {})
+    for at, word in enumerate([*typed, *bare]):
+        match = _NAMED.match(word)
+        if match is None or (at >= len(typed) and match[1] not in known):
+            loose.append(word)
+            continue
+        name, sign, rest = match[1], match[2], word[match.end() :]
+        _check_named(name, word, wanted, called)
+        _check_new(name, (texts, values))
+        if sign == ":=":
+            values[name] = _json(name, _of_file(name, rest[1:], word) if rest.startswith("@") else rest)
+        else:
+            texts[name] = _text(name, rest, word, wanted)
+    texts.update(_placed(loose, wanted, {*texts, *values}, called))
+    for name, text in texts.items():
+        _check_json(name, text, known.get(name))
+    out = {**schema.from_words(wanted, texts), **values}
+    paths = dict(schema.workspace_paths(wanted, out))
+    return {name: _path_value(value, name, paths, project) for name, value in out.items()}
+
+
+def _placed(loose: Sequence[str], wanted: Mapping[str, Any], taken: set[str], called: str) -> list[tuple[str, str]]:
+    """Return the parameter that each bare value fills."""
+    if not loose:
+        return []
+    order = positions(wanted)
+    free = [name for name in order if name not in taken]
+    if len(loose) > len(free):
+        takes = f"{called} takes {' '.join(name.upper() for name in order)}" if order else f"{called} takes no bare values"
+        raise UsageError(
+            "bad_word",
+            f"{loose[len(free)]!r} has no name. {takes}.",
+            f"Write the others as name=value; `rye help {called}` lists the names.",
+        )
+    return list(zip(free, loose, strict=False))
+
+
+def _check_named(name: str, word: str, wanted: Mapping[str, Any], called: str) -> None:
+    """Refuse a word that looks like `name=value`, is no parameter, and may be the whole value of another one."""
+    known = wanted.get("properties", {})
+    if not known or name in known or wanted.get("additionalProperties", True) is not False:
+        return
+    from rye.call.safe_text import nearest
+
+    order = positions(wanted)
+    # A name that is nearly right is a slip: the schema's own check says which name is meant.
+    if not order or nearest(name, known, 1):
+        return
+    raise UsageError(
+        "bad_word",
+        f"{called} has no parameter {name!r}; it has {', '.join(known)}.",
+        f"If the whole word is the {order[0]}, write {order[0]}='{word}', or put -- before it.",
+    )
+
+
+def _check_new(name: str, given: Sequence[Mapping[str, Any]]) -> None:
+    if any(name in one for one in given):
+        raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
+
+
+def _text(name: str, rest: str, word: str, wanted: Mapping[str, Any]) -> str:
+    part = wanted.get("properties", {}).get(name)
+    # `@types/node` is a folder, and nobody keeps a path in a file to give it here.
+    if not rest.startswith("@") or _is_path(part):
+        return rest
+    text = _of_file(name, rest[1:], word)
+    # The file's final newline belongs to a text, and to nothing else.
+    return text if not isinstance(part, dict) or part.get("type") in (None, "string") else text.strip()
+
+
+def _of_file(name: str, path: str, word: str) -> str:
+    """Return the text of a file, or of standard input for `-`, byte for byte."""
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(_MAX_FILE + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(_MAX_FILE + 1)
+        if len(data) > _MAX_FILE:
+            raise UsageError("bad_word", f"{path} has more than {_MAX_FILE >> 20} MB.", "Give a smaller file.")
+        return data.decode()
+    except OSError as err:
+        literal = f"To give the text itself, write {name}:='{json.dumps(word.partition('=')[2], ensure_ascii=False)}'."
+        raise UsageError("bad_word", f"{name}=@{path}: {err.strerror}.", literal) from None
+    except UnicodeDecodeError:
+        raise UsageError("bad_word", f"{path} is no UTF-8 text.", "Give a file of text.") from None
+    # A null byte in the name.
+    except ValueError:
+        raise UsageError("bad_word", f"{path!r} cannot be a file's name.", "Name a file behind the @.") from None
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise UsageError(
+            "bad_word", f"{name} is not JSON: {err}. It came as {text[:200]}", f"In a shell, quote it: {name}:='…'."
+        ) from None
+
+
+def _check_json(name: str, word: str, wanted: object) -> None:
+    """Refuse a broken list or object with the reason: most often a shell has taken its quotes."""
+    if isinstance(wanted, dict) and wanted.get("type") in ("array", "object"):
+        try:
+            json.loads(word)
+        except (ValueError, RecursionError) as err:
+            raise UsageError(
+                "bad_word", f"{name} is not JSON: {err}. It came as {word[:200]}", f"In a shell, quote it: {name}='[…]'."
+            ) from None
+
+
+def _path_value(value: Any, name: str, paths: Mapping[str, str], project: str) -> Any:
+    """Return a typed value, its paths taken from the current folder; those of `--params` are a program's, from the root."""
+    if isinstance(value, list):
+        return [_path_value(one, f"{name}[{at}]", paths, project) for at, one in enumerate(value)]
+    return typed_path(value, project) if name in paths and isinstance(value, str) else value

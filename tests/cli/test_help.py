@@ -1,0 +1,118 @@
+"""`rye help`, a tool's own help, and the manual page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rye.cli import main
+from support.in_process import rye
+from support.signed_tools import put, put_tool, tool_text
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_help_is_the_help_of_the_command_and_of_each_verb(project):
+    assert rye("help", cwd=project).stdout == rye("--help", cwd=project).stdout
+    for verb in main.verb_names():
+        done = rye("help", verb, cwd=project)
+        assert done.returncode == 0
+        assert done.stdout == rye(verb, "--help", cwd=project).stdout
+        assert done.stdout.startswith(b"usage: rye ")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [["help", "read"], ["read", "--help"], ["read", "-h"], ["rye/file-system/read", "--help"], ["execute", "read", "--help"]],
+)
+def test_a_tools_help_is_made_of_its_schema(project, typed):
+    done = rye(*typed, cwd=project)
+    text = done.stdout.decode()
+    assert done.returncode == 0
+    assert text.split("\n")[0] in (
+        "usage: rye read FILE_PATH [name=value …]",
+        "usage: rye rye/file-system/read FILE_PATH [name=value …]",
+    )
+    assert "limit            Most lines to return (whole number, 1 to 100000, default 2000)" in text
+    assert "all | none" in text
+    assert "Prefer it to cat" in text
+
+
+def test_members_of_a_list_are_listed(project):
+    text = rye("help", "edit_lines", cwd=project).stdout.decode()
+    assert "    before_line_id" in text
+    assert "usage: rye edit_lines FILE_PATH CHANGES [name=value …]" in text
+
+
+def test_help_as_json_is_the_schema(project):
+    found = json.loads(rye("help", "grep", "--json", cwd=project).stdout)
+    assert found["item_id"] == "rye/file-system/grep"
+    assert found["parameters"]["required"] == ["pattern"]
+
+
+def test_nothing_of_an_unverified_tool_is_shown(project):
+    put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
+    done = rye("help", "my/unsigned", cwd=project)
+    assert (done.returncode, done.stdout) == (3, b"")
+    put_tool(project, "my/tool")
+    assert b"Made for a test" in rye("help", "my/tool", cwd=project).stdout
+
+
+def test_a_tools_text_cannot_steer_the_terminal(project):
+    put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2Jx"')
+    text = rye("help", "my/tool", cwd=project).stdout
+    assert b"\x1b" not in text
+    assert b"\\x1b[2Jx" in text
+
+
+def test_no_help_for_what_is_not_there(project):
+    done = rye("help", "nothing-like-it", cwd=project)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert b"rye tools" in done.stderr
+    assert b"Did you mean 'read'?" in rye("help", "reed", cwd=project).stderr
+
+
+def test_the_version_is_short_and_long(project):
+    assert rye("-V", cwd=project).stdout == rye("--version", cwd=project).stdout
+
+
+def test_exit_codes_are_in_the_help(project):
+    text = rye("--help", cwd=project).stdout.decode()
+    for code in ("0 success", "1 the tool said no", "2 usage", "3 refused by trust", "130", "141"):
+        assert code in text
+
+
+def test_the_manual_page_in_the_repository_is_what_the_command_prints(project):
+    """`rye help --man > docs/rye.1` makes it again."""
+    assert rye("help", "--man", cwd=project, env={"COLUMNS": "80"}).stdout.decode() == (ROOT / "docs/rye.1").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.skipif(
+    shutil.which("man") is None and shutil.which("groff") is None, reason="needs man or groff (Debian package groff)"
+)
+def test_the_manual_page_is_well_formed():
+    program = ["man", "--warnings", "-l"] if shutil.which("man") else ["groff", "-man", "-Tutf8", "-ww"]
+    done = subprocess.run(
+        [*program, ROOT / "docs/rye.1"],
+        capture_output=True,
+        check=True,
+        env={"MANPAGER": "cat", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "MANWIDTH": "100"},
+    )
+    assert done.stderr == b""
+    for verb in main.verb_names():
+        assert f"rye {verb}" in done.stdout.decode()
+
+
+def test_every_verb_and_option_is_in_the_manual_page():
+    text = (ROOT / "docs/rye.1").read_text(encoding="utf-8").replace("\\-", "-")
+    for verb in main.verb_names():
+        assert f".SS rye {verb}" in text
+        for option in {*main.option_names(verb)} - {"-h", "--help", "--color"}:
+            assert option in text

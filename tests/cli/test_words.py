@@ -1,0 +1,271 @@
+"""What a person types for a call: short names, bare values, files and JSON as values."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rye.cli import words
+from rye.errors import UsageError
+from support.in_process import rye
+from support.signed_tools import put_tool
+from support.signed_tools import rye as process
+from support.terminal import RUNTIME
+
+APP = b"def total(prices):\n    return sum(prices)\n"
+ECHO = 'return {"success": True, "output": "", "got": params}'
+PATH = {"type": "string", "format": "workspace-path"}
+TYPES = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "items": {"type": "array"},
+        "number": {"type": "integer"},
+        "flag": {"type": "boolean"},
+        "any": {},
+        "path": PATH,
+        "other_path": PATH,
+    },
+    "required": ["text", "items"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def here(project):
+    (project / "app.py").write_bytes(APP)
+    put_tool(project, "my/echo", ECHO, TYPES)
+    return project
+
+
+def got(*typed, cwd, **options):
+    done = rye(typed[0], "--json", *typed[1:], cwd=cwd, **options)
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0, answer
+    return answer["data"]["got"]
+
+
+# --- names ---
+
+
+def test_a_tool_goes_by_its_last_part(here):
+    long = rye("execute", "rye/file-system/read", "file_path=app.py", cwd=here)
+    assert long.returncode == 0
+    for typed in (
+        ["read", "app.py"],
+        ["execute", "read", "app.py"],
+        ["rye/file-system/read", "app.py"],
+        ["read", "file_path=app.py"],
+    ):
+        assert rye(*typed, cwd=here).stdout == long.stdout, typed
+    (here / "sub").mkdir()
+    assert rye("read", "../app.py", cwd=here / "sub").stdout == long.stdout
+
+
+def test_a_project_cannot_take_the_name_of_the_systems_own(here):
+    """Control: under its whole id its tool runs, and a name that the system lacks is the project's."""
+    put_tool(here, "my/read", 'return {"success": True, "output": "taken"}')
+    assert b"total" in rye("read", "app.py", cwd=here).stdout
+    assert rye("my/read", cwd=here).stdout == b"taken\n"
+    assert got("echo", "a", "[1]", cwd=here) == {"text": "a", "items": [1]}
+
+
+def test_a_name_of_two_tools_is_refused_with_both(here):
+    put_tool(here, "your/echo", ECHO, TYPES)
+    done = rye("echo", "a", "[]", cwd=here)
+    assert done.returncode == 2
+    assert b"my/echo or your/echo" in done.stderr
+    assert got("my/echo", "a", "[]", cwd=here)["text"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"), [("reed", "read"), ("excute", "execute"), ("serch", "search"), ("edit_line", "edit_lines")]
+)
+def test_a_misspelt_name_is_2_with_the_nearest(here, typed, near):
+    done = rye(typed, "app.py", cwd=here)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert f"Did you mean {near!r}?".encode() in done.stderr
+
+
+def test_a_misspelt_id_is_2_with_the_nearest(here):
+    done = rye("rye/file-system/raed", "app.py", cwd=here)
+    assert done.returncode == 2
+    assert b"rye/file-system/read" in done.stderr
+
+
+def test_a_tool_of_another_project_is_found_there(here, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    assert got("echo", "a", "[]", "--project", str(here), cwd=tmp_path / "elsewhere")["text"] == "a"
+
+
+# --- bare values ---
+
+
+def test_bare_values_fill_the_required_parameters_then_the_path(here):
+    assert got("echo", "a", "[1]", cwd=here) == {"text": "a", "items": [1]}
+    assert got("echo", "a", "[1]", "number=3", "flag=true", cwd=here) == {"text": "a", "items": [1], "number": 3, "flag": True}
+    assert got("echo", "number=3", "a", "items=[]", "app.py", cwd=here) == {
+        "text": "a",
+        "items": [],
+        "number": 3,
+        "path": "app.py",
+    }
+    (here / "sub").mkdir()
+    assert os.path.normpath(got("echo", "a", "[1]", "../app.py", cwd=here / "sub")["path"]) == "app.py"
+
+
+def test_one_value_too_many_is_refused_and_the_names_are_said(here):
+    done = rye("echo", "a", "[1]", "app.py", "what", cwd=here)
+    assert done.returncode == 2
+    assert b"'what' has no name. echo takes TEXT ITEMS PATH." in done.stderr
+
+
+def test_a_value_with_an_equals_sign_is_not_taken_for_another_parameter(here):
+    """A slip in a name must not become a value, and a value that looks like a name is refused with how to write it."""
+    done = rye("echo", "FOO=1 make", "[]", cwd=here)
+    assert done.returncode == 2
+    assert b"text='FOO=1 make'" in done.stderr
+    assert got("echo", "text=FOO=1 make", "[]", cwd=here)["text"] == "FOO=1 make"
+    assert got("echo", "items=[]", "--", "FOO=1 make", cwd=here)["text"] == "FOO=1 make"
+    done = rye("echo", "txt=a", "[]", cwd=here)
+    assert done.returncode == 2
+    assert b"did you mean 'text'?" in done.stderr
+    # Not of the form of a name: a value.
+    for value in ("a b=c", "https://example.org/?a=b", "x.y=1", "=", "a==b".replace("a", "1")):
+        assert got("echo", value, "[]", cwd=here)["text"] == value
+
+
+def test_behind_two_dashes_a_value_may_begin_with_a_dash(here):
+    assert got("echo", "items=[]", "--", "--json", cwd=here)["text"] == "--json"
+    (here / "b.txt").write_text("-x\n")
+    assert rye("grep", "path=b.txt", "--", "-x", cwd=here).stdout.startswith(b"b.txt:1:")
+
+
+def test_a_parameter_is_given_once(here):
+    for typed in (["text=a", "text=b"], ["text=a", 'text:="b"'], ['text:="a"', 'text:="b"']):
+        done = rye("echo", *typed, cwd=here)
+        assert done.returncode == 2
+        assert b"text is given twice" in done.stderr
+    # A bare value fills what is left.
+    assert got("echo", "text=a", "[2]", cwd=here)["items"] == [2]
+
+
+# --- files and JSON ---
+
+
+def test_a_value_comes_from_a_file_byte_for_byte(here):
+    (here / "text.txt").write_bytes("ä\r\n\n".encode())
+    (here / "list.json").write_text("[1, 2]\n")
+    assert rye("write", "copy.txt", "content=@text.txt", cwd=here).returncode == 0
+    assert (here / "copy.txt").read_bytes() == "ä\r\n\n".encode()
+    assert got("echo", "text=a", "items=@list.json", cwd=here)["items"] == [1, 2]
+    assert got("echo", "text=a", "items:=@list.json", cwd=here)["items"] == [1, 2]
+    assert got("echo", "text=@-", "[]", cwd=here, stdin=b"from stdin")["text"] == "from stdin"
+    (here / "n").write_text("7\n")
+    assert got("echo", "a", "[]", "number=@n", cwd=here)["number"] == 7
+
+
+def test_a_file_that_cannot_be_read_is_refused_with_how_to_give_the_text(here):
+    done = rye("echo", "text=@nothing", "[]", cwd=here)
+    assert done.returncode == 2
+    assert b"""text:='"@nothing"'""" in done.stderr
+    assert got("echo", 'text:="@nothing"', "[]", cwd=here)["text"] == "@nothing"
+    (here / "binary").write_bytes(b"\xff\xfe")
+    assert rye("echo", "text=@binary", "[]", cwd=here).returncode == 2
+    assert rye("echo", "text=@.", "[]", cwd=here).returncode == 2
+
+
+def test_a_path_is_never_read_from_a_file(here):
+    (here / "@types").mkdir()
+    assert got("echo", "a", "[]", "path=@types", cwd=here)["path"] == "@types"
+    assert got("echo", "a", "[]", "@types", cwd=here)["path"] == "@types"
+
+
+def test_json_is_given_as_it_is(here):
+    assert got("echo", "a", "[]", 'any:={"b": [null]}', "number:=5", "flag:=false", cwd=here) == {
+        "text": "a",
+        "items": [],
+        "any": {"b": [None]},
+        "number": 5,
+        "flag": False,
+    }
+    done = rye("echo", "a", "[]", "number:=five", cwd=here)
+    assert done.returncode == 2
+    assert b"number is not JSON" in done.stderr
+
+
+def test_an_edit_of_the_first_page_in_short_words(here):
+    change = '[{"line_id": "4d90b3", "new_content": "    return round(sum(prices), 2)"}]'
+    assert rye("read", "app.py", cwd=here).returncode == 0
+    done = rye("edit_lines", "app.py", change, cwd=here)
+    assert done.returncode == 0, done
+    assert b"round" in (here / "app.py").read_bytes()
+    assert rye("undo", cwd=here).returncode == 0
+    assert (here / "app.py").read_bytes() == APP
+
+
+WANTED = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}, "other": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+
+
+@given(st.text(max_size=40))
+def test_any_text_can_be_given_by_name_and_comes_whole(text):
+    assert words.parameters(WANTED, [f"text:={json.dumps(text)}"], [], "/", called="t") == {"text": text}
+    if not text.startswith("@"):
+        assert words.parameters(WANTED, [f"text={text}"], [], "/", called="t") == {"text": text}
+
+
+@given(st.text(max_size=40))
+def test_a_bare_value_is_whole_or_refused(text):
+    if words._NAMED.match(text):
+        with contextlib.suppress(UsageError):
+            assert set(words.parameters(WANTED, [text], [], "/", called="t")) <= {"text", "other"}
+    else:
+        assert words.parameters(WANTED, [text], [], "/", called="t") == {"text": text}
+
+
+# --- output as it comes ---
+
+
+def test_a_pipe_gets_output_as_it_comes_whole_and_the_streams_apart(here):
+    """The second line is written only after the first was read, so that nothing may wait for the end."""
+    os.mkfifo(here / "go")
+    command = "echo one; echo err >&2; read x < go; echo two; exit 3"
+    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "rye", "bash", command], cwd=here, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout.readline() == b"one\n"
+        (here / "go").write_text("x\n")
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (1, b"two\n")
+    assert err.startswith(b"err\nrye: The command ended with exit code 3.")
+
+
+def test_a_long_output_is_whole_in_a_pipe(here):
+    done = process("bash", "seq 1 60000", cwd=here)
+    assert done.returncode == 0
+    assert done.stdout == b"".join(b"%d\n" % number for number in range(1, 60_001))
+    # Control: what a model reads of it is bounded.
+    data = json.loads(rye("bash", "seq 1 60000", "--json", cwd=here).stdout)["data"]
+    assert data["truncated"]
+    assert len(data["output"]) < 70_000
+
+
+def test_a_reader_that_goes_away_ends_the_command(here):
+    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
+    line = f"{sys.executable} -m rye bash 'echo $$ > pid; yes' | head -2; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], cwd=here, env=env, capture_output=True, check=False, timeout=100)
+    assert done.stdout == b"y\ny\n"
+    assert (done.returncode, done.stderr) == (141, b"")
