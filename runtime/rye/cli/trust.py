@@ -24,6 +24,7 @@ from rye.cli.shared import (
 )
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
+from rye.executor import interpreters
 from rye.items import parse, spaces
 from rye.trust import decisions, keys, signature, verify
 from rye.trust.decisions import Root
@@ -34,6 +35,7 @@ _EPILOG = """\
   show KEY             one key: owner, full digest, role, document
   add KEY.toml         put a key document into your own space: its items count in every project
   approve [KEY]        let a key that this project brings count for this project, after seeing what it would admit
+  approve --interpreter PATH  let tools of this project be run by its own program, such as .venv/bin/python3, in the sandbox
   approve --shadow ID  let this project serve a reserved id (rye/…) instead of the system bundle
   revoke KEY           refuse a key everywhere, at once (its full digest, 64 hex digits)
 
@@ -45,6 +47,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("list", "show", "add", "approve", "revoke"), help="see below")
     parser.add_argument("key", nargs="?", metavar="KEY", help="a fingerprint, a full digest, or for add a document")
     parser.add_argument("--shadow", metavar="ID", help="approve: a reserved id that the project may serve")
+    parser.add_argument("--interpreter", metavar="PATH", help="approve: a program of the project that may run its tools")
     add_project_option(parser)
     parser.add_argument("--json", action="store_true", help="list, show: print JSON and nothing else")
 
@@ -172,6 +175,8 @@ def _approve(args: argparse.Namespace, project: str) -> int:
     root = decisions.Root.of(project)
     if args.shadow is not None:
         return _approve_shadow(args.shadow, root)
+    if args.interpreter is not None:
+        return _approve_interpreter(args.interpreter, root)
     store = _store(project)
     known = [key for key in store.keys if key.role == "approved" and (args.key is not None or _wants_more(key, root))]
     proposed = [*(key for key in store.proposed if key.role == "project"), *known]
@@ -231,6 +236,9 @@ def _effects(verified: Verified, item_type: str, item_id: str, suffix: str) -> d
     if item_type != "tool":
         return {"effects": item_type, "permissions": ""}
     tool = parse.read_tool(verified, item_id, suffix)
+    if tool.tool_type in ("runtime", "primitive"):
+        # What it lists is the most that it leaves to a tool; it has nothing itself.
+        return {"effects": f"{tool.tool_type}: decides which program runs a tool", "permissions": ""}
     lines = tool.docstring.splitlines()
     line = next((x.strip() for x in lines if x.strip().lower().startswith("side effects:")), "side effects not stated")
     # Text of a signer who is not trusted yet: escaped and cut, so that it cannot steer the terminal.
@@ -268,6 +276,26 @@ def _approve_shadow(item_id: str, root: Root) -> int:
         return _refused()
     decisions.approve_shadow(item_id, root)
     print(f"Approved: {item_id} may come from {printable(root.path)}.")
+    return EXIT_OK
+
+
+def _approve_interpreter(path: str, root: Root) -> int:
+    inside = os.path.normpath(path)
+    if os.path.isabs(inside) or inside.startswith(".."):
+        raise UsageError(
+            "path_outside", f"{printable(path)} is no path below the project.", "Give one such as .venv/bin/python3."
+        )
+    file = interpreters.identity(root.path, inside)
+    real, _inode, digest, _settings = file.rsplit(" ", 3)
+    print(
+        f"{printable(inside)} in {printable(root.path)} is {printable(real)} (SHA-256 {digest[:16]}…). It would run this "
+        "project's tools, with the packages that lie beside it, in the sandbox and with each tool's permissions.",
+        file=sys.stderr,
+    )
+    if not confirm("Let it run tools here?"):
+        return _refused()
+    decisions.approve_interpreter(inside, file, root)
+    print(f"Approved: {printable(inside)} may run tools of {printable(root.path)}.")
     return EXIT_OK
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_LINKS: Final = 10
 """How many links a chain may have, the tool and the primitive included."""
 
-PRIMITIVES: Final = {"function": "rye.executor.function"}
+PRIMITIVES: Final = {"function": "rye.executor.function", "subprocess": "rye.executor.program"}
 """The name of each primitive, as its item says it in `primitive`, and the module that is its code; see `Primitive`."""
 
 _LOWEST: Final = ("max_timeout_seconds", "memory_mb")
@@ -64,10 +64,11 @@ class Chain(Record):
 
 
 class Started(NamedTuple):
-    """A call that may begin: what runs it, in a thread of its own, and where it is confined (None: in this process)."""
+    """A call that may begin: what runs it, in a thread of its own; where it is confined (None: in this process); warnings."""
 
     work: Callable[[], Any]
     isolation: dict[str, Any] | None
+    warnings: tuple[str, ...] = ()
 
 
 class Primitive(Protocol):

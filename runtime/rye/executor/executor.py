@@ -191,6 +191,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
         response["warnings"] += _recovered(workspace)
         started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root, here=_runs_here(ready.tool))
         response.update({} if started.isolation is None else {"isolation": started.isolation})
+        response["warnings"] += started.warnings
         data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
         _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
         response["ran"] = True

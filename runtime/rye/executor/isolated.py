@@ -60,7 +60,11 @@ def policy(tool: Tool, root: str) -> WorkerPolicy:
 
 def foreseen(tool: Tool, root: str) -> dict[str, Any]:
     """Return what would hold, as `worker(tool, root).report`, without starting anything. Errors as `worker`."""
-    asked = policy(tool, root)
+    return foreseen_under(policy(tool, root))
+
+
+def foreseen_under(asked: WorkerPolicy) -> dict[str, Any]:
+    """Return what would hold under a policy."""
     confined = asked.confine([sys.executable])
     confined.close()
     confined.finish()
@@ -73,7 +77,11 @@ def worker(tool: Tool, root: str) -> Worker:
     Raises:
         RyeError: `sandbox_unavailable`, where the user requires one; `isolation_failed`.
     """
-    asked = policy(tool, root)
+    return worker_under(policy(tool, root))
+
+
+def worker_under(asked: WorkerPolicy) -> Worker:
+    """Return a worker under a policy. Errors as `worker`."""
     try:
         worker = pool.take(asked)
     except OSError as err:

@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 from rye.call.command_channel import ready
 from rye.errors import RyeError
 from rye.plain_class import Record, changed
 from rye.process import run
-from rye.sandbox import sandbox
+from rye.sandbox import sandbox, seccomp
 
 _IDLE = 300.0
 _SPARES_MAX = 4
@@ -31,7 +31,11 @@ _END_SECONDS = 1.3
 _GRACE_SECONDS = 0.2
 # A command of one call is over by then, and starts none in vain.
 _PAUSE = 0.05
-_START = "import sys; sys.path[:0] = sys.argv[2:]; from rye.executor.worker import serve; serve(int(sys.argv[1]))"
+_IMPORT = "import sys; sys.path[:0] = sys.argv[2:]; "
+_STARTS = {
+    "function": _IMPORT + "from rye.executor.worker import serve; serve(int(sys.argv[1]))",
+    "program": _IMPORT + "from rye.executor.program_start import wait; wait(int(sys.argv[1]))",
+}
 
 
 class WorkerPolicy(Record):
@@ -42,6 +46,8 @@ class WorkerPolicy(Record):
         identity: its device and inode: another folder at the same path is another project.
         permissions: see `rye.items.parse.PERMISSIONS`.
         mode, network: the settings that apply, see `rye.sandbox.sandbox.effective`.
+        serves: what it becomes: a Python `function`, or a `program`.
+        extra_read: folders that it must see: those of an interpreter.
     """
 
     root: str
@@ -49,6 +55,8 @@ class WorkerPolicy(Record):
     permissions: tuple[str, ...]
     mode: sandbox.Mode
     network: Literal["on", "off"] = "on"
+    serves: Literal["function", "program"] = "function"
+    extra_read: tuple[str, ...] = ()
 
     def confine(self, argv: list[str]) -> sandbox.Confined:
         """Return the command that holds `argv` to this policy. Errors as `rye.sandbox.sandbox.confine`."""
@@ -58,8 +66,9 @@ class WorkerPolicy(Record):
             read_project="read" in self.permissions,
             write_project="write" in self.permissions,
             network=self.network if "network" in self.permissions else "off",
-            run="run" in self.permissions,
-            extra_read=_packages(),
+            # What waits must start one program: it forbids the others itself, in the last step.
+            run="run" in self.permissions or self.serves == "program",
+            extra_read=(*_packages(), *self.extra_read),
             identity=self.identity,
         )
         if limits.read_project or not _runs_from(self.root):
@@ -183,8 +192,22 @@ class Worker:
 
 
 def _started(policy: WorkerPolicy, streams: run.Streams, answer: int) -> tuple[sandbox.Confined, run.Tree]:
-    command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _START, str(answer), _runtime(), *_packages()]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-B",
+        "-X",
+        "utf8",
+        "-c",
+        _STARTS[policy.serves],
+        str(answer),
+        _runtime(),
+        *_packages(),
+    ]
     confined = policy.confine(command)
+    if policy.serves == "program" and "run" not in policy.permissions:
+        _note_no_programs(confined.report)
     try:
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.
         where = os.open(policy.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -197,6 +220,14 @@ def _started(policy: WorkerPolicy, streams: run.Streams, answer: int) -> tuple[s
         raise
     finally:
         confined.close()
+
+
+def _note_no_programs(report: dict[str, Any]) -> None:
+    """Say in a report whether the program that a worker becomes is kept from starting others."""
+    if report["kind"] != "none" and seccomp.supported():
+        report["holds"].append("no_programs")
+    else:
+        report["missing"]["no_programs"] = "the sandbox is off" if seccomp.supported() else "no system call filter here"
 
 
 class WorkerPool:

@@ -3,7 +3,7 @@
 An item at another place than its signed text names is refused. A Python tool's metadata are its module-level
 assignments of literals. A YAML tool's are its keys. A knowledge entry's stand in a fenced `yaml` block at its beginning, or
 between `---` lines that the signature covers. A directive's stand in its element, which is all that its signature covers (see
-`rye.items.directives`).
+`rye.items.directives`). A script's stand as YAML in the comment at its beginning (see `header`).
 
 A tool's docstring has six sections, in the order in which a model reads them. What the tool does comes first, unmarked; then
 lines that begin with `Requires:`, `Does not:`, `Side effects:`, `Returns:`, and `Prefer `. A section goes on until the next
@@ -55,6 +55,9 @@ _NAMES = {
     "category": "__category__",
     "description": "__tool_description__",
 }
+# Comment markers of scripts, whose metadata stand in a comment.
+_MARKERS = {".sh": "#", ".rb": "#", ".pl": "#", ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//"}
+_BEFORE_HEADER = re.compile(rb"#!|(?:#|//) rye:signed:|\s*\Z")
 # A YAML tool writes them without underscores.
 _DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope")
 _BEFORE_ID = rb"^(?:__(?:version|tool_type|executor_id|category|tool_description)__)\b"
@@ -124,8 +127,11 @@ def read_tool(verified: Verified, item_id: str, suffix: str, tree: ast.Module | 
         metadata: dict[str, Any] = {name: found.get(dunder) for name, dunder in _NAMES.items()}
         schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
         bound = found.get("__item_id__")
-    elif suffix in (".yaml", ".yml"):
-        found = yaml_mapping(_text(verified.body))
+    else:
+        text = _text(verified.body) if suffix in (".yaml", ".yml") else header(verified.body, suffix)
+        if text is None:
+            return Tool(item_id, verified, suffix, "", suffix[1:], item_id.rpartition("/")[0], "", None, "", {}, {})
+        found = yaml_mapping(text)
         found |= {f"__{name}__": found[name] for name in _DECLARED if name in found and f"__{name}__" not in found}
         metadata, docstring = (
             {name: found.get(name) for name in _NAMES},
@@ -133,8 +139,6 @@ def read_tool(verified: Verified, item_id: str, suffix: str, tree: ast.Module | 
         )
         schema = found.get("config_schema", {"type": "object", "properties": {}})
         bound = found.get("item_id")
-    else:
-        return Tool(item_id, verified, suffix, "", suffix[1:], item_id.rpartition("/")[0], "", None, "", {}, {})
     # Before anything else: a file that was moved must be reported as that, whatever else is wrong with it.
     _place(item_id, metadata["category"], bound)
     wrong = [name for name in ("version", "tool_type", "description") if not isinstance(metadata[name], str)]
@@ -160,6 +164,28 @@ def read_tool(verified: Verified, item_id: str, suffix: str, tree: ast.Module | 
         found,
         _permissions(item_id, found),
     )
+
+
+def header(body: bytes, suffix: str) -> str | None:
+    """Return the YAML in the comment at the beginning of a script, between two lines `# ---`; None where there is none.
+
+    Every line begins with the comment marker of the file's language, `#` or `//`.
+    """
+    marker = _MARKERS.get(suffix)
+    if marker is None:
+        return None
+    lines = iter(_text(body).split("\n"))
+    first = next((line for line in lines if line.strip()), "")
+    if first.rstrip() != f"{marker} ---":
+        return None
+    found: list[str] = []
+    for line in lines:
+        if line.rstrip() == f"{marker} ---":
+            return "\n".join(found)
+        if not line.startswith(marker):
+            break
+        found.append(line.removeprefix(marker).removeprefix(" "))
+    raise ItemError("malformed_item", f"The header has no second line `{marker} ---`.", "Close it and sign it again.")
 
 
 def _permissions(item_id: str, found: dict[str, Any]) -> tuple[str, ...]:
@@ -249,20 +275,37 @@ def _malformed(item_id: str, why: str) -> ItemError:
 def with_item_id(raw: bytes, item_type: str, item_id: str, suffix: str) -> bytes:
     """Return a tool's file with its id in the text, so that a signature binds it to its place.
 
-    A Python tool gets `__item_id__` behind its other metadata, a YAML tool `item_id` at its end. Knowledge and directives name
-    themselves already. What has an id keeps it, and what cannot be read is for the caller to refuse.
+    A Python tool gets `__item_id__` behind its other metadata, a YAML tool and a script's header `item_id` at their end.
+    Knowledge and directives name themselves already. What has an id keeps it, and what cannot be read is for the caller to
+    refuse.
     """
-    if item_type != "tool" or suffix not in (".py", ".yaml", ".yml"):
+    if item_type != "tool" or suffix not in (".py", ".yaml", ".yml", *_MARKERS):
         return raw
     try:
         if suffix == ".py":
             return _with_python_id(raw, item_id)
+        if suffix in _MARKERS:
+            return _with_header_id(raw, item_id, _MARKERS[suffix])
         found = yaml_mapping(_text(raw))
     except ItemError:
         return raw
     if "item_id" in found or _json_mapping(_text(raw)) is not None:
         return raw
     return b"%bitem_id: %b\n" % (raw if raw.endswith(b"\n") else raw + b"\n", json.dumps(item_id).encode())
+
+
+def _with_header_id(raw: bytes, item_id: str, marker: str) -> bytes:
+    """Return a script with its id as the last line of its header; unchanged where it has no header, or an id."""
+    lines = raw.split(b"\n")
+    fence = f"{marker} ---".encode()
+    fences = [at for at, line in enumerate(lines) if line.rstrip() == fence][:2]
+    # Two such lines further down are the script's own comments.
+    if len(fences) < 2 or not all(_BEFORE_HEADER.match(line) for line in lines[: fences[0]]):
+        return raw
+    if any(re.match(rb"(?:#|//) item_id:", line) for line in lines[fences[0] : fences[1]]):
+        return raw
+    lines.insert(fences[1], f"{marker} item_id: {json.dumps(item_id)}".encode())
+    return b"\n".join(lines)
 
 
 def _with_python_id(raw: bytes, item_id: str) -> bytes:

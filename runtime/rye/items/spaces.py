@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".toml")
+_TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb", ".pl", ".toml")
 TYPES: Final = {
     "tool": ("tools", _TOOLS),
     "knowledge": ("knowledge", (".md", ".yaml", ".yml")),

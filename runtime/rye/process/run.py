@@ -334,16 +334,26 @@ def run(
         # Our write ends must go, else the pipes never report the end of output.
         for fd in (given, out_write, err_write):
             os.close(fd)
-    # After the tree: when that fails, there is nothing to wake.
-    wake = Wake()
     try:
-        return _Watch(tree, wake.fd, {out_read: captures[0], err_read: captures[1]}, seconds).outcome(*captures)
+        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds)
     finally:
-        wake.close()
         tree.close()
         for fd in (out_read, err_read):
             os.close(fd)
-        for capture in captures:
+
+
+def watch(tree: Tree, pipes: dict[int, Capture], seconds: float) -> Outcome:
+    """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, then of error output.
+
+    The caller closes the tree and the pipes.
+    """
+    # After the tree: without one there is nothing to wake.
+    wake = Wake()
+    try:
+        return _Watch(tree, wake.fd, pipes, seconds).outcome(*pipes.values())
+    finally:
+        wake.close()
+        for capture in pipes.values():
             capture.close()
 
 

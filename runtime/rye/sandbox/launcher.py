@@ -172,7 +172,7 @@ def start(plan: dict[str, Any]) -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     os.chdir(plan["cwd"])
-    _limit(plan["limits"])
+    limit(plan["limits"])
     if plan.get("user"):
         user, group = plan["user"]
         # Groups first, user last: after setuid the process may no longer change its groups.
@@ -196,7 +196,8 @@ def start(plan: dict[str, Any]) -> None:
     _start_the_last(libc, plan["sockets"], argv, env)
 
 
-def _limit(limits: dict[str, list[int]]) -> None:
+def limit(limits: dict[str, list[int]]) -> None:
+    """Set this process's limits, each `[soft, hard]` by its name; none above what it has."""
     import resource
 
     for name, (soft, hard) in limits.items():

@@ -1,11 +1,13 @@
 """What the user decided about keys and ids, stored in `${USER_SPACE:-~}/.ai/trust/`, where no project can write.
 
-`decisions.json` (0600) holds `{"format": 1, "approvals": [...], "shadows": [...], "revoked": [...]}`:
+`decisions.json` (0600) holds `{"format": 1, "approvals": [...], "shadows": [...], "interpreters": [...], "revoked": [...]}`:
 
 * an approval `{"key", "root", "device", "inode", "ids", "granted", "time"}`: a project's key (full digest) counts for that
   project root, named by real path, device and inode. `ids` are those that were shown when it was approved, or announced since;
   `granted` says which permissions were shown with each.
 * a shadow `{"id", "root", "device", "inode", "time"}`: that root may serve a reserved id instead of the system bundle.
+* an interpreter `{"path", "file", "root", "device", "inode", "time"}`: tools of that root may be run by the project's own
+  program at that path, as long as `file` (see `rye.executor.interpreters.identity`) is what stands there.
 * a revocation `{"key", "time"}`: the full digest of a key that is refused everywhere.
 
 A file that cannot be read as this is an error, not an empty one: losing a revocation must not go unnoticed.
@@ -74,6 +76,7 @@ class Decisions(Record):
     approvals: tuple[Approval, ...] = ()
     shadows: tuple[tuple[str, Root, str], ...] = ()
     revoked: tuple[tuple[str, str], ...] = ()
+    interpreters: tuple[tuple[str, Root, str, str], ...] = ()
 
     @property
     def revoked_keys(self) -> frozenset[str]:
@@ -102,6 +105,10 @@ class Decisions(Record):
         # A known id gets only what was shown with it: an update cannot ask for more in silence.
         allowed = {permission for one, permission in granted if one == item_id or not known}
         return [one for one in permissions if one not in allowed]
+
+    def interpreter(self, root: Root, path: str) -> str | None:
+        """Return what file the user let be a root's program at a path; None where they did not."""
+        return next((file for known, where, file, _ in self.interpreters if (known, where) == (path, root)), None)
 
     def shadowed(self, root: Root) -> frozenset[str]:
         """Return the reserved ids that a root may serve."""
@@ -151,6 +158,8 @@ def _read(raw: bytes) -> Decisions:
             ),
             tuple((str(s["id"]), _root(s), str(s["time"])) for s in record["shadows"]),
             tuple((_key(r["key"]), str(r["time"])) for r in record["revoked"]),
+            # Files of an earlier version have none.
+            tuple((str(i["path"]), _root(i), str(i["file"]), str(i["time"])) for i in record.get("interpreters", [])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as err:
         raise _unreadable(f"{type(err).__name__}") from None
@@ -203,6 +212,13 @@ def approve_shadow(item_id: str, root: Root) -> None:
         held.now = changed(held.now, shadows=(*others, (item_id, root, _time())))
 
 
+def approve_interpreter(path: str, file: str, root: Root) -> None:
+    """Let a root's tools be run by the project's own program at a path, as long as it is this very file."""
+    with _changing() as held:
+        others = tuple(i for i in held.now.interpreters if i[:2] != (path, root))
+        held.now = changed(held.now, interpreters=(*others, (path, root, file, _time())))
+
+
 def revoke(key: str) -> None:
     """Refuse a key everywhere, from now on; approvals of it are dropped."""
     with _changing() as held:
@@ -253,6 +269,9 @@ def _write(file: str, decisions: Decisions) -> None:
             for a in decisions.approvals
         ],
         "shadows": [{"id": item_id, **_named(root), "time": when} for item_id, root, when in decisions.shadows],
+        "interpreters": [
+            {"path": path, **_named(root), "file": file, "time": when} for path, root, file, when in decisions.interpreters
+        ],
         "revoked": [{"key": key, "time": when} for key, when in decisions.revoked],
     }
     atomic.write(file, json.dumps(record, indent=2).encode() + b"\n", 0o600)

@@ -67,9 +67,11 @@ class Form(Record):
 
 _PYTHON = Form(b"# ", python=True, shebangs=(b"#!/usr/bin/env python3", b"#!/usr/bin/env python"))
 _SHELL = Form(b"# ", shebangs=(b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"))
+_RUBY = Form(b"# ", shebangs=(b"#!/usr/bin/env ruby",))
+_PERL = Form(b"# ", shebangs=(b"#!/usr/bin/env perl", b"#!/usr/bin/perl"))
 _SCRIPT = Form(b"// ", shebangs=(b"#!/usr/bin/env node",))
 _FORMS: Final = {
-    "tool": {".py": _PYTHON, ".sh": _SHELL}
+    "tool": {".py": _PYTHON, ".sh": _SHELL, ".rb": _RUBY, ".pl": _PERL}
     | dict.fromkeys((".yaml", ".yml", ".toml"), Form(b"# "))
     | dict.fromkeys((".js", ".ts", ".mjs", ".cjs"), _SCRIPT),
     "knowledge": dict.fromkeys((".md", ".yaml", ".yml"), Form(b"<!-- ", b" -->", front_matter=True)),

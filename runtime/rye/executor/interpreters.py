@@ -1,0 +1,233 @@
+"""The program that a chain asks for by `env_config.interpreter`, looked for in the order that is declared there.
+
+`{"var": "RYE_PYTHON", "search": [step, …]}`; the steps:
+
+    {"project": [path, …]}          a program of the project itself; only one that a person approved (see `identity`), in a
+    sandbox {"home": [pattern, …]}          below the user's home, the highest version first; `{version}` stands for what the
+    project's
+                                    file `version_file` names, and without one the step is passed over
+    {"path": [name, …]}             in the folders of PATH, but for those in the project
+    {"own": true}                   the interpreter that runs rye
+
+The form of other installations (`type`, `binary`, `candidates`, `search_paths`, `fallback`) means the same steps. A program
+that lies in the project is code that a clone brings: it never counts for a step but `project`.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from rye.call.safe_text import plain
+from rye.config import user_dirs
+from rye.errors import ItemError
+from rye.fs.digest import hexdigest, sha256
+from rye.trust import decisions
+from rye.trust.decisions import Root
+
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
+_MOST_FOUND = 200
+# The folder of an installation, which the sandbox must show with the program.
+_PLACES = ("bin", "sbin", "Scripts", "shims")
+
+
+class Found(NamedTuple):
+    """A program that was found.
+
+    Attributes:
+        path: absolute; not resolved, since an interpreter learns from it what it belongs to.
+        where: the kind of step that found it.
+        shows: folders that the sandbox must show.
+        note: what was passed over, and how to allow it; "" for nothing.
+    """
+
+    path: str
+    where: str
+    shows: tuple[str, ...] = ()
+    note: str = ""
+
+
+def find(item_id: str, declared: dict[str, Any], root: str, *, own_allowed: bool) -> Found:
+    """Return the first program that the steps lead to.
+
+    Args:
+        item_id: the tool, for messages.
+        declared: `env_config.interpreter`.
+        root: the project root (real path).
+        own_allowed: whether a program of the project may be used at all: the sandbox holds, and shows the project.
+
+    Raises:
+        ItemError: `interpreter_missing`, `malformed_item`.
+    """
+    note, tried = "", list[str]()
+    for step in _steps(item_id, declared):
+        for kind, values in step.items():
+            if kind not in _KINDS or not isinstance(values, list | bool):
+                continue
+            found, passed_over = _KINDS[kind](values if isinstance(values, list) else [], step, root, own_allowed)
+            note = note or passed_over
+            tried += map(str, values) if isinstance(values, list) else [sys.executable]
+            if found:
+                return Found(found, kind, _installation(found), note)
+    raise ItemError(
+        "interpreter_missing",
+        f"{item_id} needs one of {plain(', '.join(tried))}, and none is here.{f' {note}' if note else ''}",
+        "Install one, or name another runtime.",
+    )
+
+
+def _steps(item_id: str, declared: dict[str, Any]) -> list[dict[str, Any]]:
+    steps = declared.get("search")
+    if steps is None:
+        return _translated(declared)
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        raise ItemError(
+            "malformed_item", f"{item_id}: interpreter.search must be a list of steps.", "Correct it and sign it again."
+        )
+    return steps
+
+
+def _translated(declared: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the steps that the form of other installations means."""
+    binaries = [str(one) for one in (declared.get("binary"), *(declared.get("candidates") or [])) if one]
+    fallback = [str(declared["fallback"])] if declared.get("fallback") else []
+    steps: list[dict[str, Any]] = []
+    # Programs beside a tool's file are covered by no signature; those of the project by a person's approval.
+    if declared.get("type") == "local_binary" and not declared.get("search_roots"):
+        places = declared.get("search_paths") or []
+        steps.append({"project": [f"{place}/{binary}" for place in places for binary in binaries]})
+    return [*steps, {"path": list(dict.fromkeys([*fallback, *binaries]))}]
+
+
+def _of_project(paths: list[Any], _step: dict[str, Any], root: str, own_allowed: bool) -> tuple[str, str]:
+    for path in map(str, paths):
+        whole = os.path.join(root, path)
+        if os.path.isabs(path) or ".." in path.split("/") or not _is_program(whole):
+            continue
+        approved = decisions.load().interpreter(Root.of(root), path)
+        if approved is None:
+            return (
+                "",
+                f"The project has {path}, which is not used: a person allows it by `rye trust approve --interpreter {path}`.",
+            )
+        if approved != identity(root, path):
+            return "", f"{path} is not the file that was approved: look at it, then `rye trust approve --interpreter {path}`."
+        if own_allowed:
+            return whole, ""
+        return "", f"The project's {path} is used only in a sandbox, by tools with the permission to read."
+    return "", ""
+
+
+def identity(root: str, path: str) -> str:
+    """Return what an approval of a project's program records: the file that the path leads to, by path, inode and digest.
+
+    The settings of a virtual environment (`pyvenv.cfg`) count as part of it: they say whose interpreter it is.
+
+    Raises:
+        ItemError: `interpreter_missing`.
+    """
+    whole = os.path.join(root, path)
+    try:
+        real = os.path.realpath(whole)
+        with open(real, "rb") as file:
+            info = os.fstat(file.fileno())
+            content = hexdigest(file.read())
+    except OSError as err:
+        raise ItemError(
+            "interpreter_missing", f"{path} cannot be read: {err.strerror}.", "Name a program of the project."
+        ) from None
+    settings = b""
+    for place in (os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))):
+        try:
+            with open(os.path.join(place, "pyvenv.cfg"), "rb") as file:
+                settings += file.read(65_536)
+        except OSError:
+            continue
+    return f"{real} {info.st_dev}:{info.st_ino} {content} {sha256(settings).hexdigest()}"
+
+
+def _of_home(patterns: list[Any], step: dict[str, Any], root: str, _own_allowed: bool) -> tuple[str, str]:
+    version = _named_version(root, step.get("version_file"))
+    found: list[str] = []
+    for pattern in map(str, patterns):
+        if "{version}" in pattern and not version:
+            continue
+        text = pattern.replace("{version}", glob.escape(version)).replace("~/", "")
+        found += list(glob.iglob(os.path.join(user_dirs.home(), text)))[:_MOST_FOUND]
+    programs = [one for one in found if _is_program(one) and not _in_project(one, root)]
+    return max(programs, key=_numbers, default=""), ""
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d{1,9}", path)]
+
+
+def _named_version(root: str, name: object) -> str:
+    """Return the version that a file of the project names; it chooses among what the user installed, and is nothing else."""
+    if not isinstance(name, str) or "/" in name:
+        return ""
+    try:
+        with open(os.path.join(root, name), "rb") as file:
+            words = file.read(256).decode("ascii", "replace").split()
+    except OSError:
+        return ""
+    return words[0] if words and _VERSION.fullmatch(words[0]) else ""
+
+
+def _on_path(names: list[Any], _step: dict[str, Any], root: str, _own_allowed: bool) -> tuple[str, str]:
+    return next((found for name in map(str, names) if (found := on_path(name, root))), ""), ""
+
+
+def _own(_values: list[Any], _step: dict[str, Any], _root: str, _own_allowed: bool) -> tuple[str, str]:
+    return sys.executable, ""
+
+
+_KINDS: dict[str, Callable[[list[Any], dict[str, Any], str, bool], tuple[str, str]]] = {
+    "project": _of_project,
+    "home": _of_home,
+    "path": _on_path,
+    "own": _own,
+}
+
+
+def on_path(name: str, root: str) -> str:
+    """Return the program of a name, or at an absolute path; "" where there is none outside the project."""
+    places = (
+        [name]
+        if os.path.isabs(name)
+        else [os.path.join(folder, name) for folder in search_path(root)]
+        if "/" not in name
+        else []
+    )
+    return next((place for place in places if _is_program(place) and not _in_project(place, root)), "")
+
+
+def search_path(root: str) -> Iterator[str]:
+    """Yield the folders of PATH that are absolute and not in the project."""
+    for folder in os.environ.get("PATH", os.defpath).split(":"):
+        if os.path.isabs(folder) and not _in_project(folder, root):
+            yield folder
+
+
+def _in_project(path: str, root: str) -> bool:
+    # By both names: a link of the project may lead out, and one outside may lead in.
+    return any(f"{one}/".startswith(f"{root}/") for one in (os.path.normpath(path), os.path.realpath(path)))
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _installation(path: str) -> tuple[str, ...]:
+    """Return the folders of the installation that a program belongs to, as it is named and as it is."""
+    found = []
+    for one in (path, os.path.realpath(path)):
+        folder = os.path.dirname(one)
+        found.append(os.path.dirname(folder) if os.path.basename(folder) in _PLACES else one)
+    # The system's own folders are shown anyway, and nothing may make the whole file system, or a home, be shown.
+    home = os.path.realpath(user_dirs.home())
+    return tuple(dict.fromkeys(one for one in found if one.count("/") > 1 and os.path.realpath(one) != home))

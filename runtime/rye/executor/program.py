@@ -1,0 +1,366 @@
+"""The primitive `subprocess`: a program in the sandbox, with the tool's parameters as data and its output as the result.
+
+`config`, put together from all links of the chain:
+
+    command, args        the program and its arguments; placeholders as in `rye.executor.templates` input_data           what
+    it reads on standard input; all parameters as JSON where nothing is said parameter_env        a prefix: each parameter is
+    also a variable of that name, a text as it is, all else as JSON output               `json`: it prints one JSON object,
+    the result; `text`: what it prints is `output`; `auto` tells by the first
+                         character
+    exit_codes           {"3": "code_of_the_error"}; 0 alone is success
+    cwd                  where it starts; the project's root where nothing is said
+    timeout_seconds, max_timeout_seconds, memory_mb
+
+`env_config.env` are variables, `env_config.interpreter` is looked for as in `rye.executor.interpreters`. Of the tool and the
+files that it lists in `__files__` the verified bytes are written inside the sandbox, where they run. It has the tool's
+permissions and no more, whoever signed it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import select
+import shutil
+import tempfile
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from rye.call import context, safe_text
+from rye.call.command_channel import ready
+from rye.call.safe_text import plain
+from rye.config import user_dirs
+from rye.errors import ItemError, RyeError, UsageError
+from rye.executor import interpreters, isolated, templates
+from rye.executor.chain import Chain, Started
+from rye.executor.templates import FOLDER, WHOLE
+from rye.executor.worker import framed
+from rye.executor.worker_pool import Worker, WorkerPolicy, pool
+from rye.items import spaces
+from rye.plain_class import Record, changed
+from rye.process import run, terminal_text
+from rye.process.capture import Capture, StoredOutputs
+from rye.sandbox import environment
+
+if TYPE_CHECKING:
+    import ast
+
+    from rye.items.parse import Tool
+
+_OUTPUTS: Final = ("auto", "json", "text")
+_ANSWER_MAX = 16 * 1024 * 1024
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
+_LAST_BYTES = 400
+_MEGABYTE = 1 << 20
+_ANSWERS_MAX = 8_192
+
+
+class Plan(Record):
+    """What a chain declares, checked once for all calls of a tool."""
+
+    command: str
+    args: tuple[str, ...]
+    input_data: str
+    parameter_env: str
+    output: str
+    exit_codes: dict[str, str]
+    cwd: str
+    memory: int
+    env: dict[str, str]
+    interpreter: dict[str, Any]
+    files: dict[str, str]
+
+
+def plan(chain: Chain, _tree: ast.Module | None) -> Plan:
+    """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
+    tool, config = chain.tool, chain.config
+    command, args = config.get("command"), config.get("args", [])
+    if (
+        not isinstance(command, str)
+        or not command
+        or not isinstance(args, list)
+        or not all(isinstance(one, str) for one in args)
+    ):
+        raise _malformed(tool, "config needs a command (a text) and may have args (a list of texts)")
+    templates.check(tool.id, command, args, tool.schema.get("properties", {}))
+    output, exit_codes = config.get("output", "auto"), config.get("exit_codes", {})
+    if output not in _OUTPUTS:
+        raise _malformed(tool, f"config.output must be one of {', '.join(_OUTPUTS)}")
+    if not isinstance(exit_codes, dict) or not all(isinstance(one, str) and _CODE.match(one) for one in exit_codes.values()):
+        raise _malformed(tool, "config.exit_codes must give codes such as not_found to numbers")
+    env, interpreter = chain.env_config.get("env", {}), chain.env_config.get("interpreter", {})
+    if not isinstance(env, dict) or not all(_NAME.match(str(name)) for name in env) or not isinstance(interpreter, dict):
+        raise _malformed(tool, "env_config may have env (names and texts) and interpreter (a mapping)")
+    return Plan(
+        command,
+        tuple(args),
+        _text(tool, config, "input_data", f"{{{WHOLE}}}"),
+        _text(tool, config, "parameter_env", ""),
+        output,
+        {str(number): code for number, code in exit_codes.items()},
+        _text(tool, config, "cwd", "{project_path}"),
+        int(config.get("memory_mb", 0)) * _MEGABYTE,
+        {str(name): str(value) for name, value in env.items()},
+        interpreter,
+        _files(tool),
+    )
+
+
+def _text(tool: Tool, config: dict[str, Any], name: str, default: str) -> str:
+    value = config.get(name, default)
+    if not isinstance(value, str):
+        raise _malformed(tool, f"config.{name} must be a text")
+    return value
+
+
+def _malformed(tool: Tool, why: str) -> ItemError:
+    return ItemError("malformed_item", f"The chain of {tool.id}: {why}.", "Correct it and sign it again.")
+
+
+def _files(tool: Tool) -> dict[str, str]:
+    """Return the tool's file as base64 by its path below the tool's folder."""
+    return {f"{tool.id.rpartition('/')[2]}{tool.suffix}": base64.b64encode(tool.verified.body).decode()}
+
+
+def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives
+    """Return the confinement of a call, as `rye.executor.isolated.foreseen`."""
+    policy, _ = _policy(chain, plan, root)
+    return isolated.foreseen_under(policy)
+
+
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:  # noqa: ARG001
+    """Make a call ready: find the program, put its words together, and take what waits in a sandbox to become it.
+
+    Raises:
+        ItemError: `interpreter_missing`.
+        UsageError: `option_like_value`, `value_too_long`, `bad_value`; and errors as `rye.executor.isolated.worker`.
+    """
+    policy, found = _policy(chain, plan, root)
+    message = _message(chain, plan, parameters, policy.root, found)
+    worker = isolated.worker_under(policy)
+    report = isolated.report(worker)
+    if found is not None:
+        if found.where == "project" and report["kind"] == "none":
+            pool.done(worker)
+            raise ItemError(
+                "interpreter_missing",
+                f"The project's {found.path} runs only in a sandbox, and none holds here.",
+                "Install bubblewrap.",
+            )
+        report["interpreter"] = found.path
+    note = (found.note,) if found is not None and found.note else ()
+    return Started(partial(_call, worker, chain.tool, plan, message), report, note)
+
+
+def _policy(chain: Chain, plan: Plan, root: str) -> tuple[WorkerPolicy, interpreters.Found | None]:
+    policy = changed(isolated.policy(chain.tool, root), serves="program")
+    if not plan.interpreter:
+        return policy, None
+    allowed = policy.mode != "off" and "read" in policy.permissions
+    found = interpreters.find(chain.tool.id, plan.interpreter, policy.root, own_allowed=allowed)
+    return changed(policy, extra_read=found.shows), found
+
+
+def _message(
+    chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, found: interpreters.Found | None
+) -> dict[str, Any]:
+    """Return what the waiting process gets; see `rye.executor.program_start`."""
+    tool = chain.tool
+    known = tool.schema.get("properties", {})
+    given = {name: templates.text_of(tool.id, name, value) for name, value in parameters.items()}
+    whole = json.dumps(parameters, ensure_ascii=True)
+    values = {
+        "tool_path": f"{FOLDER}/{tool.id.rpartition('/')[2]}{tool.suffix}",
+        "tool_dir": FOLDER,
+        "tool_parent": FOLDER,
+        "anchor_path": FOLDER,
+        "project_path": root,
+        "system_space": spaces.system_folder(),
+        "user_space": str(user_dirs.user_space()),
+    }
+    data = {**{name: text for name, text in given.items() if name not in values}, WHOLE: whole}
+    absent = [name for name in known if name not in given and name not in values]
+    variables = environment.allowed(os.environ)
+    if found is not None:
+        variables[str(plan.interpreter.get("var", "INTERPRETER"))] = found.path
+    # What is filled into a variable is no template any more: they are filled once, each from what was there before it.
+    env = {name: templates.fill(value, values, variables) for name, value in plan.env.items()}
+    variables |= env
+    command = templates.fill(plan.command, values, variables)
+    program = command if command.startswith(FOLDER) else interpreters.on_path(command, root) or _of_found(command, found)
+    if not program:
+        raise ItemError(
+            "interpreter_missing", f"{tool.id} needs the program {plain(command)}, which is not here.", "Install it."
+        )
+    if plan.parameter_env:
+        env |= {f"{plan.parameter_env}{name}": text for name, text in given.items() if _NAME.match(name)}
+    return {
+        "files": plan.files,
+        "folder": None,
+        "argv": [program, *templates.arguments(plan.args, values, data, absent, variables)],
+        "env": _checked({**env, "PATH": ":".join(interpreters.search_path(root)) or os.defpath}),
+        "input": base64.b64encode(templates.fill(plan.input_data, {**values, **data}, variables).encode()).decode(),
+        "cwd": templates.fill(plan.cwd, values, variables),
+        "limits": {"RLIMIT_DATA": [plan.memory, plan.memory]} if plan.memory else {},
+        "programs": "run" in tool.permissions,
+    }
+
+
+def _of_found(command: str, found: interpreters.Found | None) -> str:
+    # A project's own interpreter was approved; by its name alone it would not count.
+    return command if found is not None and command == found.path else ""
+
+
+def _checked(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        # Name, equals sign and value are one string to the kernel.
+        if len(os.fsencode(f"{name}={value}")) >= 131_072:
+            raise UsageError(
+                "value_too_long", f"The variable {name} is too long.", "Give less; the program can read its input."
+            )
+    return env
+
+
+def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> dict[str, Any]:
+    """Have the waiting process become the program; return its result."""
+    limit = context.deadline()
+    limit.when_expired(worker.kill)
+    kind = worker.report["kind"]
+    # Where no sandbox gives a folder that ends with the program, this process makes one and removes it.
+    folder = tempfile.mkdtemp(prefix="rye-tool-") if kind == "none" else None
+    stored = StoredOutputs(worker.policy.root)
+    stdout, stderr = _Kept(partial(stored.create, "stdout")), Capture(partial(stored.create, "stderr"))
+    try:
+        _send(worker, framed({**message, "folder": folder, "filter": kind != "none"}))
+        outcome = run.watch(worker.tree, {worker.printed: stdout, worker.errors: stderr}, limit.remaining())
+        said = _said(worker.answers)
+    finally:
+        pool.done(worker)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+    if outcome.why != "exited":
+        error = limit.error()
+        error.message += " Its process was killed, with all that it had started."
+        error.details = {"killed": True}
+        raise error
+    if "failed " in said or not said:
+        why = safe_text.plain(said.partition("failed ")[2].strip() or terminal_text.plain(stderr.whole or b"")[-_LAST_BYTES:])
+        raise RyeError(
+            "isolation_failed", f"The program of {tool.id} could not be started: {why}.", "Look at what its chain declares."
+        )
+    result = _result(tool, plan, outcome, stdout, stderr, stored.id)
+    cleaned: dict[str, Any] = safe_text.clean(result)
+    return cleaned
+
+
+class _Kept(Capture):
+    """A capture that also keeps a whole answer, as far as one is accepted."""
+
+    def __init__(self, create: Any) -> None:
+        super().__init__(create)
+        self.answer = bytearray()
+
+    def feed(self, block: bytes) -> None:
+        if len(self.answer) <= _ANSWER_MAX:
+            self.answer += block
+        super().feed(block)
+
+
+def _send(worker: Worker, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(worker.calls, view) :]
+        except BlockingIOError:
+            if not ready(worker.calls, select.POLLOUT, context.deadline().remaining()):
+                return
+        except BrokenPipeError:
+            # It ended; the watch says how.
+            return
+
+
+def _said(fd: int) -> str:
+    said = b""
+    while ready(fd, select.POLLIN, 0) and len(said) < _ANSWERS_MAX:
+        try:
+            block = os.read(fd, _ANSWERS_MAX)
+        except BlockingIOError:
+            break
+        if not block:
+            break
+        said += block
+    return said.decode("utf-8", "replace")
+
+
+def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr: Capture, output_id: str) -> dict[str, Any]:
+    """Return the result of a program that ended by itself.
+
+    Raises:
+        RyeError: `bad_tool_result`.
+    """
+    found = _object(stdout) if plan.output != "text" else None
+    if plan.output == "json" and found is None and outcome.exit_code == 0:
+        why = "more than 16 MB" if len(stdout.answer) > _ANSWER_MAX else "no JSON object"
+        raise RyeError(
+            "bad_tool_result",
+            f"{tool.id} printed {why} on its standard output.",
+            "Report it to the tool's owner; its log goes to stderr.",
+        )
+    budget = context.output_budget()
+    errors, errors_cut = stderr.shown(budget // 4, lambda at: _paging(output_id, "stderr", at))
+    result: dict[str, Any] = {"exit_code": outcome.exit_code}
+    if found is None:
+        text, cut = stdout.shown(budget - len(errors.encode()), lambda at: _paging(output_id, "stdout", at))
+        result |= {"output": text, "truncated": cut or errors_cut}
+    else:
+        result |= found
+        result.setdefault("output", "" if "error" in found else json.dumps(found, ensure_ascii=False))
+    if errors:
+        result["stderr"] = errors
+    if outcome.exit_code == 0:
+        return {**result, "success": found is None or found.get("success", True) is True, **_said_error(found)}
+    code = plan.exit_codes.get(str(outcome.exit_code), "command_failed")
+    declared = _said_error(found)
+    if not declared:
+        last = terminal_text.last((errors.strip() or str(result["output"]).strip()).encode(), _LAST_BYTES)[0]
+        declared = {"error": f"{tool.id} {_ending(outcome)}. {f'Its last message: {last}' if last else 'It printed nothing.'}"}
+    return {**result, "code": code, **declared, "success": False}
+
+
+def _object(stdout: _Kept) -> dict[str, Any] | None:
+    """Return the JSON object that was printed; None where it is none."""
+    if len(stdout.answer) > _ANSWER_MAX or not bytes(stdout.answer[:1_024]).lstrip().startswith(b"{"):
+        return None
+    try:
+        found = json.loads(bytes(stdout.answer))
+        # An exponent can make an infinity, which is no JSON.
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    return found if safe_text.is_encodable(found) else safe_text.encodable(found)
+
+
+def _said_error(found: dict[str, Any] | None) -> dict[str, Any]:
+    """Return `error` and `code` as the program stated them, in the form that ours have."""
+    if found is None or not isinstance(found.get("error"), str):
+        return {}
+    code = found.get("code")
+    return {"error": found["error"], "code": code if isinstance(code, str) and _CODE.match(code) else "tool_failed"}
+
+
+def _paging(output_id: str, stream: str, offset: int) -> str:
+    which = "" if stream == "stdout" else f", stream={json.dumps(stream)}"
+    return f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
+
+
+def _ending(outcome: run.Outcome) -> str:
+    code = outcome.exit_code
+    if outcome.signal or code is None:
+        return f"was ended by {outcome.signal or 'a signal'}"
+    # A sandbox that waits for its child reports a signal as 128 plus its number.
+    return f"was ended by {run.signal_name(code - 128)}" if 128 < code < 160 else f"ended with exit code {code}"

@@ -1,0 +1,328 @@
+"""The primitive `subprocess`: programs in the sandbox, by the bundle's runtimes and by one that a user adds."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+
+import pytest
+
+import rye
+from rye.errors import RyeError
+from rye.executor import executor, templates
+from rye.sandbox import sandbox
+from support.signed_tools import put, signed, trust_key
+
+SUBPROCESS = "rye/core/primitives/subprocess"
+RUNTIMES = "rye/core/runtimes"
+
+
+def facts(item_id, executor_id, **more):
+    return {
+        "version": "1.0.0",
+        "tool_type": more.pop("tool_type", "program"),
+        "executor_id": executor_id,
+        "category": item_id.rpartition("/")[0],
+        "description": "Made for a test",
+        **more,
+    }
+
+
+def yaml_tool(root, item_id, executor_id=SUBPROCESS, **more):
+    trust_key()
+    return put(root, f"tools/{item_id}.yaml", signed(json.dumps(facts(item_id, executor_id, **more)).encode(), suffix=".yaml"))
+
+
+def script(root, item_id, suffix, runtime, body, marker="#", **more):
+    trust_key()
+    lines = [f"{marker} {key}: {json.dumps(value)}" for key, value in facts(item_id, runtime, **more).items()]
+    text = "\n".join([f"{marker} ---", *lines, f"{marker} ---", body, ""])
+    return put(root, f"tools/{item_id}{suffix}", signed(text.encode(), suffix=suffix))
+
+
+def properties(**types):
+    return {"type": "object", "properties": {name: {"type": one} for name, one in types.items()}}
+
+
+def call(project, item_id, **parameters):
+    return rye.execute(item_id, parameters, project_path=project)
+
+
+def test_a_shell_script_gets_its_parameters_as_data_and_its_text_is_the_output(project):
+    body = 'printf "%s|" "$PARAM_name" "$PARAM_count"; cat'
+    schema = properties(name="string", count="integer")
+    script(project, "my/hello", ".sh", f"{RUNTIMES}/bash_script_runtime", body, permissions=["run"], config_schema=schema)
+    answer = call(project, "my/hello", name="a'b\"$(id)`id`\n;", count=3)
+    assert answer["status"] == "success", answer
+    told, counted, given = answer["data"]["output"].split("|")
+    assert (told, counted, json.loads(given)) == ("a'b\"$(id)`id`\n;", "3", {"name": "a'b\"$(id)`id`\n;", "count": 3})
+    assert answer["data"]["exit_code"] == 0
+    assert [link["item_id"] for link in answer["chain"]] == ["my/hello", f"{RUNTIMES}/bash_script_runtime", SUBPROCESS]
+    assert answer["isolation"]["interpreter"].endswith("sh")
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")
+@pytest.mark.parametrize("suffix", [".js", ".mjs", ".cjs"])
+def test_a_javascript_file_prints_its_result_as_json(project, suffix):
+    body = 'let s = ""; process.stdin.on("data", c => s += c).on("end", () => console.log(JSON.stringify({output: JSON.parse(s).a + 1, more: [1]})));'
+    script(project, "my/add", suffix, f"{RUNTIMES}/node_runtime", body, "//", config_schema=properties(a="integer"))
+    answer = call(project, "my/add", a=41)
+    assert (answer["status"], answer["data"]) == ("success", {"output": 42, "more": [1], "exit_code": 0, "success": True})
+
+
+def test_a_python_script_runs_in_an_interpreter_of_its_own(project):
+    trust_key()
+    text = (
+        '"""x"""\n__version__ = "1.0.0"\n__tool_type__ = "python"\n__category__ = "my"\n__tool_description__ = "d"\n'
+        f'__executor_id__ = "{RUNTIMES}/python_script_runtime"\n'
+        'import json, sys\nprint(json.dumps({"output": sys.executable, "given": json.load(sys.stdin)}))\n'
+        'CONFIG_SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}\n'
+    )
+    put(project, "tools/my/script.py", signed(text.encode()))
+    answer = call(project, "my/script", a="b")
+    assert answer["status"] == "success", answer
+    assert answer["data"]["given"] == {"a": "b"}
+    assert os.path.realpath(answer["data"]["output"]) == os.path.realpath(sys.executable)
+
+
+def test_a_user_adds_a_runtime_with_one_signed_file(project, user_space):
+    """As the knowledge says it: no line of rye knows Perl."""
+    yaml_tool(
+        user_space,
+        "my/runtimes/perl",
+        tool_type="runtime",
+        suffixes=[".pl"],
+        env_config={"interpreter": {"var": "PERL", "search": [{"path": ["perl"]}]}},
+        config={"command": "${PERL}", "args": ["{tool_path}", "{project_path}"]},
+    )
+    script(
+        project,
+        "my/reverse",
+        ".pl",
+        "my/runtimes/perl",
+        'local $/; my $in = <STDIN>; print scalar reverse("olleh"), " $ARGV[0]";',
+    )
+    answer = call(project, "my/reverse")
+    assert (answer["status"], answer["data"]["output"]) == ("success", f"hello {project}")
+    script(project, "my/other", ".sh", "my/runtimes/perl", "1;")
+    assert "my/runtimes/perl runs .pl files only" in call(project, "my/other")["error"]
+
+
+def test_ten_lines_of_yaml_are_a_tool(project):
+    schema = {**properties(words="string", count="integer", extra="string"), "required": ["words"]}
+    yaml_tool(
+        project,
+        "my/echo",
+        config={"command": "printf", "args": ["%s,", "{words}", "--n={count}", "{extra}"]},
+        config_schema=schema,
+    )
+    for words in ("a b", "$HOME", "{project_path}", "${PATH}", "*", "a\nb", "'; id; '", "{words}", "{params_json}"):
+        assert call(project, "my/echo", words=words, count=2)["data"]["output"] == f"{words},--n=2,"
+    assert call(project, "my/echo", words="x", extra="-rf")["code"] == "option_like_value"
+    assert call(project, "my/echo", words="x", extra="-1")["status"] == "success"
+    assert call(project, "my/echo", words="a\0b")["code"] == "bad_value"
+
+
+def test_exit_codes_are_mapped_and_a_failure_says_its_last_words(project):
+    body = 'echo "no such thing" >&2; exit "$PARAM_code"'
+    schema = properties(code="string")
+    more = {"config": {"exit_codes": {"3": "not_there"}}, "config_schema": schema}
+    script(project, "my/fails", ".sh", f"{RUNTIMES}/bash_script_runtime", body, **more)
+    for code, name in (("3", "not_there"), ("4", "command_failed")):
+        answer = call(project, "my/fails", code=code)
+        assert (answer["status"], answer["code"], answer["data"]["exit_code"]) == ("error", name, int(code))
+        assert "no such thing" in answer["error"]
+    assert call(project, "my/fails", code="0")["status"] == "success"
+    told = 'echo \'{"success": false, "error": "told", "code": "my_code"}\''
+    script(project, "my/tells", ".sh", f"{RUNTIMES}/bash_script_runtime", told)
+    answer = call(project, "my/tells")
+    assert (answer["status"], answer["error"], answer["code"]) == ("error", "told", "my_code")
+
+
+@pytest.mark.parametrize(
+    ("printed", "ok"), [('{"a": 1}', True), ("[1]", False), ("text", False), ('{"a": 1e999}', False), ("", False)]
+)
+def test_a_chain_that_asks_for_json_gets_an_object_or_a_refusal(project, printed, ok):
+    yaml_tool(project, "my/json", config={"command": "printf", "args": ["%s", printed], "output": "json"})
+    assert call(project, "my/json").get("code", "") == ("" if ok else "bad_tool_result")
+
+
+def test_output_is_bounded_and_the_rest_can_be_read(project):
+    yaml_tool(project, "my/long", config={"command": "seq", "args": ["1", "100000"], "output": "text"})
+    data = call(project, "my/long")["data"]
+    assert data["truncated"] is True
+    assert len(data["output"].encode()) < 60_000
+    assert data["output"].startswith("1\n2\n")
+    assert data["output"].rstrip().endswith("100000")
+    job_id = data["output"].partition('job_id="')[2].partition('"')[0]
+    more = call(project, "rye/bash/job", action="read", job_id=job_id, offset=300_000)
+    assert more["status"] == "success"
+
+
+def test_a_program_is_ended_at_its_limit_with_all_that_it_started(project):
+    script(
+        project, "my/slow", ".sh", f"{RUNTIMES}/bash_script_runtime", "sleep 600 & sleep 600", permissions=["run"], timeout=1
+    )
+    started = time.monotonic()
+    answer = call(project, "my/slow")
+    assert (answer["status"], answer["code"]) == ("error", "deadline_exceeded")
+    assert answer["data"]["killed"] is True
+    assert time.monotonic() - started < 60
+
+
+def test_a_caller_sees_output_as_it_comes(project):
+    from rye.call.context import CallOptions
+
+    yaml_tool(project, "my/streams", config={"command": "printf", "args": ["one\\ntwo\\n"]})
+    seen = []
+    options = CallOptions(on_output=seen.append)
+    answer = executor.run(executor.Call("tool", "my/streams", {}, str(project), options=options))
+    assert answer["status"] == "success"
+    assert "".join(seen) == "one\ntwo\n"
+
+
+@pytest.mark.skipif(sandbox.layers()["bubblewrap"] != "", reason="bubblewrap does not work here")
+def test_a_tool_has_its_permissions_and_no_more(project):
+    (project / "a.txt").write_text("content")
+    read = (
+        "cat a.txt 2>/dev/null || echo none; (echo x > b.txt) 2>/dev/null && echo wrote; (: < /dev/tcp/127.0.0.1/9) 2>/dev/null"
+    )
+    expected = {("run",): "none", ("read", "run"): "content", ("write", "run"): "contentwrote\n"}
+    for permissions, output in expected.items():
+        script(project, "my/looks", ".sh", f"{RUNTIMES}/bash_script_runtime", read, permissions=list(permissions))
+        answer = call(project, "my/looks")
+        assert answer["data"]["output"].strip() == output.strip()
+        assert (project / "b.txt").exists() == ("write" in permissions)
+    # Without `run` it may start nothing else; what the shell does itself goes on.
+    script(project, "my/alone", ".sh", f"{RUNTIMES}/bash_script_runtime", "echo begun; /bin/cat /etc/hostname || echo refused")
+    answer = call(project, "my/alone")
+    assert (answer["data"]["output"], "no_programs" in answer["isolation"]["holds"]) == ("begun\nrefused\n", True)
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ("bash", ["-c", "{x}"]),
+        ("bash", ["-lc", "echo {x}"]),
+        ("bash", ["-c", "echo $1", "sh", "{x}"]),
+        ("python3", ["-c", "{params_json}"]),
+        ("node", ["--eval", "{x}"]),
+        ("node", ["--eval={x}"]),
+        ("perl", ["-ne", "{x}"]),
+        ("perl", ["-e{x}"]),
+        ("{x}", []),
+        ("${SHELL}{x}", []),
+    ],
+)
+def test_a_chain_that_would_splice_data_into_code_is_refused(project, command, args):
+    yaml_tool(project, "my/splice", config={"command": command, "args": args}, config_schema=properties(x="string"))
+    is_control = args[1:2] == ["echo $1"]
+    answer = call(project, "my/splice", x="id")
+    assert answer.get("code", "") == ("" if is_control else "spliced_parameter")
+
+
+def test_templates_are_filled_once():
+    values = {"a": "{b}${C}", "b": "B"}
+    assert templates.fill("{a}-{b}-${C:-d}-{c}-{ a }", values, {"C": "${D}{b}"}) == "{b}${C}-B-${D}{b}-{c}-{ a }"
+    assert templates.fill("${X:-none}${Y}", {}, {}) == "none"
+
+
+def test_an_environment_holds_no_secret_and_is_what_the_chain_declares(project, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "sekret")
+    monkeypatch.setenv("GREETING", "hello")
+    env = {"A": "${MY_API_KEY:-unset}", "B": "${GREETING:-unset}", "C": "{project_path}"}
+    yaml_tool(project, "my/env", env_config={"env": env}, config={"command": "env"})
+    output = call(project, "my/env")["data"]["output"]
+    assert "sekret" not in output
+    assert {"A=unset", "B=unset", f"C={project}"} <= set(output.split("\n"))
+
+
+def test_a_chain_that_declares_nonsense_is_refused(project):
+    for config in (
+        {},
+        {"command": 3},
+        {"command": "x", "args": "y"},
+        {"command": "x", "output": "xml"},
+        {"command": "x", "cwd": 1},
+    ):
+        yaml_tool(project, "my/odd", config=config)
+        assert call(project, "my/odd")["code"] == "malformed_item"
+    yaml_tool(project, "my/odd", config={"command": "no-such-program-here"})
+    assert call(project, "my/odd")["code"] == "interpreter_missing"
+    yaml_tool(project, "my/odd", config={"command": "printf", "args": ["x"], "max_timeout_seconds": 0})
+    assert call(project, "my/odd")["status"] == "success"
+    with pytest.raises(RyeError):
+        templates.text_of("my/odd", "x", "\ud800")
+
+
+def planted(project, says="planted"):
+    """Make what a clone can bring: an interpreter of its own."""
+    program = project / ".venv/bin/python3"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\necho {says}\n")
+    program.chmod(0o755)
+    return program
+
+
+def python_script(project, **more):
+    trust_key()
+    lines = [f"__{name}__ = {value!r}" for name, value in more.items()]
+    text = (
+        '"""x"""\n__version__ = "1.0.0"\n__tool_type__ = "python"\n__category__ = "my"\n__tool_description__ = "d"\n'
+        f'__executor_id__ = "{RUNTIMES}/python_script_runtime"\n' + "\n".join(lines) + '\nprint("own")\n'
+    )
+    put(project, "tools/my/script.py", signed(text.encode()))
+
+
+@pytest.mark.skipif(sandbox.layers()["bubblewrap"] != "", reason="bubblewrap does not work here")
+def test_a_projects_interpreter_runs_only_as_the_very_file_that_a_person_approved(project, user_space):
+    from rye.executor import interpreters
+    from rye.trust import decisions
+
+    program = planted(project)
+    python_script(project, permissions=["read", "run"])
+    answer = call(project, "my/script")
+    assert (answer["data"]["output"], answer["isolation"]["interpreter"]) == ("own\n", sys.executable)
+    assert "rye trust approve --interpreter .venv/bin/python3" in " ".join(answer["warnings"])
+    root = decisions.Root.of(project)
+    decisions.approve_interpreter(".venv/bin/python3", interpreters.identity(str(project), ".venv/bin/python3"), root)
+    answer = call(project, "my/script")
+    assert (answer["data"]["output"], answer["isolation"]["interpreter"]) == ("planted\n", str(program))
+    assert "warnings" not in answer
+    # Without the permission to read it would not even be seen; without a sandbox nothing would hold it.
+    python_script(project)
+    assert call(project, "my/script")["data"]["output"] == "own\n"
+    python_script(project, permissions=["read", "run"])
+    config = user_space / ".ai/config/rye.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("sandbox: {mode: 'off'}\n")
+    assert call(project, "my/script")["data"]["output"] == "own\n"
+    config.unlink()
+    # Changed in place, exchanged, with other settings of the environment: another file than the approved one.
+    planted(project, "swapped")
+    answer = call(project, "my/script")
+    assert (answer["data"]["output"], "not the file that was approved" in answer["warnings"][0]) == ("own\n", True)
+    program.unlink()
+    planted(project)
+    (project / ".venv/pyvenv.cfg").write_text("home = /elsewhere\n")
+    assert call(project, "my/script")["data"]["output"] == "own\n"
+    # The same files at another root are another project's.
+    other = project.parent / "other"
+    shutil.copytree(project, other)
+    assert call(other, "my/script")["data"]["output"] == "own\n"
+
+
+def test_a_program_of_the_project_is_found_by_no_name(project, monkeypatch):
+    program = planted(project)
+    (project / "printf").write_bytes(program.read_bytes())
+    (project / "printf").chmod(0o755)
+    yaml_tool(project, "my/say", config={"command": "printf", "args": ["%s", "control"]})
+    for path in (str(project), f"{project}/.venv/..", ".", ""):
+        monkeypatch.setenv("PATH", f"{path}:{os.defpath}:/usr/bin")
+        assert call(project, "my/say")["data"]["output"] == "control"
+    for command in (str(project / "printf"), "./printf", "../project/printf"):
+        yaml_tool(project, "my/say", config={"command": command})
+        assert call(project, "my/say")["code"] == "interpreter_missing"
