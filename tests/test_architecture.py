@@ -40,6 +40,7 @@ ORDER = (
     ("line_ids",),
     ("process",),
     ("sandbox",),
+    ("snapshots",),
     ("workspace",),
     ("call",),
     ("config",),

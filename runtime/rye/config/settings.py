@@ -24,6 +24,11 @@ Value = int | str | bool | list[str]
 _DEFAULTS: dict[str, Value] = {
     "journal.max_bytes": 64 * 1024 * 1024,
     "journal.max_age_days": 30,
+    # What commands change: whether it is recorded, the bounds of a file and of all contents, and more folders to leave out.
+    "record.commands": True,
+    "record.max_file_bytes": 16 * 1024 * 1024,
+    "record.max_bytes": 1024 * 1024 * 1024,
+    "record.skip": [],
     # All stored state of all projects together.
     "state.max_bytes": 4 * 1024 * 1024 * 1024,
     "state.max_age_days": 90,

@@ -230,7 +230,7 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
     # The IDs become file names in the journal, so they must differ before the record names them.
     made = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
-    with deadline().commit():
+    with deadline().commit(), journal.beside_commands(ws):
         record = _begin(ws, steps, batch or made[0].id)
         try:
             for step, change in zip(steps, changes, strict=True):
@@ -246,9 +246,9 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
                 raise system_failure(err, "The commit of several files") from None
             raise
         record = _go_through(ws, record, steps)
-    with contextlib.suppress(OSError):
-        # The commit is made; a record that stays is finished by the next call.
-        _finish(ws, record, steps)
+        with contextlib.suppress(OSError):
+            # The commit is made; a record that stays is finished by the next call.
+            _finish(ws, record, steps)
     return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.hard_links(step.place)])
 
 

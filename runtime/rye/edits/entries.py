@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye.plain_class import Record, as_dict, changed, field
+from rye.snapshots.tree import Change, State
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,10 @@ class Entry(Record):
     codec name of the lines removed, and `encoding_after` that of the lines added where it is another.
     `batch` names the commit of several files that it was a part of, `batch_size` says of how many. `mode` has the
     permission bits of a deleted file. `actor` is who made the change (see `rye.call.context`).
+
+    A change of the tree, which a command made, has `files`: each path with what was there before and after; the contents lie
+    in `rye.snapshots.contents`. Its `path` is the first of them, `about` says what command it was, `shared` names the commands
+    that ran beside it and may have made some of it. `part` is the one path that an undo of a part took back.
     """
 
     id: str
@@ -68,6 +73,15 @@ class Entry(Record):
     batch_size: int | None = None
     actor: str = ""
     encoding_after: str | None = None
+    files: list[Change] | None = None
+    about: str = ""
+    shared: list[str] = []  # noqa: RUF012 - a Record's default, never changed
+    part: str | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that it changed."""
+        return [self.path] if self.files is None else [one.path for one in self.files]
 
 
 def emptied(entry: Entry) -> Entry:
@@ -100,6 +114,10 @@ def parse(data: bytes) -> dict[str, Any]:
 def record_of(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
     record = {**as_dict(entry), "splices": [as_dict(splice) for splice in entry.splices]}
+    # What most entries do not have takes no room in them.
+    for name in ("files", "about", "shared", "part"):
+        if not record[name]:
+            del record[name]
     for splice in record["splices"]:
         for side in ("removed", "added"):
             splice[side] = [line.decode("utf-8", "surrogateescape") for line in splice[side]]
@@ -116,10 +134,24 @@ def entry_of(record: dict[str, Any]) -> Entry:
         for side in ("removed", "added"):
             splice[side] = [line.encode("utf-8", "surrogateescape") for line in splice[side]]
     record["splices"] = [Recorded(**splice) for splice in record["splices"]]
+    if "files" in record:
+        record["files"] = [Change(path, _state(before), _state(after)) for path, before, after in record["files"]]
     entry = Entry(**record)
     if not (_is_sound(entry) and all(map(_is_sound_splice, entry.splices))):
         raise ValueError(entry.id)
     return entry
+
+
+def _state(record: list[Any] | None) -> State | None:
+    if record is None:
+        return None
+    state = State(*record)
+    texts = (state.kind, state.value if state.value is not None else "", *state.links)
+    if not (all(type(one) is str for one in texts) and all(type(one) is int for one in (state.mode, state.size))):
+        raise ValueError(record)
+    if state.kind == "file" and state.value is not None and not _DIGEST.fullmatch(state.value):
+        raise ValueError(record)
+    return state
 
 
 def _is_sound(entry: Entry) -> bool:
@@ -142,6 +174,8 @@ def _is_sound(entry: Entry) -> bool:
         and all(value is None or type(value) is int for value in (entry.mode, entry.batch_size))
         and (entry.batch is None or type(entry.batch) is str)
         and type(entry.whole) is bool
+        and all(type(one.path) is str for one in entry.files or ())
+        and all(type(one) is str for one in (entry.about, entry.part or "", *entry.shared))
         and (not entry.whole or len(entry.splices) < 2)
     )
 

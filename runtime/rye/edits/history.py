@@ -42,7 +42,7 @@ _LARGEST = 64 * 1024 * 1024
 
 
 class Row(NamedTuple):
-    """What the index says of an entry; see `journal.Entry`. `size` is what it takes on the disk (bytes)."""
+    """What the index says of an entry; see `journal.Entry`. `size` is what it takes on the disk (bytes), `files` how many."""
 
     id: str
     time: float
@@ -53,13 +53,16 @@ class Row(NamedTuple):
     batch_size: int | None
     actor: str
     size: int
+    files: int = 1
+    part: str | None = None
 
 
 def row_of(entry: Entry, file: Path) -> Row:
     """Return the index's row of an entry that is stored in a file."""
     size = atomic.disk_size(file.stat())
     batch = (entry.undoes, entry.batch, entry.batch_size)
-    return Row(entry.id, entry.time, entry.tool, entry.path, *batch, entry.actor, size)
+    files = 1 if entry.files is None else len(entry.files)
+    return Row(entry.id, entry.time, entry.tool, entry.path, *batch, entry.actor, size, files, entry.part)
 
 
 def folder(ws: Workspace) -> Path:
@@ -207,6 +210,7 @@ class History:
 
     Attributes:
         undone: which entries are undone, by which; an undo that is itself undone counts no more.
+        undone_parts: the entry and the path of each undo that took back one path of it.
         known: the rows read so far, by ID, newest first.
     """
 
@@ -221,6 +225,7 @@ class History:
         self._data, self._end = data, len(data)
         self.known: dict[str, Row] = {}
         self.undone: dict[str, str] = {}
+        self.undone_parts: set[tuple[str, str]] = set()
 
     def _anew(self) -> bytes:
         self._rebuilt = True
@@ -245,7 +250,10 @@ class History:
                 self.known[row.id] = row
                 # Newest first: an undo that was itself undone is known by now, and its own target counts as not undone.
                 if row.undoes is not None and row.id not in self.undone:
-                    self.undone.setdefault(row.undoes, row.id)
+                    if row.part is None:
+                        self.undone.setdefault(row.undoes, row.id)
+                    else:
+                        self.undone_parts.add((row.undoes, row.part))
                 yield row
 
     def _exists(self, row: Row) -> bool:

@@ -3,7 +3,7 @@
 An entry is one file, `<state>/journal/<id>.json` (0600): the time, the tool, who called it, the path, the digests before and
 after, and the splices with the raw lines removed and added and their IDs. Before the file is touched the entry is written as
 `<state>/journal/pending/<id>.json`. So the next call after a crash can tell whether the change was made, complete or drop the
-entry, and remove the temporary file that it names. What a shell command changes is not recorded.
+entry, and remove the temporary file that it names. What a command changes is recorded by `rye.edits.tree_changes`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rye.edits.entries import Entry, Recorded
 from rye.errors import EditError, WorkspaceError
 from rye.line_ids import store
 from rye.plain_class import changed
+from rye.snapshots import known_tree
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
 from rye.workspace.encoding import UTF8, Encoding
@@ -80,6 +81,16 @@ def hard_links(place: Place) -> list[str]:
     return [f"{place.shown} had {place.stat.st_nlink} hard links; this one now holds the new content, the others the old."]
 
 
+def beside_commands(ws: Workspace) -> contextlib.AbstractContextManager[None]:
+    """Return the context in which an edit is told apart from what running commands change."""
+    if not known_tree.is_running(ws.fd):
+        return contextlib.nullcontext()
+    # Imported here: few edits are made beside a command.
+    from rye.edits import tree_changes
+
+    return tree_changes.beside_commands(ws)
+
+
 def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
     """Replace the file's content with `data` (None: delete the file), recording the entry around it.
 
@@ -94,6 +105,11 @@ def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) 
         DeadlineError: the call's time is up; nothing was written.
     """
     profile.refuse_changes(ws.root)
+    with beside_commands(ws):
+        return _applied(ws, place, data, entry)
+
+
+def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
     warnings = hard_links(place)
     temporary = temporary_name()
     pending = _begin(ws, entry, temporary.decode())

@@ -5,17 +5,18 @@ Without more said, the last change of the caller itself is taken back. Another c
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from itertools import islice
 from typing import Any
 
-from rye.call import context
+from rye.call import context, profile
 from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
-from rye.edits import commit, entries, journal
+from rye.edits import commit, entries, journal, tree_changes, tree_undo
 from rye.edits import history as edits_history
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, prepare, store_applied
@@ -28,8 +29,13 @@ from rye.line_ids import document as documents
 from rye.line_ids.document import Document
 from rye.line_ids.index import note_shown
 from rye.plain_class import Record, changed
+from rye.snapshots import known_tree
+from rye.snapshots import tree as snapshots_tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import Change
 from rye.workspace import cache
 from rye.workspace.encoding import Encoding
+from rye.workspace.path_errors import system_failure
 from rye.workspace.text import Text, parse
 from rye.workspace.workspace import Place, Workspace
 
@@ -42,10 +48,18 @@ _NOBODY = "a person at a terminal, or a program without a name"
 
 
 class _Chosen(Record):
-    """What undo takes back: entries, the batch they are taken back as (None: one entry by itself), and warnings."""
+    """What undo takes back.
+
+    Attributes:
+        entries: the changes.
+        batch: what they are taken back as; None: one entry by itself.
+        part: the one path of a command's change that is taken back; None: all of it.
+        warnings: for the result.
+    """
 
     entries: list[Entry]
     batch: str | None = None
+    part: str | None = None
     warnings: list[str] = []  # noqa: RUF012 - a Record's default, never changed
 
 
@@ -88,7 +102,8 @@ def undo(
             chosen = _Chosen(_of_batch(ws, history, batch_id), batch_id)
         else:
             chosen = _last(ws, history, path)
-        answer = _revert(ws, chosen, dry_run=dry_run)
+        revert = _revert if chosen.entries[0].files is None else _revert_tree
+        answer = revert(ws, chosen, dry_run=dry_run)
         answer["warnings"][:0] = [*recovered, *chosen.warnings]
         return answer
 
@@ -148,7 +163,9 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
     others: Row | None = None
     warnings: list[str] = []
     for row in history:
-        if row.undoes is not None or row.id in history.undone or path not in (None, row.path):
+        if row.undoes is not None or row.id in history.undone or row.tool == tree_changes.SOMEONE_ELSE:
+            continue
+        if path is not None and ((row.id, path) in history.undone_parts or not _touches(ws, row, path)):
             continue
         if row.actor != context.actor():
             # Remembered for the refusal, so that the caller can name it if it is meant.
@@ -156,8 +173,9 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
             continue
         try:
             if row.batch is not None and path is None:
-                return _Chosen(_of_batch(ws, history, row.batch), row.batch, warnings)
-            return _Chosen([journal.find(ws, row.id)], None, warnings)
+                return _Chosen(_of_batch(ws, history, row.batch), row.batch, warnings=warnings)
+            entry = journal.find(ws, row.id)
+            return _Chosen([entry], None, None if entry.files is None else path, warnings)
         except EditError as err:
             if err.code != "damaged_entry":
                 raise
@@ -167,7 +185,7 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
         raise EditError(
             "nothing_to_undo",
             f"No change{of} that the tools made is recorded and not undone yet in this project.",
-            "Changes made by shell commands or other programs are not recorded; use git for them.",
+            "What other programs changed between calls is listed by undo(list=true), and taken back by its entry_id.",
         )
     raise EditError(
         "nothing_to_undo",
@@ -178,9 +196,22 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
     )
 
 
+def _touches(ws: Workspace, row: Row, path: str) -> bool:
+    """Tell whether a change has to do with a path; a command's may with several."""
+    if row.files == 1:
+        return row.path == path
+    entry = entries.load(edits_history.folder(ws) / f"{row.id}.json")
+    return entry is not None and path in entry.paths
+
+
 def _described(change: Row | Entry) -> str:
     by = "you" if change.actor == context.actor() else change.actor or _NOBODY
-    return f"{change.tool} of {change.path} by {by}, {_ago(change)}"
+    return f"{change.tool} of {_named(change)} by {by}, {_ago(change)}"
+
+
+def _named(change: Row | Entry) -> str:
+    files = change.files if isinstance(change, Row) else len(change.paths)
+    return change.path if files == 1 else f"{change.path} and {files - 1} more"
 
 
 def _ago(change: Row | Entry) -> str:
@@ -206,7 +237,7 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     """Return the newest changes with their diffs. A change whose record is damaged cannot be undone and is left out."""
     known: list[tuple[Row, Entry]] = []
     damaged = 0
-    rows = iter(history) if path is None else (row for row in history if row.path == path)
+    rows = iter(history) if path is None else (row for row in history if _touches(ws, row, path))
     # `islice` takes no larger number.
     for row in islice(rows, min(offset - 1 + limit, sys.maxsize)):
         entry = entries.load(edits_history.folder(ws) / f"{row.id}.json")
@@ -218,7 +249,9 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     total = len(known) + (history.left if path is None else sum(1 for _ in rows))
     first = start_index(offset, total, "changes")
     page = Page(context.output_budget())
-    listed = [_fields(history, row) for row, entry in known[first:] if page.add(_block(history, row, entry)[:_LISTED_LINES])]
+    listed = [
+        _fields(history, row) for row, entry in known[first:] if page.add(_block(ws, history, row, entry)[:_LISTED_LINES])
+    ]
     end = first + len(listed)
     if end < total:
         more = f', file_path="{path}"' if path is not None else ""
@@ -234,16 +267,19 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     )
 
 
-def _block(history: History, row: Row, entry: Entry) -> list[str]:
+def _block(ws: Workspace, history: History, row: Row, entry: Entry) -> list[str]:
     by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
     about = f", undoes {row.undoes}" if row.undoes else ""
     of = f", of batch {row.batch}" if row.batch else ""
     state = f", undone by {history.undone[row.id]}" if row.id in history.undone else ""
-    return [f"{row.id} {_when(row)} {row.tool} {row.path}{by}{about}{of}{state}", *_recorded_diff(entry)]
+    ran = f" ({entry.about})" if entry.about else ""
+    diff = _recorded_diff(entry) if entry.files is None else _tree_diff(ws, entry.files)
+    return [f"{row.id} {_when(row)} {row.tool}{ran} {_named(row)}{by}{about}{of}{state}", *diff]
 
 
 def _fields(history: History, row: Row) -> dict[str, Any]:
-    return {
+    more = {"files": row.files} if row.files > 1 else {}
+    return more | {
         "entry_id": row.id,
         "time": _when(row),
         "tool": row.tool,
@@ -253,6 +289,17 @@ def _fields(history: History, row: Row) -> dict[str, Any]:
         "undone_by": history.undone.get(row.id),
         "batchId": row.batch,
     }
+
+
+def _tree_diff(ws: Workspace, changes: Sequence[Change]) -> list[str]:
+    """Return the diff of what a command changed, as far as it is text."""
+    out: list[str] = []
+    with suppress(OSError), Contents(known_tree.folder(ws.fd)) as contents:
+        for piece in tree_undo.pieces(contents, changes):
+            out += [piece] if isinstance(piece, str) else _whole_diff(piece)
+            if len(out) > _LISTED_LINES:
+                break
+    return out
 
 
 def _recorded_diff(entry: Entry) -> list[str]:
@@ -325,6 +372,58 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
         time=_when(first),
         **made,
         **named,
+        truncated=cut,
+        dry_run=dry_run,
+        warnings=warnings,
+    )
+
+
+def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
+    """Undo what a command changed, or its part at one path."""
+    (entry,) = chosen.entries
+    try:
+        held = [os.fsencode(path) for path in entry.paths if chosen.part in (None, path)]
+        with cache.locked(ws, *held), tree_changes.look_at(ws) as look:
+            # What changed until now is recorded as what it is, before anything is written.
+            look.attribute()
+            planned = tree_undo.plan(ws, look.contents, entry, chosen.part)
+            if not planned.changes:
+                raise EditError(
+                    "already_undone",
+                    f"What change {entry.id} changed stands as it was before it. Nothing was written.",
+                    "undo(list=true) shows the other changes.",
+                )
+            diff = _tree_diff(ws, planned.changes)
+            made: dict[str, Any] = {}
+            warnings: list[str] = []
+            if not dry_run:
+                profile.refuse_changes(ws.root)
+                back = tree_undo.entry_for(ws, planned, _UNDO, entry, chosen.part)
+                warnings = tree_undo.make(ws, look.where, look.contents, back)
+                made["entry_id"] = back.id
+        if not dry_run:
+            with tree_changes.look_at(ws) as look:
+                look.attribute()
+    except OSError as err:
+        raise system_failure(err, "The record of changes") from None
+    except snapshots_tree.TooLargeError:
+        raise EditError("not_recorded", "The project has too many files to be recorded.", "Use git to restore it.") from None
+    shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
+    if cut:
+        shown.append(cut_notice(len(shown), len(diff), "diff lines", "undo(list=true)"))
+    verb = "Would undo" if dry_run else "Undid"
+    of = f"{chosen.part} of " if chosen.part is not None else ""
+    shown.append(f"{verb} {of}{_described(entry)}.")
+    if planned.merged:
+        shown.append(f"Taken out of what changed since: {', '.join(map(tree_changes.printable, planned.merged))}.")
+    paths = [tree_changes.printable(one.path) for one in planned.changes]
+    return ok(
+        "\n".join(shown),
+        undone=entry.id,
+        actor=entry.actor,
+        time=_when(entry),
+        **made,
+        file_paths=paths[:_LISTED_LINES],
         truncated=cut,
         dry_run=dry_run,
         warnings=warnings,

@@ -27,6 +27,7 @@ from rye.call.command_channel import CommandChannel
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
 from rye.call.results import ok
+from rye.edits import tree_changes
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
 from rye.plain_class import changed
@@ -147,12 +148,18 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             inherited = (*left.fds, *(() if channel is None else (channel.fd,)))
             if channel is not None:
                 policy = changed(policy, env={**policy.env, **channel.environment})
-            # The sandbox first: its report says what the look must judge afterwards.
-            confined = sandbox.confine(left.argv, policy, chosen.mode)
-            look = repository_look.begin(ws.real, confined.report, covered=".git" not in confined.absent)
-            _insist(confined, policy, chosen.mode, look)
+            recording = tree_changes.begin(ws, __item_id__, params["command"])
+            try:
+                # The sandbox first: its report says what the look must judge afterwards.
+                confined = sandbox.confine(left.argv, policy, chosen.mode)
+                look = repository_look.begin(ws.real, confined.report, covered=".git" not in confined.absent)
+                _insist(confined, policy, chosen.mode, look)
+            except BaseException:
+                tree_changes.drop(ws, recording)
+                raise
             done: list[dict[str, str]] = []
             moved: list[dict[str, str]] = []
+            recorded = tree_changes.Recorded()
             try:
                 result = _run(ws.root, changed(confined, fds=(*confined.fds, *inherited)), cwd_fd, seconds, given)
             finally:
@@ -160,6 +167,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
                 done = repository_look.end(look, confined.report)
                 confined.close()
                 moved = confined.finish()
+                recorded = tree_changes.end(ws, recording)
+            result |= tree_changes.fields(recorded)
             return _explained(result, ws.real, done, moved, left.hint(confined.report))
 
 

@@ -1,0 +1,370 @@
+"""The record of what commands change: a look at the project's tree before and after, and a journal entry for what differs.
+
+What a look finds is put down to the commands that ran since the look before. It is one entry of the journal for each look. What
+changed while no command ran is told apart: either one of our tools made it, which has an entry of its own, or someone else did.
+Edits beside a running command ask for a look at their own file first (`before_edit`), so that each change has one author.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rye.call import context
+from rye.edits import entries, history
+from rye.edits.entries import Entry
+from rye.fs import atomic
+from rye.plain_class import changed
+from rye.process import job_supervisor
+from rye.snapshots import known_tree
+from rye.snapshots import tree as snapshots_tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.known_tree import Known, Running
+from rye.snapshots.tree import Change, Folders, State, TooLargeError, Walk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rye.workspace.workspace import Workspace
+
+SOMEONE_ELSE: Final = "changed by someone else"
+"""The `tool` of an entry for what changed while no command ran."""
+
+_CUT_OFF: Final = "cut off"
+_ABOUT: Final = 200
+_SHARES: Final = 64
+_KEEP_SHARE: Final = 0.9
+_COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")
+_BRANCH: Final = re.compile(r"refs/(?!.*\.\.)[\w./@+=#-]{1,200}")
+
+
+class Recording(NamedTuple):
+    """A command whose changes are recorded.
+
+    Attributes:
+        token: its name in the record of running commands; empty: nothing is recorded.
+        why_not: why nothing is recorded, for the result.
+        git: where the repository stood before.
+    """
+
+    token: str
+    why_not: str = ""
+    git: str = ""
+
+
+class Recorded(NamedTuple):
+    """What a command changed.
+
+    Attributes:
+        entry_id: the journal entry that undo takes back; None where nothing changed.
+        changes: what differs.
+        left_out: what was not recorded: path -> why.
+        shared: commands that ran beside it, and may have made some of it.
+        git: how the repository moved, in words; empty where it did not.
+        why_not: why nothing was recorded.
+    """
+
+    entry_id: str | None = None
+    changes: Sequence[Change] = ()
+    left_out: dict[str, str] = {}  # noqa: RUF012 - never changed
+    shared: Sequence[str] = ()
+    git: str = ""
+    why_not: str = ""
+
+
+def begin(ws: Workspace, tool: str, about: str) -> Recording:
+    """Look at the tree before a command runs, and note that it does.
+
+    Args:
+        ws: the workspace.
+        tool: the item id that the journal names.
+        about: what the command is; a long one is cut.
+    """
+    if not context.settings().get("record.commands"):
+        return Recording("", "recording is off (record.commands)")
+    token = os.urandom(8).hex()
+    command = Running(
+        token=token,
+        process=job_supervisor.own_identity(),
+        tool=tool,
+        actor=context.actor(),
+        about=about[:_ABOUT],
+        started=time.time(),
+    )
+    try:
+        with look_at(ws) as look:
+            look.attribute()
+            known_tree.set_running(look.where, [*look.running, command])
+    except TooLargeError:
+        return Recording("", f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
+    except OSError as err:
+        return Recording("", f"the state folder cannot be used ({err.strerror or err})")
+    return Recording(token, git=_git_position(ws))
+
+
+def take_over(ws: Workspace, recording: Recording) -> None:
+    """Become the process that looks when the command ends."""
+    with suppress(OSError), known_tree.locked(ws.fd) as where:
+        own = job_supervisor.own_identity()
+        found = known_tree.running(where)
+        known_tree.set_running(where, [changed(one, process=own) if one.token == recording.token else one for one in found])
+
+
+def end(ws: Workspace, recording: Recording) -> Recorded:
+    """Look at the tree after a command, and record what it changed. Failures are told in the result, never raised."""
+    if not recording.token:
+        return Recorded(why_not=recording.why_not)
+    try:
+        with look_at(ws) as look:
+            entry = look.attribute(recording.token)
+            known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
+    except TooLargeError:
+        return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
+    except OSError as err:
+        return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
+    moved = _git_position(ws)
+    git = "" if moved == recording.git else f"{recording.git or 'no repository'} -> {moved or 'no repository'}"
+    if entry is None:
+        return Recorded(None, (), look.left_out, (), git)
+    return Recorded(entry.id, entry.files or (), look.left_out, entry.shared, git)
+
+
+def drop(ws: Workspace, recording: Recording) -> None:
+    """Forget a command that was not started."""
+    if recording.token:
+        with suppress(OSError), known_tree.locked(ws.fd) as where:
+            known_tree.set_running(where, [one for one in known_tree.running(where) if one.token != recording.token])
+
+
+@contextmanager
+def beside_commands(ws: Workspace) -> Iterator[None]:
+    """Run an edit of ours: what running commands changed until now is recorded first, and the edit is not taken for theirs."""
+    with suppress(OSError, TooLargeError), look_at(ws) as look:
+        look.attribute()
+    try:
+        yield
+    finally:
+        with suppress(OSError, TooLargeError), look_at(ws) as look:
+            look.attribute()
+
+
+class _Look:
+    """One look at the tree; the caller holds its lock."""
+
+    def __init__(self, ws: Workspace, where: Path, contents: Contents) -> None:
+        self._ws, self.where, self.contents = ws, where, contents
+        journal = history.folder(ws)
+        self.known = known_tree.load(where, lambda entry_id: (journal / f"{entry_id}.json").exists())
+        self.running = known_tree.running(where)
+        settings = context.settings()
+        skipped = snapshots_tree.SKIPPED | {*settings.texts("record.skip")}
+        folders: Folders = {} if self.known is None else self.known.folders
+        room = settings.number("record.max_bytes") // (2 if self.known is None else 1) - contents.disk_size()
+        walk = Walk(folders, contents, settings.number("record.max_file_bytes"), room, skipped)
+        walk.run(ws.fd)
+        self.left_out = walk.left_out
+        self._folders = walk.folders
+        # The first look finds everything new, and nothing changed.
+        self._changes = [] if self.known is None else walk.changes
+        self._is_same = self.known is not None and not walk.changes and not walk.read
+
+    def attribute(self, token: str = "") -> Entry | None:
+        """Record what was found but for what our own tools recorded, and store the tree.
+
+        Args:
+            token: the command that ends; empty: none does.
+
+        Returns:
+            The entry that was made, None where nothing changed.
+        """
+        if self._is_same:
+            return None
+        rest = [one for one in self._changes if not self._is_ours(one)]
+        entry = self._entry(rest, token) if rest else None
+        self.contents.save()
+        made = entry.id if entry is not None else ""
+        known_tree.prepare(self.where, Known(self._folders, made or _newest(self._ws)), made)
+        if entry is not None:
+            append(self._ws, entry)
+        known_tree.finish(self.where)
+        self._bound()
+        return entry
+
+    def _is_ours(self, change: Change) -> bool:
+        """Tell whether one of our tools left what is there now."""
+        if self._ours is None:
+            self._ours = dict(_recorded_since(self._ws, self.known.newest if self.known is not None else ""))
+        if change.path not in self._ours:
+            return False
+        left, after = self._ours[change.path], change.after
+        if isinstance(left, State) or after is None or left is None:
+            return left is after if left is None or after is None else left[:3] == after[:3]
+        return after.kind == "file" and left == after.value
+
+    _ours: dict[str, State | str | None] | None = None
+
+    def _entry(self, changes: list[Change], token: str) -> Entry:
+        """Return the entry for changes, put down to the command that ends, to those that run, or to someone else."""
+        from rye.edits import journal
+
+        commands = sorted(self.running, key=lambda one: (one.token != token, one.started))
+        first = commands[0] if commands else None
+        tool = first.tool if first is not None else SOMEONE_ELSE
+        entry = journal.new_entry(self._ws, tool, printable(changes[0].path), None, None, "utf-8", [])
+        dead = first is not None and token == "" and job_supervisor.identity(first.process.get("pid", 0)) != first.process
+        return changed(
+            entry,
+            files=changes,
+            actor=first.actor if first is not None else "",
+            about=f"{first.about}{f' [{_CUT_OFF}]' if dead else ''}" if first is not None else "",
+            shared=[one.about for one in commands[1:][:_SHARES]],
+        )
+
+    def _bound(self) -> None:
+        """Drop contents that nothing needs, and the oldest changes with theirs, once all take more than the bound."""
+        most = context.settings().number("record.max_bytes")
+        if self.contents.disk_size() <= most:
+            return
+        sizes = self.contents.sizes()
+        needed = {mark[4] for _, mark in snapshots_tree.entries(self._folders) if mark[4]}
+        room = most * _KEEP_SHARE - sum(sizes.get(one, 0) for one in needed)
+        for path in sorted(history.folder(self._ws).glob("*.json"), reverse=True):
+            entry = entries.load(path)
+            digests = set(_digests(entry)) - needed if entry is not None else set()
+            room -= sum(sizes.get(one, 0) for one in digests)
+            if room >= 0 or not digests:
+                needed |= digests
+            else:
+                # Newest first: what does not fit any more is older than all that does.
+                path.unlink(missing_ok=True)
+        self.contents.keep_only(needed)
+
+
+def _digests(entry: Entry) -> Iterator[bytes]:
+    for change in entry.files or ():
+        for state in change[1:]:
+            if state is not None and state.kind == "file" and state.value is not None:
+                yield bytes.fromhex(state.value)
+
+
+@contextmanager
+def look_at(ws: Workspace) -> Iterator[_Look]:
+    """Hold the project's tree and look at it. An undo that was cut off is finished first. Raises OSError, TooLargeError."""
+    from rye.edits import tree_undo
+
+    with known_tree.locked(ws.fd) as where, Contents(where) as contents:
+        tree_undo.recover(ws, where, contents)
+        look = _Look(ws, where, contents)
+        # A command whose process was killed without a look ran until now.
+        yield look
+        lost = [one for one in look.running if job_supervisor.identity(one.process.get("pid", 0)) != one.process]
+        if lost:
+            tokens = {one.token for one in lost}
+            known_tree.set_running(where, [one for one in known_tree.running(where) if one.token not in tokens])
+
+
+def append(ws: Workspace, entry: Entry) -> None:
+    """Put an entry of what was done into the journal. Raises OSError."""
+    where = history.folder(ws)
+    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = where / f".{entry.id}.new"
+    atomic.write(fresh, entries.dump(entries.record_of(entry)), 0o600)
+    full = history.append(where, [history.row_of(entry, fresh)])
+    fresh.replace(where / f"{entry.id}.json")
+    if full:
+        history.trim(where)
+
+
+def _newest(ws: Workspace) -> str:
+    return next((row.id for row in history.History(ws)), "")
+
+
+def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | str | None]]:
+    """Yield the paths that later entries changed, and the state or the digest that each left, the oldest first."""
+    rows = []
+    for row in history.History(ws):
+        # Where that entry was dropped since, IDs tell: they ascend.
+        if row.id <= newest:
+            break
+        rows.append(row)
+    for row in reversed(rows):
+        entry = entries.load(history.folder(ws) / f"{row.id}.json")
+        if entry is None:
+            continue
+        if entry.files is None:
+            yield entry.path, entry.after
+        else:
+            yield from ((one.path, one.after) for one in entry.files)
+
+
+def printable(path: str) -> str:
+    """Return a path as text that can be encoded."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# --- git ---
+
+
+def _git_position(ws: Workspace) -> str:
+    """Return where the root's repository stands, in words: the branch, its commit and the last stash; empty without one."""
+    where = os.path.join(ws.real, ".git")
+    with suppress(OSError, ValueError):
+        if os.path.isfile(where):
+            where = os.path.join(ws.real, _line(where).removeprefix("gitdir:").strip())
+        head = _line(os.path.join(where, "HEAD"))
+        branch = head.removeprefix("ref: ") if head.startswith("ref: ") else ""
+        # Checked, because the project may hold a link to any file in their place.
+        if branch and not _BRANCH.fullmatch(branch):
+            return ""
+        commit = _commit(_reference(where, branch) if branch else head)
+        stash = _commit(_reference(where, "refs/stash"))
+        name = branch.removeprefix("refs/heads/") or "detached HEAD"
+        return f"{name} at {commit[:12] or 'no commit'}{f', stash {stash[:12]}' if stash else ''}"
+    return ""
+
+
+def _commit(text: str) -> str:
+    return text if _COMMIT.fullmatch(text) else ""
+
+
+def _reference(where: str, name: str) -> str:
+    folder = where
+    with suppress(OSError):
+        folder = os.path.normpath(os.path.join(where, _line(os.path.join(where, "commondir"))))
+    for one in (where, folder):
+        with suppress(OSError):
+            return _line(os.path.join(one, name))
+    with suppress(OSError), open(os.path.join(folder, "packed-refs"), encoding="utf-8", errors="replace") as packed:
+        for line in packed:
+            if line.rstrip("\n").endswith(f" {name}"):
+                return line.split(" ", 1)[0]
+    return ""
+
+
+def _line(path: str) -> str:
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8", errors="replace") as file:
+        return file.read(4096).strip()
+
+
+def fields(recorded: Recorded) -> dict[str, Any]:
+    """Return what a result says of the record: `change_id`, `changed` (at most 50 paths), `not_recorded`, `git`."""
+    out: dict[str, Any] = {}
+    if recorded.entry_id is not None:
+        paths = [printable(one.path) for one in recorded.changes]
+        out |= {"change_id": recorded.entry_id, "changed": paths[:_SHOWN], "changed_count": len(paths)}
+    if recorded.shared:
+        out["changed_beside"] = list(recorded.shared)
+    if recorded.left_out:
+        out["not_recorded"] = dict(list(recorded.left_out.items())[:_SHOWN])
+    if recorded.why_not:
+        out["not_recorded"] = {".": recorded.why_not}
+    if recorded.git:
+        out["git"] = recorded.git
+    return out
+
+
+_SHOWN: Final = 50

@@ -1,0 +1,405 @@
+"""Taking back what a command changed in the tree: files, links, folders and modes, all of one look's change or one file of it.
+
+A path is taken back where it stands as the change left it. A text file that changed elsewhere since is merged: the change is
+taken out of it where its lines stand unchanged. Anything else is refused, and nothing is written.
+
+Before the first file is touched, the undo is written to `<state>/tree/undo`, as the journal's entry that it will be. The next
+look or undo after a crash goes on with it. Each step can be told from its result, so it is made at most once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rye.edits import entries, journal, merges, tree_changes
+from rye.edits.entries import Entry, Recorded
+from rye.errors import EditError
+from rye.fs import atomic, beneath, names
+from rye.plain_class import changed
+from rye.snapshots import tree as snapshots_tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import Change, State
+from rye.workspace.path_errors import system_failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rye.workspace.workspace import Workspace
+
+_PENDING: Final = "undo"
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_TEXT: Final = 4 * 1024 * 1024
+_MAX_NAMED: Final = 5
+
+
+class Plan(NamedTuple):
+    """What an undo will do.
+
+    Attributes:
+        changes: for each path what is there, and what shall be.
+        merged: paths whose change is taken out of a file that changed elsewhere since.
+        kept: paths that stand already as they were before.
+    """
+
+    changes: list[Change]
+    merged: list[str]
+    kept: list[str]
+
+
+def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None = None) -> Plan:
+    """Work out what takes back a change of the tree, or its part at one path.
+
+    Raises:
+        EditError: `changed_since`, `not_recorded`, `damaged_entry`: nothing was written.
+        WorkspaceError: `protected_path`, when a path may not be written by tools.
+    """
+    made = Plan([], [], [])
+    refused: list[str] = []
+    for one in entry.files or ():
+        if path not in (None, one.path):
+            continue
+        ws.guard(_parts(one.path))
+        why = _planned(ws, contents, made, one)
+        if why:
+            refused.append(f"{tree_changes.printable(one.path)} {why}")
+    if refused:
+        more = f", and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
+        raise EditError(
+            "changed_since",
+            f"Change {entry.id} cannot be taken back exactly: {'; '.join(refused[:_MAX_NAMED])}{more}. Nothing was written.",
+            "Give file_path to take back one file of it, or edit the file by hand; undo(list=true) shows what the change was.",
+        )
+    return made
+
+
+def _planned(ws: Workspace, contents: Contents, made: Plan, one: Change) -> str:
+    """Add one path to the plan; return why that cannot be, in words, or an empty text."""
+    now = _now(ws, one.path)
+    if _alike(now, one.before) and not _parted(one):
+        made.kept.append(one.path)
+        return ""
+    lost = _lost(contents, one.before)
+    if lost:
+        return lost
+    if _alike(now, one.after):
+        # As recorded, because the names that a file shares are not seen at its path.
+        made.changes.append(Change(one.path, one.after, one.before))
+        return ""
+    merged = _merged(ws, contents, one, now)
+    if merged is None:
+        return "has changed since"
+    made.merged.append(one.path)
+    made.changes.append(Change(one.path, now, merged))
+    return ""
+
+
+def _alike(now: State | None, other: State | None) -> bool:
+    if now is None or other is None:
+        return now is other
+    return now[:3] == other[:3]
+
+
+def _parted(one: Change) -> bool:
+    """Tell whether only the file's other names differ: that cannot be seen at the path itself."""
+    return one.before is not None and one.after is not None and sorted(one.before.links) != sorted(one.after.links)
+
+
+def _lost(contents: Contents, state: State | None) -> str:
+    if state is None or state.kind in ("link", "directory", "fifo"):
+        return ""
+    if state.kind == "other":
+        return "was a socket or a device"
+    if state.value is None:
+        return "was too large to be recorded"
+    return "" if contents.read(bytes.fromhex(state.value)) is not None else "has no stored content any more"
+
+
+def _merged(ws: Workspace, contents: Contents, one: Change, now: State | None) -> State | None:
+    """Return the file with the change taken out where it stands unchanged, its content stored; None where that is not exact."""
+    states = (one.before, one.after, now)
+    if any(state is None or state.kind != "file" or state.value is None or state.size > _MAX_TEXT for state in states):
+        return None
+    before, after = (contents.read(bytes.fromhex(state.value or "")) for state in states[:2] if state is not None)
+    with _folder(ws, one.path) as (fd, name):
+        current = _read(fd, name)
+    if before is None or after is None or now is None or one.after is None or one.before is None:
+        return None
+    result = merges.taken_out(before, after, current)
+    if result is None:
+        return None
+    digest = contents.put(result)
+    # The mode was changed by the change itself, or by nobody.
+    mode = one.before.mode if now.mode == one.after.mode else now.mode
+    return State("file", mode, digest.hex(), len(result))
+
+
+def _parts(path: str) -> beneath.Parts:
+    return tuple(os.fsencode(path).split(b"/"))
+
+
+@contextmanager
+def _folder(ws: Workspace, path: str) -> Iterator[tuple[int, str]]:
+    """Open the folder of a path, through no link; yields it with the last name. Raises OSError."""
+    *above, name = _parts(path)
+    fd = beneath.open_unlinked(ws.fd, [os.fsdecode(part) for part in above], _FOLDER)
+    try:
+        yield fd, os.fsdecode(name)
+    finally:
+        os.close(fd)
+
+
+def _now(ws: Workspace, path: str) -> State | None:
+    try:
+        with _folder(ws, path) as (fd, name):
+            return snapshots_tree.state_at(fd, name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as err:
+        if err.errno == errno.ELOOP:
+            # A link lies where a folder was.
+            return None
+        raise system_failure(err, path) from None
+
+
+def _read(folder_fd: int, name: str) -> bytes:
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
+    with open(fd, "rb") as file:
+        return file.read()
+
+
+# --- making it ---
+
+
+def entry_for(ws: Workspace, planned: Plan, tool: str, undoes: Entry, path: str | None) -> Entry:
+    """Return the journal's entry of an undo."""
+    first = tree_changes.printable(planned.changes[0].path)
+    made = journal.undoing(journal.new_entry(ws, tool, first, None, None, "utf-8", []), undoes.id)
+    about = undoes.about or undoes.tool
+    said = (
+        f"redo of {about.removeprefix('undo of ')}"
+        if about.startswith("undo of ")
+        else f"undo of {about.removeprefix('redo of ')}"
+    )
+    return changed(made, files=planned.changes, part=path, about=said)
+
+
+def make(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[str]:
+    """Take the steps of an undo and record it; return warnings.
+
+    Args:
+        ws: the workspace.
+        where: the folder of the tree; the caller holds its lock.
+        contents: the stored contents.
+        entry: as `entry_for` returned it.
+
+    Raises:
+        WorkspaceError: a step failed; what was done is recorded, and the rest was not done.
+    """
+    contents.save()
+    atomic.write(where / _PENDING, entries.dump(entries.record_of(entry)), 0o600)
+    return _go_on(ws, where, contents, entry)
+
+
+def recover(ws: Workspace, where: Path, contents: Contents) -> list[str]:
+    """Go on with an undo that was cut off; the caller holds the tree's lock. Returns warnings."""
+    data = atomic.read(where / _PENDING)
+    if data is None:
+        return []
+    try:
+        entry = entries.entry_of(entries.parse(data))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # Cut short while it was written: no step had been taken.
+        (where / _PENDING).unlink(missing_ok=True)
+        return []
+    warnings = _go_on(ws, where, contents, entry)
+    return [f"An undo that was cut off was finished: {entry.id}.", *warnings]
+
+
+def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[str]:
+    """Take the steps that are left, then put the entry into the journal, with what was done."""
+    warnings: list[str] = []
+    done: list[Change] = []
+    failure: OSError | None = None
+    for one in _in_order(entry.files or []):
+        try:
+            warning = _step(ws, contents, entry.id, one)
+        except OSError as err:
+            # What was done stays recorded, so that it can be taken back in turn.
+            failure = failure or err
+            continue
+        if warning:
+            warnings.append(warning)
+        else:
+            done.append(one)
+    _set_modes(ws, done)
+    if done:
+        tree_changes.append(ws, changed(entry, files=done))
+    (where / _PENDING).unlink(missing_ok=True)
+    if failure is not None:
+        raise system_failure(failure, f"The undo, of which {len(done)} of {len(entry.files or ())} paths were done,") from None
+    return warnings
+
+
+def _in_order(changes: Sequence[Change]) -> list[Change]:
+    """Return changes in an order in which each is possible: what goes before what comes, the inner before the outer."""
+
+    def rank(one: Change) -> tuple[int, int]:
+        depth = one.path.count("/")
+        was_folder = one.before is not None and one.before.kind == "directory"
+        if one.after is None or (was_folder and one.after.kind != "directory"):
+            return (1, -depth) if was_folder else (0, -depth)
+        return (2, depth) if one.after.kind == "directory" else (3, depth)
+
+    return sorted(changes, key=rank)
+
+
+def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
+    """Bring one path from its state before to the one after; return why it was left, if it was. Raises OSError."""
+    shown = tree_changes.printable(one.path)
+    try:
+        with _folder(ws, one.path) as (fd, name):
+            temporary = _temporary(entry_id, one.path)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=fd)
+            now = snapshots_tree.state_at(fd, name)
+            if _alike(now, one.after) and not _parted(one):
+                return ""
+            if not _alike(now, one.before):
+                return f"{shown} was left: it changed meanwhile."
+            # A rename puts no file in place of a folder, and no folder in place of a file.
+            if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
+                _remove(fd, name, now)
+                if one.after is None:
+                    return ""
+            if one.after.kind != "file" or not _linked(ws, fd, temporary, one):
+                _put(contents, fd, name, temporary, one.after)
+            if one.after.kind != "directory":
+                os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
+                # The kernel does nothing where both are names of one file.
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=fd)
+                os.fsync(fd)
+            return ""
+    except FileNotFoundError:
+        if one.after is None:
+            return ""
+        raise
+    except OSError as err:
+        if err.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return f"{shown} stays: it holds files that this change did not make."
+        raise
+
+
+def _remove(fd: int, name: str, now: State | None) -> None:
+    if now is not None and now.kind == "directory":
+        os.rmdir(name, dir_fd=fd)
+    else:
+        os.unlink(name, dir_fd=fd)
+
+
+def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:
+    """Make a folder in place, or a file, link or pipe under a temporary name. Raises OSError."""
+    if state.kind == "directory":
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=fd)
+    elif state.kind == "link":
+        os.symlink(os.fsencode(state.value or ""), os.fsencode(temporary), dir_fd=fd)
+    elif state.kind == "fifo":
+        os.mkfifo(temporary, state.mode, dir_fd=fd)
+    else:
+        _write(contents, fd, temporary, state)
+
+
+def _linked(ws: Workspace, fd: int, temporary: str, one: Change) -> bool:
+    """Make a hard link to another name that the file had, where that name is there with the same content."""
+    state = one.after
+    if state is None:
+        return False
+    for path in state.links:
+        with suppress(OSError), _folder(ws, path) as (other, name):
+            if _alike(snapshots_tree.state_at(other, name), state):
+                os.link(name, temporary, src_dir_fd=other, dst_dir_fd=fd, follow_symlinks=False)
+                return True
+    return False
+
+
+def _write(contents: Contents, fd: int, temporary: str, state: State) -> None:
+    data = contents.read(bytes.fromhex(state.value or ""))
+    if data is None:
+        raise OSError(errno.EIO, "the stored content is damaged")
+    made = os.open(temporary, _NEW, 0o600, dir_fd=fd)
+    with open(made, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fchmod(made, state.mode)
+        os.fsync(made)
+
+
+def _set_modes(ws: Workspace, changes: Sequence[Change]) -> None:
+    """Give folders and pipes their modes, the inner first: a mode can make a folder unwritable."""
+    for one in sorted(changes, key=lambda one: -one.path.count("/")):
+        if one.after is not None and one.after.kind in ("directory", "fifo"):
+            with suppress(OSError), _folder(ws, one.path) as (fd, name):
+                if stat.S_IMODE(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode) != one.after.mode:
+                    _set_mode(fd, name, one.after.mode)
+
+
+def _set_mode(fd: int, name: str, mode: int) -> None:
+    opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        # Through /proc, because no chmod takes a descriptor opened with O_PATH.
+        os.chmod(f"/proc/self/fd/{opened}", mode)
+    finally:
+        os.close(opened)
+
+
+def _temporary(entry_id: str, path: str) -> str:
+    return f".rye-{sha256(f'{entry_id}/{path}'.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.tmp"
+
+
+# --- showing it ---
+
+
+def pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[Entry | str]:
+    """Yield, for each change, an entry of the whole file whose diff can be printed, or one line that says what changed."""
+    for one in changes:
+        sides = [_lines(contents, state) for state in one[1:]]
+        path = names.show(os.fsencode(one.path))
+        if sides[0] is None or sides[1] is None or not (sides[0] or sides[1]):
+            yield f"{path}: {_said(one.before)} -> {_said(one.after)}"
+            continue
+        before, after = (None if state is None else "0" * 64 for state in one[1:])
+        yield Entry("0" * 15, 0.0, "", path, before, after, "utf-8", [Recorded(0, sides[0], sides[1])], whole=True)
+        if one.before is not None and one.after is not None and one.before.mode != one.after.mode:
+            yield f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"
+
+
+def _lines(contents: Contents, state: State | None) -> list[bytes] | None:
+    if state is None:
+        return []
+    if state.kind != "file" or state.value is None or state.size > _MAX_TEXT:
+        return None
+    data = contents.read(bytes.fromhex(state.value))
+    if data is None or b"\0" in data:
+        return None
+    with suppress(UnicodeDecodeError):
+        data.decode()
+        return merges.lines_of(data)
+    return None
+
+
+def _said(state: State | None) -> str:
+    if state is None:
+        return "nothing"
+    if state.kind == "link":
+        return f"a link to {tree_changes.printable(state.value or '')}"
+    if state.kind == "file":
+        return f"a file of {state.size:,} bytes, mode {state.mode:o}"
+    return f"a {state.kind}, mode {state.mode:o}"

@@ -1,0 +1,371 @@
+"""The files below a project's root as they stand, and what differs from how they stood before.
+
+One walk compares every entry's time of the last change (ctime) and inode with those of the last walk. No program can set a
+ctime, so what a command changes is found. Only what differs is read, and its content stored (`rye.snapshots.contents`).
+
+Folders are opened one below the other by descriptor, through no link, so a walk beside a running command stays in the project.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rye.workspace import repositories
+
+if TYPE_CHECKING:
+    from rye.snapshots.contents import Contents
+
+SKIPPED: Final = frozenset(
+    {
+        ".git", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis",
+        ".tox", ".nox", ".cache", ".gradle", ".terraform", ".next", ".nuxt", ".parcel-cache", ".turbo",
+    }
+)  # fmt: skip
+"""Folders with these names are made again by programs: they are not recorded, and neither is one with a `CACHEDIR.TAG`."""
+
+MAX_ENTRIES: Final = 500_000
+"""A project with more names is not recorded."""
+
+_OWN: Final = ".ai"
+_MAX_DEPTH: Final = 200
+_TAG: Final = "CACHEDIR.TAG"
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A file that changed so shortly before it was read may change again without a new ctime (ns): its clock goes on by ticks.
+_TICK: Final = 20_000_000
+_COARSE_TICK: Final = 2_000_000_000
+_SECOND: Final = 1_000_000_000
+_FORMAT: Final = 0o170000
+_KINDS: Final = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo"}
+
+
+class Mark(NamedTuple):
+    """How an entry stood at a walk.
+
+    Attributes:
+        ctime: time of its last change (ns); -1: it must be read again; 0 for a folder.
+        inode: its inode.
+        mode: type and permission bits.
+        size: of a file (bytes).
+        value: the SHA-256 of a file's content, or a link's target; None where it is not stored.
+        shared: the file has other names (hard links).
+    """
+
+    ctime: int
+    inode: int
+    mode: int
+    size: int
+    value: bytes | None
+    shared: bool
+
+
+Folders = dict[str, dict[str, Mark]]
+"""Folder from the root (`""`: the root itself) -> name -> mark."""
+
+
+class State(NamedTuple):
+    """What is under a path.
+
+    Attributes:
+        kind: `file`, `link`, `directory`, `fifo` or `other` (a socket or a device).
+        mode: permission bits; 0 of a link.
+        value: hexadecimal SHA-256 of a file's content, or a link's target; None where the content is not stored.
+        size: of a file (bytes).
+        links: the other names of the file in the tree (hard links).
+    """
+
+    kind: str
+    mode: int
+    value: str | None
+    size: int
+    links: Sequence[str] = ()
+
+
+class Change(NamedTuple):
+    """What a walk found different at a path; None: nothing is there."""
+
+    path: str
+    before: State | None
+    after: State | None
+
+
+class TooLargeError(Exception):
+    """The project has more than `MAX_ENTRIES` names."""
+
+
+def state_of(mark: Mark | None, links: Sequence[str] = ()) -> State | None:
+    """Return a mark as it is recorded, with the other names of the file."""
+    if mark is None:
+        return None
+    # As loaded, a mark is a plain tuple.
+    mark = Mark(*mark)
+    kind = _KINDS.get(mark.mode & _FORMAT, "other")
+    if kind == "file":
+        value = None if mark.value is None else mark.value.hex()
+        return State(kind, stat.S_IMODE(mark.mode), value, mark.size, links)
+    if kind == "link":
+        return State(kind, 0, os.fsdecode(mark.value or b""), 0)
+    return State(kind, stat.S_IMODE(mark.mode), "", 0)
+
+
+class Walk:
+    """One comparison of the tree with what is known of it.
+
+    Attributes:
+        folders: how the tree stands now.
+        changes: what differs from before.
+        left_out: files whose content was not stored, and folders that could not be read: path -> why.
+        read: how many entries had to be read.
+    """
+
+    def __init__(self, known: Folders, contents: Contents, max_file: int, room: int, skipped: frozenset[str] = SKIPPED) -> None:
+        """Prepare a walk.
+
+        Args:
+            known: how the tree stood before.
+            contents: takes what has changed.
+            max_file: a larger file's content is not stored (bytes).
+            room: so much may be stored (bytes).
+            skipped: names of folders that are not looked into.
+        """
+        self.folders: Folders = {}
+        self.changes: list[Change] = []
+        self.left_out: dict[str, str] = {}
+        self.read = 0
+        self._known, self._contents, self._skipped = known, contents, skipped
+        self._max_file, self._room = max_file, room
+        self._found: list[tuple[str, Mark | None, Mark | None]] = []
+        self._count = 0
+
+    def run(self, root_fd: int) -> None:
+        """Walk over the tree below an open folder.
+
+        Raises:
+            TooLargeError: it has more than `MAX_ENTRIES` names.
+            OSError: the root cannot be read, or contents cannot be stored.
+        """
+        # Opened anew: the given descriptor may be one that only names the folder.
+        root = os.open(".", _FOLDER, dir_fd=root_fd)
+        frames: list[tuple[int, str, Iterator[str]]] = [(root, "", iter(()))]
+        try:
+            frames[0] = (root, "", iter(self._visit(root, "")))
+            while frames:
+                fd, path, below = frames[-1]
+                name = next(below, None)
+                if name is None:
+                    os.close(frames.pop()[0])
+                    continue
+                child = f"{path}/{name}" if path else name
+                opened = self._enter(fd, name, child, len(frames))
+                if opened is None:
+                    continue
+                try:
+                    inner = self._visit(opened, child)
+                except BaseException:
+                    os.close(opened)
+                    raise
+                frames.append((opened, child, iter(inner)))
+        finally:
+            for fd, _, _ in frames:
+                os.close(fd)
+        self._gone_folders()
+        self._compare()
+
+    def _enter(self, parent: int, name: str, path: str, depth: int) -> int | None:
+        """Open a folder; None where that fails: what is known of it and below stays."""
+        why = "too deep" if depth > _MAX_DEPTH else ""
+        if not why:
+            try:
+                return os.open(name, _FOLDER, dir_fd=parent)
+            except FileNotFoundError:
+                return None
+            except OSError as err:
+                why = err.strerror or "unreadable"
+        self.left_out[path] = why
+        for known in [one for one in self._known if one == path or one.startswith(f"{path}/")]:
+            self.folders[known] = self._known[known]
+        return None
+
+    def _visit(self, fd: int, path: str) -> list[str]:
+        """Compare one folder; return the names of the folders in it to look into."""
+        known = self._known.get(path, {})
+        with os.scandir(fd) as listing:
+            entries = list(listing)
+        self._count += len(entries)
+        if self._count > MAX_ENTRIES:
+            raise TooLargeError
+        if path and self._is_skipped(entries):
+            self.folders[path] = {}
+            return []
+        get, skipped = known.get, self._skipped if path != _OWN else self._skipped | {"cache"}
+        below: list[str] = []
+        new: dict[str, os.stat_result] = {}
+        count = 0
+        # This loop takes most of the time of a command in a large project: no calls, no copies for what has not changed.
+        for entry in entries:
+            name = entry.name
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            mark = get(name)
+            if info.st_mode & 0o170000 == 0o040000:
+                if name in skipped:
+                    continue
+                below.append(name)
+                if mark is None or mark[2] != info.st_mode:
+                    new[name] = info
+            elif mark is None or mark[0] != info.st_ctime_ns or mark[1] != info.st_ino:
+                new[name] = info
+            count += 1
+        if not path and _OWN in below:
+            # Our own locks make it; what is in it, but for the cache, is recorded.
+            new.pop(_OWN, None)
+            count -= 1
+        if not new and count == len(known):
+            self.folders[path] = known
+        else:
+            self.folders[path] = self._changed(fd, path, known, new, {entry.name for entry in entries})
+        return below
+
+    def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
+        """Tell whether a folder is a cache or a repository's own, by what is in it."""
+        names = {entry.name for entry in entries if entry.name in ("HEAD", "objects", "refs", "commondir", _TAG)}
+        return bool(names) and (_TAG in names or repositories.is_git_directory({name.lower() for name in names}))
+
+    def _changed(
+        self, fd: int, path: str, known: dict[str, Mark], new: dict[str, os.stat_result], names: set[str]
+    ) -> dict[str, Mark]:
+        """Read what is new in a folder, and note what is gone from it."""
+        marks = {name: mark for name, mark in known.items() if name in names}
+        prefix = f"{path}/" if path else ""
+        for name in known.keys() - names:
+            self._note(prefix + name, known[name], None)
+        self.read += len(new)
+        for name, info in new.items():
+            mark = self._mark(fd, name, info, prefix + name)
+            if mark is None:
+                marks.pop(name, None)
+            else:
+                marks[name] = mark
+            self._note(prefix + name, known.get(name), mark)
+        return marks
+
+    def _note(self, path: str, before: Mark | None, after: Mark | None) -> None:
+        self._found.append((path, before, after))
+
+    def _compare(self) -> None:
+        """Turn what was found into changes: of what was read, most is often as before."""
+        shared = any(mark is not None and mark[5] for _, *marks in self._found for mark in marks)
+        names = [_names(folders) if shared else {} for folders in (self._known, self.folders)]
+        for path, *marks in self._found:
+            sides = [
+                state_of(mark, [one for one in known.get(mark[1], ()) if one != path] if mark is not None and mark[5] else ())
+                for mark, known in zip(marks, names, strict=True)
+            ]
+            if not _same(sides, marks):
+                self.changes.append(Change(path, *sides))
+
+    def _mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
+        """Return an entry's mark, its content stored; None where it is gone by now."""
+        kind = info.st_mode & _FORMAT
+        if kind == stat.S_IFLNK:
+            with suppress(OSError):
+                target = os.readlink(os.fsencode(name), dir_fd=fd)
+                return Mark(_settled(info), info.st_ino, info.st_mode, 0, target, False)
+            return None
+        if kind == stat.S_IFREG:
+            return self._file_mark(fd, name, info, path)
+        return Mark(0 if kind == stat.S_IFDIR else info.st_ctime_ns, info.st_ino, info.st_mode, 0, b"", False)
+
+    def _file_mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
+        stored: tuple[bytes, int] | None = None
+        if info.st_size > self._max_file:
+            self.left_out[path] = f"larger than {self._max_file:,} bytes"
+        elif info.st_size > self._room:
+            self.left_out[path] = "the record is full (record.max_bytes)"
+        else:
+            try:
+                opened = os.open(name, _READ, dir_fd=fd)
+            except FileNotFoundError:
+                return None
+            except OSError as err:
+                self.left_out[path] = err.strerror or "unreadable"
+            else:
+                try:
+                    # What was opened counts: another file may have come in its place.
+                    info = os.fstat(opened)
+                    if stat.S_ISREG(info.st_mode):
+                        stored = self._contents.add(opened, self._max_file)
+                finally:
+                    os.close(opened)
+                if stored is None:
+                    self.left_out[path] = "changed while it was read"
+        value, size = stored or (None, info.st_size)
+        self._room -= 0 if stored is None else size
+        return Mark(_settled(info), info.st_ino, info.st_mode, size, value, info.st_nlink > 1)
+
+    def _gone_folders(self) -> None:
+        """Note what was in folders that are no more: their own names were noted where they were listed."""
+        for path, marks in self._known.items():
+            if path not in self.folders:
+                for name, mark in marks.items():
+                    self._note(f"{path}/{name}" if path else name, mark, None)
+
+
+def _names(folders: Folders) -> dict[int, list[str]]:
+    """Return the paths of each inode that has several."""
+    out: dict[int, list[str]] = {}
+    for path, mark in entries(folders):
+        if mark[5]:
+            out.setdefault(mark[1], []).append(path)
+    return out
+
+
+def _same(sides: Sequence[State | None], marks: Sequence[Mark | None]) -> bool:
+    """Tell whether what is under a path is as it was. Another file with the same content is, unless it has other names."""
+    (old, new), (was, now) = sides, marks
+    if old is None or new is None or was is None or now is None:
+        return old is new
+    if old[:4] != new[:4]:
+        return False
+    # Without a stored content the time of the change alone tells.
+    if old.kind == "file" and old.value is None:
+        return False
+    return was[1] == now[1] or sorted(old.links) == sorted(new.links)
+
+
+def _settled(info: os.stat_result) -> int:
+    """Return a ctime to compare with at the next walk, -1 where the content may change again without a new one."""
+    tick = _TICK if info.st_ctime_ns % _SECOND else _COARSE_TICK
+    return info.st_ctime_ns if time.time_ns() - info.st_ctime_ns > tick else -1
+
+
+def entries(folders: Folders) -> Iterator[tuple[str, Mark]]:
+    """Yield every path of a tree with its mark."""
+    for path, marks in folders.items():
+        for name, mark in marks.items():
+            yield (f"{path}/{name}" if path else name), mark
+
+
+def state_at(folder_fd: int, name: str) -> State | None:
+    """Return what is in an open folder under a name now, its content read in blocks; None where nothing is. Raises OSError."""
+    try:
+        info = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    kind = info.st_mode & _FORMAT
+    value: bytes | None = b""
+    if kind == stat.S_IFLNK:
+        value = os.readlink(os.fsencode(name), dir_fd=folder_fd)
+    elif kind == stat.S_IFREG:
+        fd = os.open(name, _READ, dir_fd=folder_fd)
+        with open(fd, "rb", buffering=0) as file:
+            value = hashlib.file_digest(file, "sha256").digest()
+    return state_of(Mark(0, info.st_ino, info.st_mode, info.st_size, value, info.st_nlink > 1))
