@@ -244,9 +244,9 @@ def test_unknown_entries(project, entry):
     refused("unknown_entry", "undo", project, entry_id=entry)
 
 
-def test_what_others_changed_is_said_to_be_unknown(project, file):
-    file.write_bytes(b"changed by a shell\n")
-    assert "shell" in refused("nothing_to_undo", "undo", project)
+def test_what_others_changed_is_not_taken_for_the_callers(project, file):
+    file.write_bytes(b"changed by an editor\n")
+    assert "other programs" in refused("nothing_to_undo", "undo", project)
 
 
 def test_entries_are_private(project, file):

@@ -135,6 +135,8 @@ def entry_of(record: dict[str, Any]) -> Entry:
             splice[side] = [line.encode("utf-8", "surrogateescape") for line in splice[side]]
     record["splices"] = [Recorded(**splice) for splice in record["splices"]]
     if "files" in record:
+        if not record["files"]:
+            raise ValueError("files")
         record["files"] = [Change(path, _state(before), _state(after)) for path, before, after in record["files"]]
     entry = Entry(**record)
     if not (_is_sound(entry) and all(map(_is_sound_splice, entry.splices))):

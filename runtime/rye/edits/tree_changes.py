@@ -24,7 +24,7 @@ from rye.snapshots import known_tree
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
-from rye.snapshots.tree import Change, Folders, State, TooLargeError, Walk
+from rye.snapshots.tree import Change, Folders, State, TooLargeError, Walk, state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,10 +187,11 @@ class _Look:
         entry = self._entry(rest, token) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""
-        known_tree.prepare(self.where, Known(self._folders, made or _newest(self._ws)), made)
+        now = Known(self._folders, made or _newest(self._ws))
+        known_tree.prepare(self.where, self.known, now, made)
         if entry is not None:
             append(self._ws, entry)
-        known_tree.finish(self.where)
+        known_tree.finish(self.where, now)
         self._bound()
         return entry
 
@@ -230,7 +231,8 @@ class _Look:
         if self.contents.disk_size() <= most:
             return
         sizes = self.contents.sizes()
-        needed = {mark[4] for _, mark in snapshots_tree.entries(self._folders) if mark[4]}
+        files = (state_of(mark) for _, mark in snapshots_tree.entries(self._folders))
+        needed = {bytes.fromhex(one.value) for one in files if one is not None and one.kind == "file" and one.value}
         room = most * _KEEP_SHARE - sum(sizes.get(one, 0) for one in needed)
         for path in sorted(history.folder(self._ws).glob("*.json"), reverse=True):
             entry = entries.load(path)

@@ -18,9 +18,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.edits import entries, journal, merges, tree_changes
-from rye.edits.entries import Entry, Recorded
+from rye.edits.entries import Entry
 from rye.errors import EditError
-from rye.fs import atomic, beneath, names
+from rye.fs import atomic, beneath
 from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
@@ -362,44 +362,3 @@ def _set_mode(fd: int, name: str, mode: int) -> None:
 
 def _temporary(entry_id: str, path: str) -> str:
     return f".rye-{sha256(f'{entry_id}/{path}'.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.tmp"
-
-
-# --- showing it ---
-
-
-def pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[Entry | str]:
-    """Yield, for each change, an entry of the whole file whose diff can be printed, or one line that says what changed."""
-    for one in changes:
-        sides = [_lines(contents, state) for state in one[1:]]
-        path = names.show(os.fsencode(one.path))
-        if sides[0] is None or sides[1] is None or not (sides[0] or sides[1]):
-            yield f"{path}: {_said(one.before)} -> {_said(one.after)}"
-            continue
-        before, after = (None if state is None else "0" * 64 for state in one[1:])
-        yield Entry("0" * 15, 0.0, "", path, before, after, "utf-8", [Recorded(0, sides[0], sides[1])], whole=True)
-        if one.before is not None and one.after is not None and one.before.mode != one.after.mode:
-            yield f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"
-
-
-def _lines(contents: Contents, state: State | None) -> list[bytes] | None:
-    if state is None:
-        return []
-    if state.kind != "file" or state.value is None or state.size > _MAX_TEXT:
-        return None
-    data = contents.read(bytes.fromhex(state.value))
-    if data is None or b"\0" in data:
-        return None
-    with suppress(UnicodeDecodeError):
-        data.decode()
-        return merges.lines_of(data)
-    return None
-
-
-def _said(state: State | None) -> str:
-    if state is None:
-        return "nothing"
-    if state.kind == "link":
-        return f"a link to {tree_changes.printable(state.value or '')}"
-    if state.kind == "file":
-        return f"a file of {state.size:,} bytes, mode {state.mode:o}"
-    return f"a {state.kind}, mode {state.mode:o}"

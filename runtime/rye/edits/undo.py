@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 from rye.call import context, profile
 from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
-from rye.edits import commit, entries, journal, tree_changes, tree_undo
+from rye.edits import change_texts, commit, entries, journal, tree_changes, tree_undo
 from rye.edits import history as edits_history
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, prepare, store_applied
@@ -29,22 +28,15 @@ from rye.line_ids import document as documents
 from rye.line_ids.document import Document
 from rye.line_ids.index import note_shown
 from rye.plain_class import Record, changed
-from rye.snapshots import known_tree
 from rye.snapshots import tree as snapshots_tree
-from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change
 from rye.workspace import cache
-from rye.workspace.encoding import Encoding
 from rye.workspace.path_errors import system_failure
-from rye.workspace.text import Text, parse
+from rye.workspace.text import Text
 from rye.workspace.workspace import Place, Workspace
 
 _UNDO = "rye/file-system/undo"
 # What is left of a result's bytes for the lines beside the diff.
 _NOTICES = 700
-_LISTED_LINES = 400
-_MINUTE, _DAY = 60, 86_400
-_NOBODY = "a person at a terminal, or a program without a name"
 
 
 class _Chosen(Record):
@@ -179,7 +171,9 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
         except EditError as err:
             if err.code != "damaged_entry":
                 raise
-            warnings.append(f"The record of a later change is damaged: {row.id}, {_described(row)}. It was passed over.")
+            warnings.append(
+                f"The record of a later change is damaged: {row.id}, {change_texts.described(row)}. It was passed over."
+            )
     of = "" if path is None else f" of {path}"
     if others is None:
         raise EditError(
@@ -189,7 +183,8 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
         )
     raise EditError(
         "nothing_to_undo",
-        f"You have no change{of} to undo here. The last one is another caller's: {_described(others)}. Nothing was written.",
+        f"You have no change{of} to undo here. The last one is another caller's: {change_texts.described(others)}. "
+        "Nothing was written.",
         f'To undo that one all the same, call undo(entry_id="{others.id}"); undo(list=true) shows all.',
         entry_id=others.id,
         actor=others.actor,
@@ -202,32 +197,6 @@ def _touches(ws: Workspace, row: Row, path: str) -> bool:
         return row.path == path
     entry = entries.load(edits_history.folder(ws) / f"{row.id}.json")
     return entry is not None and path in entry.paths
-
-
-def _described(change: Row | Entry) -> str:
-    by = "you" if change.actor == context.actor() else change.actor or _NOBODY
-    return f"{change.tool} of {_named(change)} by {by}, {_ago(change)}"
-
-
-def _named(change: Row | Entry) -> str:
-    files = change.files if isinstance(change, Row) else len(change.paths)
-    return change.path if files == 1 else f"{change.path} and {files - 1} more"
-
-
-def _ago(change: Row | Entry) -> str:
-    """Return how long ago a change was made, by this machine's clock; the date where that is a day or makes no sense."""
-    seconds = time.time() - change.time
-    if not 0 <= seconds < _DAY:
-        return f"at {_when(change)}"
-    if seconds < _MINUTE:
-        return "just now"
-    return f"{seconds / _MINUTE:.0f} min ago" if seconds < 60 * _MINUTE else f"{seconds / 60 / _MINUTE:.0f} h ago"
-
-
-def _when(change: Row | Entry) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(change.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # --- the list ---
@@ -250,7 +219,9 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     first = start_index(offset, total, "changes")
     page = Page(context.output_budget())
     listed = [
-        _fields(history, row) for row, entry in known[first:] if page.add(_block(ws, history, row, entry)[:_LISTED_LINES])
+        change_texts.fields(history, row)
+        for row, entry in known[first:]
+        if page.add(change_texts.block(ws, history, row, entry)[: change_texts.LISTED_LINES])
     ]
     end = first + len(listed)
     if end < total:
@@ -265,80 +236,6 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
         warnings=[f"{damaged} change(s) with a damaged record are left out: they cannot be undone."] if damaged else [],
         **({"next_offset": end + 1} if end < total else {}),
     )
-
-
-def _block(ws: Workspace, history: History, row: Row, entry: Entry) -> list[str]:
-    by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
-    about = f", undoes {row.undoes}" if row.undoes else ""
-    of = f", of batch {row.batch}" if row.batch else ""
-    state = f", undone by {history.undone[row.id]}" if row.id in history.undone else ""
-    ran = f" ({entry.about})" if entry.about else ""
-    diff = _recorded_diff(entry) if entry.files is None else _tree_diff(ws, entry.files)
-    return [f"{row.id} {_when(row)} {row.tool}{ran} {_named(row)}{by}{about}{of}{state}", *diff]
-
-
-def _fields(history: History, row: Row) -> dict[str, Any]:
-    more = {"files": row.files} if row.files > 1 else {}
-    return more | {
-        "entry_id": row.id,
-        "time": _when(row),
-        "tool": row.tool,
-        "file_path": row.path,
-        "actor": row.actor,
-        "undoes": row.undoes,
-        "undone_by": history.undone.get(row.id),
-        "batchId": row.batch,
-    }
-
-
-def _tree_diff(ws: Workspace, changes: Sequence[Change]) -> list[str]:
-    """Return the diff of what a command changed, as far as it is text."""
-    out: list[str] = []
-    with suppress(OSError), Contents(known_tree.folder(ws.fd)) as contents:
-        for piece in tree_undo.pieces(contents, changes):
-            out += [piece] if isinstance(piece, str) else _whole_diff(piece)
-            if len(out) > _LISTED_LINES:
-                break
-    return out
-
-
-def _recorded_diff(entry: Entry) -> list[str]:
-    """Return the diff of an entry: without context, which the journal does not hold, unless it changed a whole file."""
-    if entry.whole and entry.splices:
-        return _whole_diff(entry)[2:]
-    before, after = _codes(entry)
-    out: list[str] = []
-    shift = 0
-    for splice in entry.splices:
-        removed, added = len(splice.removed), len(splice.added)
-        out.append(f"@@ -{splice.start + 1},{removed} +{splice.start + shift + 1},{added} @@")
-        out += [f"-{before.show(line)}" for line in splice.removed] + [f"+{after.show(line)}" for line in splice.added]
-        shift += added - removed
-    return out
-
-
-def _codes(entry: Entry) -> tuple[Encoding, Encoding]:
-    """Return the encodings of what an entry removed and added."""
-    after = entry.encoding_after or entry.encoding
-    return Encoding(entry.encoding, newline="\n".encode(entry.encoding)), Encoding(after, newline="\n".encode(after))
-
-
-def _whole_diff(entry: Entry) -> list[str]:
-    """Return the unified diff of an entry that changed a whole file."""
-    before, after = _codes(entry)
-    (splice,) = entry.splices
-    old, new = parse(b"".join(splice.removed), before), splice.added
-    if before.name == after.name:
-        exact = edits_splices.refine(old, [edits_splices.Splice(0, old.count, new)])
-        exact = [one for one in exact if old.lines(one.start, one.stop) != one.lines]
-        diff = edits_splices.unified_diff(entry.path, old, exact)
-    else:
-        diff = ["", "", *(f"-{before.show(line)}" for line in splice.removed), *(f"+{after.show(line)}" for line in new)]
-    diff[:2] = [
-        "--- /dev/null" if entry.before is None else f"--- a/{entry.path}",
-        "+++ /dev/null" if entry.after is None else f"+++ b/{entry.path}",
-    ]
-    return diff
 
 
 # --- taking back ---
@@ -363,13 +260,13 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
             made, warnings = _apply(ws, pieces, batch)
     verb = "Would undo" if dry_run else "Undid"
     what = "" if batch is None else f"a batch of {len(pieces)} file(s), "
-    shown.append(f"{verb} {what}{_described(first)}.")
+    shown.append(f"{verb} {what}{change_texts.described(first)}.")
     named = {"file_path": first.path} if batch is None else {"file_paths": [entry.path for entry in chosen.entries]}
     return ok(
         "\n".join(shown),
         undone=batch or first.id,
         actor=first.actor,
-        time=_when(first),
+        time=change_texts.when(first),
         **made,
         **named,
         truncated=cut,
@@ -393,7 +290,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                     f"What change {entry.id} changed stands as it was before it. Nothing was written.",
                     "undo(list=true) shows the other changes.",
                 )
-            diff = _tree_diff(ws, planned.changes)
+            diff = change_texts.tree_diff(ws, planned.changes)
             made: dict[str, Any] = {}
             warnings: list[str] = []
             if not dry_run:
@@ -413,7 +310,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
         shown.append(cut_notice(len(shown), len(diff), "diff lines", "undo(list=true)"))
     verb = "Would undo" if dry_run else "Undid"
     of = f"{chosen.part} of " if chosen.part is not None else ""
-    shown.append(f"{verb} {of}{_described(entry)}.")
+    shown.append(f"{verb} {of}{change_texts.described(entry)}.")
     if planned.merged:
         shown.append(f"Taken out of what changed since: {', '.join(map(tree_changes.printable, planned.merged))}.")
     paths = [tree_changes.printable(one.path) for one in planned.changes]
@@ -421,9 +318,9 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
         "\n".join(shown),
         undone=entry.id,
         actor=entry.actor,
-        time=_when(entry),
+        time=change_texts.when(entry),
         **made,
-        file_paths=paths[:_LISTED_LINES],
+        file_paths=paths[: change_texts.LISTED_LINES],
         truncated=cut,
         dry_run=dry_run,
         warnings=warnings,
@@ -610,4 +507,4 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile:
 
 def _diff_of(piece: FileChange) -> list[str]:
     made = piece.made
-    return made.diff if isinstance(made, Prepared) else _whole_diff(made.entry)
+    return made.diff if isinstance(made, Prepared) else change_texts.whole_diff(made.entry)

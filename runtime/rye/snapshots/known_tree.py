@@ -1,18 +1,15 @@
 """What is known of a project's tree since the last look, and which commands run in it; see `rye.snapshots.tree`.
 
-It lies in `<state>/tree`, whose lock a look holds. The tree is stored in the form of Python's `marshal`, behind its SHA-256:
-loading it is a part of every command's cost. A file that is missing or damaged means that nothing is known, so that the next
-look starts anew.
-
-A look first writes the new tree as `known.next`, with the ID of the last journal entry that it makes. So the next look can tell
-whether a process that was killed had recorded what it found.
+It lies in `<state>/tree`, whose lock a look holds: `known` is a whole tree, and `known.log` has a line for each look after it,
+with the folders that differ. A line names the journal entry that its look makes. So the next look can tell whether a process
+that was killed had recorded what it found: the last line counts only with its entry. What is damaged counts as unknown.
 """
 
 from __future__ import annotations
 
 import json
-import marshal
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -25,11 +22,13 @@ from rye.plain_class import Record
 from rye.snapshots.tree import Folders
 
 _TREE: Final = "known"
-_NEXT: Final = "known.next"
+_LOG: Final = "known.log"
 _RUNNING: Final = "running.json"
 _LARGEST: Final = 512 * 1024 * 1024
-_DIGEST_BYTES: Final = 32
+_DIGEST_BYTES: Final = 64
 _VERSION: Final = 1
+# A log is worked into the tree when it has grown beyond this (bytes), or beyond a quarter of the tree.
+_LOG_BYTES: Final = 256 * 1024
 
 
 class Running(Record):
@@ -52,10 +51,10 @@ class Running(Record):
 
 
 class Known(NamedTuple):
-    """A tree as it stood at a look.
+    """A tree as it was at a look.
 
     Attributes:
-        folders: its entries.
+        folders: its entries; never changed in place.
         newest: ID of the newest entry of the journal then; empty where there was none.
     """
 
@@ -76,6 +75,21 @@ def locked(root: str | int) -> Iterator[Path]:
         yield where
 
 
+# The tree read last, with the identity of its files: parsing it is most of the cost of a look that finds nothing.
+_last: tuple[tuple[object, ...], Known] | None = None
+
+
+def _identity(where: Path) -> tuple[object, ...]:
+    out: list[object] = [str(where)]
+    for name in (_TREE, _LOG):
+        try:
+            info = os.stat(where / name)
+            out += [info.st_dev, info.st_ino, info.st_ctime_ns, info.st_size]
+        except OSError:
+            out.append(None)
+    return tuple(out)
+
+
 def load(where: Path, is_recorded: Callable[[str], bool]) -> Known | None:
     """Return what is known of the tree; None where nothing is.
 
@@ -83,45 +97,90 @@ def load(where: Path, is_recorded: Callable[[str], bool]) -> Known | None:
         where: the folder; the caller holds its lock.
         is_recorded: tells whether the journal holds an entry with this ID.
     """
-    cut_off = _read(where / _NEXT)
-    if cut_off is not None:
-        if is_recorded(cut_off[1]):
-            (where / _NEXT).replace(where / _TREE)
-            return cut_off[0]
-        (where / _NEXT).unlink(missing_ok=True)
-    found = _read(where / _TREE)
-    return None if found is None else found[0]
+    if _last is not None and _last[0] == _identity(where):
+        return _last[1]
+    base = _base(atomic.read(where / _TREE, _LARGEST) or b"")
+    return None if base is None else _with_log(where, base, is_recorded)
 
 
-def _read(path: Path) -> tuple[Known, str] | None:
-    data = atomic.read(path, _LARGEST)
-    # The digest is compared first: `marshal` trusts its input.
-    if data is None or data[:_DIGEST_BYTES] != sha256(data[_DIGEST_BYTES:]).digest():
+def _base(data: bytes) -> Known | None:
+    body = memoryview(data)[_DIGEST_BYTES:]
+    if data[:_DIGEST_BYTES] != sha256(body).hexdigest().encode():
         return None
     try:
-        version, folders, newest, entry_id = marshal.loads(memoryview(data)[_DIGEST_BYTES:])  # noqa: S302 - our own state
-    except (ValueError, EOFError, TypeError):
+        record = json.loads(bytes(body))
+        return Known(record["folders"], record["newest"]) if record["version"] == _VERSION else None
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    return (Known(folders, newest), entry_id) if version == _VERSION else None
 
 
-def prepare(where: Path, known: Known, entry_id: str) -> None:
-    """Write a new tree, to take effect with `finish`, or once the entry is in the journal. Raises OSError."""
-    plain = {path: {name: tuple(mark) for name, mark in marks.items()} for path, marks in known.folders.items()}
-    data = marshal.dumps((_VERSION, plain, known.newest, entry_id))
-    atomic.write(where / _NEXT, sha256(data).digest() + data, 0o600, durably=False)
-
-
-def finish(where: Path) -> None:
-    """Let the tree that was prepared take effect. Raises OSError."""
-    (where / _NEXT).replace(where / _TREE)
-
-
-def forget(where: Path) -> None:
-    """Drop what is known, so that the next look starts anew."""
-    for name in (_NEXT, _TREE):
+def _with_log(where: Path, base: Known, is_recorded: Callable[[str], bool]) -> Known | None:
+    data = atomic.read(where / _LOG, _LARGEST) or b""
+    records: list[dict[str, Any]] = []
+    end = 0
+    for line in data.splitlines(keepends=True):
+        record = _record(line)
+        if record is None:
+            break
+        records.append(record)
+        end += len(line)
+    if records and records[-1]["entry"] and not is_recorded(records[-1]["entry"]):
+        # Its look was cut off before it recorded what it had found.
+        end -= len(data[:end].splitlines(keepends=True)[-1])
+        records.pop()
+    if end < len(data):
         with suppress(OSError):
-            (where / name).unlink(missing_ok=True)
+            os.truncate(where / _LOG, end)
+    folders, newest = dict(base.folders), base.newest
+    for record in records:
+        newest = record["newest"]
+        for path, marks in record["folders"].items():
+            if marks is None:
+                folders.pop(path, None)
+            else:
+                folders[path] = marks
+    return Known(folders, newest)
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line[9:]) if int(line[:8], 16) == zlib.crc32(line[9:]) else None
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def prepare(where: Path, before: Known | None, now: Known, entry_id: str) -> None:
+    """Write a new tree, which counts once the entry is in the journal; an empty ID needs none. Raises OSError."""
+    if before is None:
+        _write_whole(where, now)
+        return
+    differs: dict[str, Any] = {path: marks for path, marks in now.folders.items() if marks is not before.folders.get(path)}
+    differs |= dict.fromkeys(before.folders.keys() - now.folders.keys())
+    body = json.dumps({"newest": now.newest, "entry": entry_id, "folders": differs}, separators=(",", ":")).encode() + b"\n"
+    fd = os.open(where / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, b"%08x %b" % (zlib.crc32(body), body))
+    finally:
+        os.close(fd)
+
+
+def finish(where: Path, now: Known) -> None:
+    """Note that the tree that was prepared counts. Raises OSError."""
+    global _last  # noqa: PLW0603 - one tree is remembered
+    with suppress(OSError):
+        grown = os.stat(where / _LOG).st_size
+        if grown > _LOG_BYTES and grown > os.stat(where / _TREE).st_size // 4:
+            _write_whole(where, now)
+    _last = (_identity(where), now)
+
+
+def _write_whole(where: Path, now: Known) -> None:
+    record = {"version": _VERSION, "newest": now.newest, "folders": now.folders}
+    data = json.dumps(record, separators=(",", ":")).encode()
+    atomic.write(where / _TREE, sha256(data).hexdigest().encode() + data, 0o600, durably=False)
+    # A crash before this leaves lines that say what the tree says already.
+    (where / _LOG).unlink(missing_ok=True)
 
 
 def running(where: Path) -> list[Running]:

@@ -53,7 +53,7 @@ class Mark(NamedTuple):
         inode: its inode.
         mode: type and permission bits.
         size: of a file (bytes).
-        value: the SHA-256 of a file's content, or a link's target; None where it is not stored.
+        value: hexadecimal SHA-256 of a file's content, or a link's target; None where it is not stored.
         shared: the file has other names (hard links).
     """
 
@@ -61,7 +61,7 @@ class Mark(NamedTuple):
     inode: int
     mode: int
     size: int
-    value: bytes | None
+    value: str | None
     shared: bool
 
 
@@ -103,14 +103,13 @@ def state_of(mark: Mark | None, links: Sequence[str] = ()) -> State | None:
     """Return a mark as it is recorded, with the other names of the file."""
     if mark is None:
         return None
-    # As loaded, a mark is a plain tuple.
+    # As loaded, a mark is a plain list.
     mark = Mark(*mark)
     kind = _KINDS.get(mark.mode & _FORMAT, "other")
     if kind == "file":
-        value = None if mark.value is None else mark.value.hex()
-        return State(kind, stat.S_IMODE(mark.mode), value, mark.size, links)
+        return State(kind, stat.S_IMODE(mark.mode), mark.value, mark.size, links)
     if kind == "link":
-        return State(kind, 0, os.fsdecode(mark.value or b""), 0)
+        return State(kind, 0, mark.value, 0)
     return State(kind, stat.S_IMODE(mark.mode), "", 0)
 
 
@@ -277,12 +276,12 @@ class Walk:
         kind = info.st_mode & _FORMAT
         if kind == stat.S_IFLNK:
             with suppress(OSError):
-                target = os.readlink(os.fsencode(name), dir_fd=fd)
+                target = os.readlink(name, dir_fd=fd)
                 return Mark(_settled(info), info.st_ino, info.st_mode, 0, target, False)
             return None
         if kind == stat.S_IFREG:
             return self._file_mark(fd, name, info, path)
-        return Mark(0 if kind == stat.S_IFDIR else info.st_ctime_ns, info.st_ino, info.st_mode, 0, b"", False)
+        return Mark(0 if kind == stat.S_IFDIR else info.st_ctime_ns, info.st_ino, info.st_mode, 0, "", False)
 
     def _file_mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
         stored: tuple[bytes, int] | None = None
@@ -307,9 +306,11 @@ class Walk:
                     os.close(opened)
                 if stored is None:
                     self.left_out[path] = "changed while it was read"
-        value, size = stored or (None, info.st_size)
-        self._room -= 0 if stored is None else size
-        return Mark(_settled(info), info.st_ino, info.st_mode, size, value, info.st_nlink > 1)
+        if stored is None:
+            return Mark(_settled(info), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
+        digest, size = stored
+        self._room -= size
+        return Mark(_settled(info), info.st_ino, info.st_mode, size, digest.hex(), info.st_nlink > 1)
 
     def _gone_folders(self) -> None:
         """Note what was in folders that are no more: their own names were noted where they were listed."""
@@ -361,11 +362,11 @@ def state_at(folder_fd: int, name: str) -> State | None:
     except FileNotFoundError:
         return None
     kind = info.st_mode & _FORMAT
-    value: bytes | None = b""
+    value = ""
     if kind == stat.S_IFLNK:
-        value = os.readlink(os.fsencode(name), dir_fd=folder_fd)
+        value = os.readlink(name, dir_fd=folder_fd)
     elif kind == stat.S_IFREG:
         fd = os.open(name, _READ, dir_fd=folder_fd)
         with open(fd, "rb", buffering=0) as file:
-            value = hashlib.file_digest(file, "sha256").digest()
+            value = hashlib.file_digest(file, "sha256").hexdigest()
     return state_of(Mark(0, info.st_ino, info.st_mode, info.st_size, value, info.st_nlink > 1))

@@ -1,11 +1,12 @@
-# rye:signed:2026-11-22T06:27:21Z:1aaa4800d5d10277144fc6688470eecb8879b993edf9a02b7deeae32b816b97b:LTxdVhs7MU__a8SnmrgxcaNv6pPi8lIN0XaClbkBhe0JacH23i-E1epobaN9V81Zab9Re-ZrCruSWQYs2dZrCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:36:01Z:da3d440c75645516fccdd7372016f1f1ce12970ae43c9487b66a23197d5ee7b7:sE0g6AXDgqaubtV1NZMiq5aiYldzhnWENSvpz60KkagQmClT_oyH6e_YDTgAgUEPq53QiZK3QFkt76vVzP-BDg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
 stdin. timeout in seconds (default 120, at most 600). background=true returns a job_id at once; then use job.
 Does not: keep a directory or variables from call to call; leave anything running (background=true does); write outside the
-project where the sandbox holds; record what it changes, so undo does not bring it back.
-Side effects: those of the command. On timeout or cancellation it ends with all that it started; what it printed is returned.
+project where the sandbox holds.
+Side effects: those of the command; what it changes in the project is recorded, so that undo takes it back. On timeout or
+cancellation it ends with all that it started; what it printed is returned.
 Returns: output (stdout), stderr, exit_code, truncated, duration_ms, timed_out, sandbox (what holds and what does not). success
 means exit code 0; else error says what happened. Escape codes are removed. Over 50 KB the beginning and the end are shown, and
 a [tool_result: …] line names the job call that reads the rest.

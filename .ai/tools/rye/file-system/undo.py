@@ -1,11 +1,11 @@
-# rye:signed:2026-11-22T06:05:04Z:89535d045f947f0eb52ff17534d15dd4c75dedb76fb075c5c762f6a5bf239089:eKS8Zl8JxW9jj-fFwzo-MB83aan0gUBeesPrzvodovJr6rA88CuTU4fBIlnDSp0bZjGFfjyGrt0-csxCJj-JDA==:b63173adc9f5699f
-"""Take back a change that a tool made (edit_lines, write, a patch batch, undo itself), or list such changes.
+# rye:signed:2026-11-22T06:34:23Z:a2a73d70a82ff24de546c57d547582c9300526ff704d7247814a097bfaf6e82a:U6XokuTVdykRmV2lEdM_MysI7Bqn9JPfNt6lGRNsQJ7HjTB7ZoysiFPPxx3SUwFyR_LFLqkDN_dnExjnleK9DA==:b63173adc9f5699f
+"""Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
 list) for any change, also another caller's; batchId for all files of a patch batch, or none. Undoing an undo is redo: pass the
 entry_id or batchId that it returned.
-Does not: know what shell commands or other programs changed; it refuses, with the reason, when the file has changed in the
-same place since, and never merges.
+Does not: know what other programs changed before a command ran; it refuses, with the reason, when the file has changed in the
+same place since.
 Side effects: rewrites, creates or deletes the file of the entry (of a batch: all its files), atomically; lines get their own
 IDs back and can be edited at once; the undo is recorded too. Entries are dropped beyond 30 days, 64 MB or 10,000 of them.
 Returns: output (unified diff of the reversal; whose change it was, and when), entry_id (of the undo), undone, file_path; of a

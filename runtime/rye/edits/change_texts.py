@@ -1,0 +1,174 @@
+"""A recorded change as text: what it was, whose it was and when, and its diff."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from rye.call import context
+from rye.edits import merges, tree_changes
+from rye.edits import splices as edits_splices
+from rye.edits.entries import Entry, Recorded
+from rye.edits.history import History, Row
+from rye.fs import names
+from rye.snapshots import known_tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import Change, State
+from rye.workspace.encoding import Encoding
+from rye.workspace.text import parse
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+LISTED_LINES = 400
+"""So many lines of one change's diff are shown in a list."""
+
+_MINUTE, _DAY = 60, 86_400
+_MAX_TEXT = 4 * 1024 * 1024
+_NOBODY = "a person at a terminal, or a program without a name"
+
+
+def described(change: Row | Entry) -> str:
+    """Return what a change was, whose, and how long ago."""
+    by = "you" if change.actor == context.actor() else change.actor or _NOBODY
+    return f"{change.tool} of {named(change)} by {by}, {_ago(change)}"
+
+
+def named(change: Row | Entry) -> str:
+    """Return the file that a change was of, or the first and how many more."""
+    files = change.files if isinstance(change, Row) else len(change.paths)
+    return change.path if files == 1 else f"{change.path} and {files - 1} more"
+
+
+def _ago(change: Row | Entry) -> str:
+    """Return how long ago a change was made, by this machine's clock; the date where that is a day or makes no sense."""
+    seconds = time.time() - change.time
+    if not 0 <= seconds < _DAY:
+        return f"at {when(change)}"
+    if seconds < _MINUTE:
+        return "just now"
+    return f"{seconds / _MINUTE:.0f} min ago" if seconds < 60 * _MINUTE else f"{seconds / 60 / _MINUTE:.0f} h ago"
+
+
+def when(change: Row | Entry) -> str:
+    """Return when a change was made (UTC)."""
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(change.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def block(ws: Workspace, history: History, row: Row, entry: Entry) -> list[str]:
+    """Return the lines of a list for one change: what it was, then its diff."""
+    by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
+    about = f", undoes {row.undoes}" if row.undoes else ""
+    of = f", of batch {row.batch}" if row.batch else ""
+    state = f", undone by {history.undone[row.id]}" if row.id in history.undone else ""
+    ran = f" ({entry.about})" if entry.about else ""
+    diff = recorded_diff(entry) if entry.files is None else tree_diff(ws, entry.files)
+    return [f"{row.id} {when(row)} {row.tool}{ran} {named(row)}{by}{about}{of}{state}", *diff]
+
+
+def fields(history: History, row: Row) -> dict[str, Any]:
+    """Return what a list's result says of one change."""
+    more = {"files": row.files} if row.files > 1 else {}
+    return more | {
+        "entry_id": row.id,
+        "time": when(row),
+        "tool": row.tool,
+        "file_path": row.path,
+        "actor": row.actor,
+        "undoes": row.undoes,
+        "undone_by": history.undone.get(row.id),
+        "batchId": row.batch,
+    }
+
+
+def tree_diff(ws: Workspace, changes: Sequence[Change]) -> list[str]:
+    """Return the diff of what a command changed, as far as it is text."""
+    out: list[str] = []
+    with suppress(OSError), Contents(known_tree.folder(ws.fd)) as contents:
+        for piece in _pieces(contents, changes):
+            out += [piece] if isinstance(piece, str) else whole_diff(piece)
+            if len(out) > LISTED_LINES:
+                break
+    return out
+
+
+def recorded_diff(entry: Entry) -> list[str]:
+    """Return the diff of an entry: without context, which the journal does not hold, unless it changed a whole file."""
+    if entry.whole and entry.splices:
+        return whole_diff(entry)[2:]
+    before, after = _codes(entry)
+    out: list[str] = []
+    shift = 0
+    for splice in entry.splices:
+        removed, added = len(splice.removed), len(splice.added)
+        out.append(f"@@ -{splice.start + 1},{removed} +{splice.start + shift + 1},{added} @@")
+        out += [f"-{before.show(line)}" for line in splice.removed] + [f"+{after.show(line)}" for line in splice.added]
+        shift += added - removed
+    return out
+
+
+def _codes(entry: Entry) -> tuple[Encoding, Encoding]:
+    """Return the encodings of what an entry removed and added."""
+    after = entry.encoding_after or entry.encoding
+    return Encoding(entry.encoding, newline="\n".encode(entry.encoding)), Encoding(after, newline="\n".encode(after))
+
+
+def whole_diff(entry: Entry) -> list[str]:
+    """Return the unified diff of an entry that changed a whole file."""
+    before, after = _codes(entry)
+    (splice,) = entry.splices
+    old, new = parse(b"".join(splice.removed), before), splice.added
+    if before.name == after.name:
+        exact = edits_splices.refine(old, [edits_splices.Splice(0, old.count, new)])
+        exact = [one for one in exact if old.lines(one.start, one.stop) != one.lines]
+        diff = edits_splices.unified_diff(entry.path, old, exact)
+    else:
+        diff = ["", "", *(f"-{before.show(line)}" for line in splice.removed), *(f"+{after.show(line)}" for line in new)]
+    diff[:2] = [
+        "--- /dev/null" if entry.before is None else f"--- a/{entry.path}",
+        "+++ /dev/null" if entry.after is None else f"+++ b/{entry.path}",
+    ]
+    return diff
+
+
+def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[Entry | str]:
+    """Yield, for each change, an entry of the whole file whose diff can be printed, or one line that says what changed."""
+    for one in changes:
+        sides = [_lines(contents, state) for state in one[1:]]
+        path = names.show(os.fsencode(one.path))
+        if sides[0] is None or sides[1] is None or not (sides[0] or sides[1]):
+            yield f"{path}: {_said(one.before)} -> {_said(one.after)}"
+            continue
+        before, after = (None if state is None else "0" * 64 for state in one[1:])
+        yield Entry("0" * 15, 0.0, "", path, before, after, "utf-8", [Recorded(0, sides[0], sides[1])], whole=True)
+        if one.before is not None and one.after is not None and one.before.mode != one.after.mode:
+            yield f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"
+
+
+def _lines(contents: Contents, state: State | None) -> list[bytes] | None:
+    if state is None:
+        return []
+    if state.kind != "file" or state.value is None or state.size > _MAX_TEXT:
+        return None
+    data = contents.read(bytes.fromhex(state.value))
+    if data is None or b"\0" in data:
+        return None
+    with suppress(UnicodeDecodeError):
+        data.decode()
+        return merges.lines_of(data)
+    return None
+
+
+def _said(state: State | None) -> str:
+    if state is None:
+        return "nothing"
+    if state.kind == "link":
+        return f"a link to {tree_changes.printable(state.value or '')}"
+    if state.kind == "file":
+        return f"a file of {state.size:,} bytes, mode {state.mode:o}"
+    return f"a {state.kind}, mode {state.mode:o}"
