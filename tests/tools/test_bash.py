@@ -334,6 +334,8 @@ def test_a_failure_that_is_the_commands_own_says_nothing_of_the_sandbox(project,
         ("touch $TMPDIR/x", "1 file or folder is gone"),
         ("f=$(mktemp); rm $f; ls ~", None),
         ("touch here", None),
+        ("touch ../beside ../.beside", "2 files or folders are gone"),
+        ("mkdir sub; cd sub; touch ../here", None),
     ],
 )
 def test_files_that_go_with_the_command_are_counted(project, command, count):

@@ -151,7 +151,9 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _no_library() -> UsageError:
-    return UsageError("extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: pip install {shlex.quote(_source())}")
+    return UsageError(
+        "extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: pip install {shlex.quote(_source())}"
+    )
 
 
 def _install(args: argparse.Namespace) -> int:

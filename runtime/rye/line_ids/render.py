@@ -59,7 +59,7 @@ _TRAILING = r"[ \t]+$"
 
 
 def reveal(text: str, crlf: bool = False) -> str:
-    """Return a line with tabs as `→`, trailing blanks as `·`, CR as `␍`, and odd spaces and format characters as `<U+00A0>`."""
+    """Return a line with tabs as `→`, trailing blanks as `·`, CR as `␍`, odd spaces and control characters as `<U+00A0>`."""
     # Only blanks at the end are dotted: inside a line they are seen anyway.
     body = re.sub(_TRAILING, lambda match: match[0].replace(" ", "·"), text)
     return "".join(map(_char, body)) + ("␍" if crlf else "")
@@ -70,6 +70,6 @@ def _char(char: str) -> str:
         return "→\t"
     if char == "\r":
         return "␍"
-    if char != " " and (unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cf") or char in "\x0b\x0c\x85"):
+    if char != " " and unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cf", "Cc"):
         return f"<U+{ord(char):04X}>"
     return char

@@ -15,12 +15,15 @@ from typing import Any, Final
 from rye.config import user_dirs
 from rye.workspace import protected_paths
 
-_MENTIONS: Final = re.compile(r"/(?:var/)?tmp\b|~|\$\{?(?:HOME|TMPDIR)\b|\bmktemp\b")
-# Counts the files in the command's own folders before and after it, and writes the difference to a descriptor.
+_MENTIONS: Final = re.compile(r"/(?:var/)?tmp\b|~|\$\{?(?:HOME|TMPDIR)\b|\bmktemp\b|(?<![\w.])\.\.(?![\w.])")
+# Counts the files in the command's own folders, and beside the project, which may lie in one, before and after it; writes the
+# difference to a descriptor.
 _COUNTING: Final = (
-    "rye_count() { n=0; for f in ${TMPDIR:-/tmp}/* ${TMPDIR:-/tmp}/.[!.]* ~/* ~/.[!.]*; do "
+    "rye_count() { n=0; p=$1; if [ $p = ${TMPDIR:-/tmp} ] || [ $p = ~ ]; then p=/dev/null; fi; "
+    "for f in ${TMPDIR:-/tmp}/* ${TMPDIR:-/tmp}/.[!.]* ~/* ~/.[!.]* $p/* $p/.[!.]*; do "
     "if [ -e $f ]; then n=$((n + 1)); fi; done; }; "
-    'IFS=; rye_count; b=$n; unset IFS; "$0" -c "$1"; s=$?; IFS=; rye_count; echo $((n - b)) >/proc/self/fd/$2; exit $s'
+    'IFS=; rye_count "$3"; b=$n; unset IFS; "$0" -c "$1"; s=$?; IFS=; rye_count "$3"; '
+    "echo $((n - b)) >/proc/self/fd/$2; exit $s"
 )
 # The last one where the sandbox has put an empty folder at an absent name.
 _REFUSED: Final = re.compile(
@@ -36,7 +39,7 @@ _LINES: Final = 200
 class LeftFiles:
     """Counts the files that a command leaves in its own temporary folder and home; a context manager."""
 
-    def __init__(self, shell: str, command: str) -> None:
+    def __init__(self, shell: str, command: str, root: str) -> None:
         """Count where the command names such a folder, for the count costs one more process."""
         self.argv = [shell, "-c", command]
         self.fds: tuple[int, ...] = ()
@@ -45,7 +48,7 @@ class LeftFiles:
             # A descriptor, not standard output: a number among the command's own output would be mistaken for it.
             self._fd = os.memfd_create("rye")
             self.fds = (self._fd,)
-            self.argv = [shell, "-c", _COUNTING, shell, command, str(self._fd)]
+            self.argv = [shell, "-c", _COUNTING, shell, command, str(self._fd), os.path.dirname(root)]
 
     def __enter__(self) -> LeftFiles:
         return self
@@ -64,8 +67,8 @@ class LeftFiles:
             return ""
         files = "1 file or folder is" if count == 1 else f"{count} files or folders are"
         return (
-            f"[sandbox: {files} gone that the command left in its temporary folder or home: these exist for one command only. "
-            "What a later command needs belongs into the project.]"
+            f"[sandbox: {files} gone that the command left in its temporary folder or home, or beside the project there: "
+            "these exist for one command only. What a later command needs belongs into the project.]"
         )
 
 

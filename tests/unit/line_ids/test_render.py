@@ -24,6 +24,7 @@ from rye.line_ids.render import reveal
         ("a\u200bb\ufeff", "a<U+200B>b<U+FEFF>"),
         ("a\u202eb", "a<U+202E>b"),
         ("a\x0cb\x0b\x85", "a<U+000C>b<U+000B><U+0085>"),
+        ("\x1b[31mred\x07\x7f\x9b", "<U+001B>[31mred<U+0007><U+007F><U+009B>"),
         ("naïve 日本 🙂", "naïve 日本 🙂"),
     ],
 )

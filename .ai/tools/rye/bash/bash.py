@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:36:01Z:da3d440c75645516fccdd7372016f1f1ce12970ae43c9487b66a23197d5ee7b7:sE0g6AXDgqaubtV1NZMiq5aiYldzhnWENSvpz60KkagQmClT_oyH6e_YDTgAgUEPq53QiZK3QFkt76vVzP-BDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:36:23Z:032e5ce56eeef6830f6d75726fe11e3085c7c762315a68a92a12d044c93dfb3f:LiJ-1X6PnkwQaqb4Vzkj6_jqxt5MKiF97NlHXte9sGAUrgvMa-mLAdOfs9w-jrH_8mF2SJrDVLdPxrnj-MiPBQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -145,7 +145,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             return _as_job(ws, policy, chosen.mode, cwd_fd, params, given)
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
-        with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"]) as left:
+        with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"], ws.real) as left:
             inherited = (*left.fds, *(() if channel is None else (channel.fd,)))
             if channel is not None:
                 policy = changed(policy, env={**policy.env, **channel.environment})
