@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.sandbox import bubblewrap, sandbox
 from support.shell_calls import bash, job, set_sandbox, started
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(
     bool(sandbox.layers()["bubblewrap"]) or not bubblewrap.ability().by_descriptor,
@@ -93,7 +94,7 @@ def test_a_killed_process_leaves_none_behind(project, user_space):
         "{'command': 'mkdir .vscode; echo x > .vscode/tasks.json; echo made > made; sleep 60'}, project_path=sys.argv[1])"
     )
     child = subprocess.Popen([sys.executable, "-c", code, project], start_new_session=True)
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while not (project / "made").exists():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import rye
 from support.shell_calls import job, set_sandbox, sleepers
+from support.waiting import PATIENCE, until
 
 STARTER = """
 import os, signal, sys, rye
@@ -74,7 +75,7 @@ def counted(project, named):
     return len(alive), unlisted, lost
 
 
-def settled(project, named, seconds=10.0):
+def settled(project, named, seconds=PATIENCE):
     """Count once nothing changes any more."""
     end = time.monotonic() + seconds
     before, found = None, counted(project, named)
@@ -87,10 +88,8 @@ def settled(project, named, seconds=10.0):
 def end_all(project, named):
     for row in job(project, "list")["jobs"]:
         job(project, "end", row["job_id"])
-    end = time.monotonic() + 3
-    while (left := [name for name in named if sleepers(name)]) and time.monotonic() < end:
-        time.sleep(0.05)
-    return left
+    until(lambda: not any(map(sleepers, named)))
+    return [name for name in named if sleepers(name)]
 
 
 def campaign(project, user_space, mode, number, seed):

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.sandbox import launcher, limits, sandbox
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
+from support.waiting import until
 
 LIMITS = "limits: {memory_mb: 96, processes: 40, temporary_mb: 16}\n"
 ATTACKS = {
@@ -51,9 +52,7 @@ def test_limits_are_one_commands_own_and_leave_nothing(project, user_space):
     for _ in range(3):
         assert bash(project, "echo works")["output"] == "works\n"
     assert job(project, "wait", started(project, "echo works"))["output"] == "works\n"
-    end = time.monotonic() + 5
-    while time.monotonic() < end and any(left(parent) - before for parent, before in groups.items()):
-        time.sleep(0.05)
+    until(lambda: not any(left(parent) - before for parent, before in groups.items()))
     assert not [left(parent) - before for parent, before in groups.items() if left(parent) - before]
 
 

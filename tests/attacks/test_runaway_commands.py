@@ -23,6 +23,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from support.harness import arguments, environment, own_space
+from support.waiting import PATIENCE
 
 # {0} is a word by which this run's processes are known, {1} the MB of a flood.
 KINDS = {
@@ -47,7 +48,7 @@ KINDS = {
 }
 TIMEOUT = 0.7
 WORKERS = 4
-MOST_SECONDS = 12.0
+MOST_SECONDS = PATIENCE
 """A call that takes longer than this counts as hung (timeout and patience, on a machine with other work)."""
 
 

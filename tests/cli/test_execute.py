@@ -20,6 +20,7 @@ from support.in_process import rye
 from support.signed_tools import STRANGER, put, put_tool, signed, tool_text
 from support.signed_tools import rye as process
 from support.terminal import RUNTIME, typed
+from support.waiting import PATIENCE
 
 READ = ("execute", "rye/file-system/read")
 ECHO = 'return {"success": True, "output": str(params), "params": params}'
@@ -487,7 +488,7 @@ def _sleepers(number):
     return found
 
 
-def _until(true, seconds=10.0):
+def _until(true, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while not true() and time.monotonic() < end:
         time.sleep(0.02)

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from support.mcp_peer import ARGUMENTS, listening
+from support.waiting import PATIENCE
 
 
 @contextlib.asynccontextmanager
@@ -66,7 +67,7 @@ def test_progress_is_told_and_cancelling_ends_the_command(server, mode):
         return found
 
     async def until(true):
-        end = time.monotonic() + 15
+        end = time.monotonic() + PATIENCE
         while not true() and time.monotonic() < end:
             await anyio.sleep(0.05)
         assert true()

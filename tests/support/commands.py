@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rye.process import run as process_run
 from rye.sandbox.sandbox import Confined
+from support.waiting import PATIENCE
 
 NONE = {"kind": "none", "holds": [], "missing": {}}
 
@@ -54,7 +55,7 @@ def stat_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def gone(word, seconds=2.0):
+def gone(word, seconds=PATIENCE):
     """Wait until no process has the word among its arguments; return those that do all the same."""
     end = time.monotonic() + seconds
     while (left := alive(word)) and time.monotonic() < end:

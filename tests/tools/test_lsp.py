@@ -9,12 +9,12 @@ import os
 import shutil
 import signal
 import threading
-import time
 
 import pytest
 
 import rye
 from rye.lsp import session
+from support.waiting import until
 
 TOOL = "rye/lsp/lsp"
 EDIT = "rye/file-system/edit_lines"
@@ -190,8 +190,9 @@ def test_format_is_one_change_that_undo_takes_back(project):
 def test_a_killed_server_is_replaced(project):
     (project / "a.c").write_text(BROKEN_C)
     first = ask(project, "a.c")
-    os.killpg(next(iter(session._sessions.values())).wire.pid, signal.SIGKILL)
-    time.sleep(0.2)
+    wire = next(iter(session._sessions.values())).wire
+    os.killpg(wire.pid, signal.SIGKILL)
+    assert until(lambda: not wire.alive)
     again = ask(project, "a.c")
     assert again["server_state"] == "started for this call"
     assert seen(again) == seen(first)
@@ -213,10 +214,7 @@ def test_a_server_that_swells_or_idles_is_ended(project, user_space):
         return [one for (root, _), one in session._sessions.items() if root == os.path.realpath(project)]
 
     (pid,) = [one.wire.pid for one in own()]
-    end = time.monotonic() + 15
-    while time.monotonic() < end and own():
-        time.sleep(0.2)
-    assert own() == []
+    assert until(lambda: not own())
     assert not os.path.exists(f"/proc/{pid}/cwd")
 
 

@@ -12,6 +12,7 @@ import rye
 from rye.call import context
 from rye.web.client import MAX_BODY_BYTES
 from support import web_site
+from support.waiting import PATIENCE
 
 TOOL = "rye/web/webfetch"
 
@@ -136,7 +137,7 @@ def test_the_timeout_is_the_total(project, site, path):
     started = time.monotonic()
     data = fetch(project, site.url + path, timeout=1)
     assert data["code"] == "fetch_timeout"
-    assert time.monotonic() - started < 2.5
+    assert time.monotonic() - started < PATIENCE
 
 
 @pytest.mark.parametrize("path", ["/huge", "/endless", "/bomb"])
@@ -234,7 +235,7 @@ def test_cancelling_ends_a_fetch_that_waits(project, site):
         TOOL, {"url": f"{site.url}/drip"}, project_path=project, options=context.CallOptions(cancellation=cancellation)
     )
     assert answer["code"] == "cancelled"
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < PATIENCE
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rye.call.context import Deadline, deadline
 from rye.call.results import cut_notice, ok
 from rye.errors import DeadlineError
 from rye.executor import executor
+from support.waiting import PATIENCE
 
 
 def test_the_notice_names_the_numbers_and_the_next_call():
@@ -201,16 +202,18 @@ def test_expiry_ends_what_the_call_started_and_gives_it_a_moment():
 
 
 def test_cancelling_from_another_thread_wakes_the_executor(project, monkeypatch):
-    cancellation = context.Cancellation()
+    cancellation, begun, hold = context.Cancellation(), threading.Event(), threading.Event()
 
     def slow(*_):
-        time.sleep(5)
+        begun.set()
+        hold.wait(2 * PATIENCE)
         return {"success": True, "output": ""}
 
     monkeypatch.setattr(executor, "_result", slow)
     (project / "x.txt").write_bytes(b"x\n")
-    threading.Timer(0.1, cancellation.cancel).start()
+    threading.Thread(target=lambda: (begun.wait(PATIENCE), cancellation.cancel())).start()
     started = time.monotonic()
     answer = call(project, "rye/file-system/read", context.CallOptions(cancellation=cancellation), file_path="x.txt")
+    hold.set()
     assert answer["code"] == "cancelled"
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < PATIENCE

@@ -143,12 +143,12 @@ def test_a_projects_file_of_aliases_is_refused_at_once(tmp_path, join):
     twelve = yaml.safe_load("\n".join([*_bomb(12, "[{0}, {0}]"), "sandbox: {mode: *a11}"]))
     assert len(repr(twelve["sandbox"])) > 2**11
     file.write_text("\n".join([*_bomb(40, join), "sandbox: {mode: *a39}"]))
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(UsageError) as caught:
         settings.Settings().tightened("sandbox.mode", str(tmp_path))
     assert caught.value.code == "bad_config"
     assert "alias" in str(caught.value)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     with pytest.raises(UsageError, match="alias"):
         layers.load(str(tmp_path), "rye.yaml")
 

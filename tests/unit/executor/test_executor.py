@@ -17,6 +17,7 @@ import rye
 from rye.executor import executor
 from rye.trust.verify import render_key_document
 from support.signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -557,7 +558,7 @@ def test_an_async_crash_is_the_same(project):
 # --- deadline ---
 
 
-def _wait(condition, seconds=20):
+def _wait(condition, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came"

@@ -19,6 +19,7 @@ from rye.call.context import CallOptions, Cancellation
 from rye.executor import worker_pool
 from rye.sandbox import landlock, sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
+from support.waiting import PATIENCE
 
 READ, WRITE = "__permissions__ = ['read']", "__permissions__ = ['write']"
 PID = 'import os\nreturn {"success": True, "pid": os.getpid(), "parent": os.getppid()}'
@@ -275,12 +276,12 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
     ],
 )
 def test_whatever_else_comes_is_a_clear_failure(project, body, code, told):
-    put_tool(project, "my/tool", f"{FRAMES}{body}\nimport time\ntime.sleep(30)", more="__timeout__ = 20")
+    put_tool(project, "my/tool", f"{FRAMES}{body}\nimport time\ntime.sleep(200)", more="__timeout__ = 180")
     started = time.monotonic()
     response = call(project)
     assert (response["status"], response["code"]) == ("error", code), response
     assert told in response["error"]
-    assert time.monotonic() - started < 15, "it was not waited for"
+    assert time.monotonic() - started < PATIENCE, "it was not waited for"
     assert response["isolation"]["permissions"] == []
 
 
@@ -316,8 +317,12 @@ return {"success": True}"""
 
 
 def test_what_was_printed_before_the_limit_is_kept(project):
-    put_tool(project, "my/tool", "import time\nprint('begun')\ntime.sleep(30)", more="__timeout__ = 0.8")
-    response = call(project)
+    for seconds in (0.8, 5, 30):
+        put_tool(project, "my/tool", "import time\nprint('begun')\ntime.sleep(300)", more=f"__timeout__ = {seconds}")
+        response = call(project)
+        # On a busy machine the tool may not have begun within the shortest.
+        if response["metadata"].get("printed"):
+            break
     assert response["code"] == "deadline_exceeded"
     assert response["metadata"]["printed"] == "begun\n"
 
@@ -378,15 +383,15 @@ def test_a_busy_tool_that_never_yields_ends_at_its_limit(project):
     put_tool(project, "my/tool", "sum(range(10**12))", more="__timeout__ = 0.5")
     started = time.monotonic()
     assert call(project)["code"] == "deadline_exceeded"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < PATIENCE
 
 
 def test_a_child_left_behind_that_holds_every_pipe_hangs_nobody(project):
-    body = f"import os, time\nif os.fork() == 0:\n    time.sleep(60)\nos._exit(5)\n{OK}"
-    put_tool(project, "my/tool", body, more=f"{ALL}\n__timeout__ = 20")
+    body = f"import os, time\nif os.fork() == 0:\n    time.sleep(300)\nos._exit(5)\n{OK}"
+    put_tool(project, "my/tool", body, more=f"{ALL}\n__timeout__ = 200")
     started = time.monotonic()
     assert call(project)["code"] in ("tool_died", "deadline_exceeded")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < PATIENCE
 
 
 HOST = """
@@ -484,8 +489,11 @@ def test_none_waits_where_it_would_leave_names_in_the_project(project):
     before = sorted(os.listdir(project))
     response = call(project)
     assert sorted(os.listdir(project)) == before
-    time.sleep(0.3)
-    assert bool(spare(project)) == (response["isolation"]["kind"] != "bubblewrap")
+    if response["isolation"]["kind"] == "bubblewrap":
+        time.sleep(0.3)
+        assert not spare(project)
+    else:
+        wait(lambda: spare(project))
     assert sorted(os.listdir(project)) == before
 
 

@@ -11,6 +11,7 @@ import weakref
 import pytest
 
 from rye.executor import run_code
+from support.waiting import PATIENCE, until
 
 
 @pytest.fixture(autouse=True)
@@ -20,10 +21,9 @@ def _none_free():
 
 def run(work):
     """Run `work` in a worker; return its thread's number once the thread may be taken again."""
-    numbers, done = [], threading.Event()
-    run_code.start(lambda: (numbers.append(threading.get_ident()), work(), done.set()))
-    assert done.wait(5)
-    time.sleep(0.02)
+    numbers, free = [], max(len(run_code._free), 1)
+    run_code.start(lambda: (numbers.append(threading.get_ident()), work()))
+    assert until(lambda: numbers and len(run_code._free) == free)
     return numbers[0]
 
 
@@ -34,23 +34,24 @@ def test_the_next_call_has_the_same_thread():
 
 def test_a_thread_whose_work_has_not_returned_is_never_shared():
     hold, begun, numbers = threading.Event(), threading.Event(), []
-    run_code.start(lambda: (numbers.append(threading.get_ident()), begun.set(), hold.wait(10)))
-    assert begun.wait(5)
+    run_code.start(lambda: (numbers.append(threading.get_ident()), begun.set(), hold.wait(PATIENCE)))
+    assert begun.wait(PATIENCE)
     others = {run(lambda: None) for _ in range(5)}
     assert numbers[0] not in others
     assert len(others) == 1
     hold.set()
-    time.sleep(0.05)
-    assert len(run_code._free) == 2
+    assert until(lambda: len(run_code._free) == 2)
 
 
 def test_no_more_are_kept_than_said():
-    hold = threading.Event()
+    hold, ended = threading.Event(), threading.Semaphore(0)
     for _ in range(run_code._MOST_FREE + 5):
-        run_code.start(lambda: hold.wait(10))
+        run_code.start(lambda: (hold.wait(PATIENCE), ended.release()))
     assert run_code._free == []
     hold.set()
-    time.sleep(0.2)
+    assert all(ended.acquire(timeout=PATIENCE) for _ in range(run_code._MOST_FREE + 5))
+    assert until(lambda: len(run_code._free) == run_code._MOST_FREE)
+    time.sleep(0.02)
     assert len(run_code._free) == run_code._MOST_FREE
 
 
@@ -73,5 +74,5 @@ def test_a_forked_process_begins_without_its_parents_threads():
     if not child:
         done = threading.Event()
         run_code.start(done.set)
-        os._exit(0 if done.wait(5) else 1)
+        os._exit(0 if done.wait(PATIENCE) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -46,11 +46,11 @@ def test_a_malformed_pattern_is_refused_with_the_reason(glob):
 
 
 def test_no_pattern_takes_long():
-    started = time.perf_counter()
+    started = time.process_time()
     for glob in ("*a" * 60 + "b", "**/a*" * 40 + "/b", "**/*/" * 40 + "b", "{a,b}*" * 8 + "c"):
         for path in ("a" * 250, "/".join(["a" * 20] * 180)):
             globs.compiled(glob)(path)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

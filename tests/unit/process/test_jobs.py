@@ -15,6 +15,7 @@ from rye.process import capture, job_supervisor, jobs
 from rye.sandbox.sandbox import Confined
 from support.commands import confined, held
 from support.shell_calls import bash, job, record, started
+from support.waiting import until
 
 FACTS = {"command": "x", "working_dir": ".", "sandbox": {}}
 
@@ -89,9 +90,7 @@ def test_a_supervisor_asked_to_terminate_takes_the_job_with_it(project):
     job_id = start(project, "sleep 60")
     with jobs.home(str(project), job_id) as home:
         os.kill(jobs.record(home)["supervisor"]["pid"], 15)
-        end = time.monotonic() + 5
-        while jobs.record(home)["status"] != "ended" and time.monotonic() < end:
-            time.sleep(0.02)
+        assert until(lambda: jobs.record(home)["status"] == "ended")
         assert jobs.record(home)["why"] == "ended"
 
 

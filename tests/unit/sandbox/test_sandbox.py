@@ -17,6 +17,7 @@ from rye.process import reaper
 from rye.sandbox import bubblewrap, hidden_paths, landlock, project_mounts, sandbox
 from rye.sandbox.sandbox import Policy, confine
 from support.shell_calls import bash
+from support.waiting import PATIENCE
 
 USABLE = [name for name, why in sandbox.layers().items() if not why]
 
@@ -502,7 +503,7 @@ def sleeping():
 
 
 def until(holds):
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)

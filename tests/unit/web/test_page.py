@@ -210,8 +210,8 @@ def test_a_hidden_element_hides_what_was_not_closed_inside_it():
 
 @pytest.mark.slow
 def test_a_page_made_to_hurt_ends_in_its_time(without_libraries):
-    started = time.monotonic()
+    started = time.process_time()
     for html in ("<div>" * 200_000, "<p>" * 300_000, "<a href='" * 100_000, "<!--" * 100_000):
         with suppress(web_page.PageError):
             web_page.read(answer(html.encode()), "markdown", main_only=True, seconds=0.5)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10

@@ -415,9 +415,9 @@ def test_a_path_longer_than_any_is_refused_before_it_costs_anything(ws, path):
     # The control: to look at every prefix of such a path takes the square of its length.
     parts = path[:20_000].split("/") if "/q" in path else []
     assert sum(range(len(parts))) >= len(parts) ** 2 // 2 - len(parts)
-    started = time.monotonic()
+    started = time.process_time()
     for refused in (partial(ws.check, path), partial(ws.open_file, path)):
         with pytest.raises(WorkspaceError) as caught:
             refused()
         assert len(str(caught.value)) < 40_000
-    assert time.monotonic() - started < 4
+    assert time.process_time() - started < 4

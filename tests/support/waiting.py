@@ -1,0 +1,22 @@
+"""Waiting for a state, not for a time: a machine with other work may take any time for anything."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+PATIENCE = 60.0
+"""Seconds until what should happen at once counts as not happening. What would hold a test up for ever sleeps for longer."""
+
+
+def until(true: Callable[[], T], seconds: float = PATIENCE) -> T:
+    """Ask again and again until the answer is true; return the last answer, which is false once the time is over."""
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
