@@ -1,0 +1,59 @@
+"""A change of a file in the terms of a tool: where two texts differ, and how few words say it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Hunk(NamedTuple):
+    """Old lines [start, stop) become new lines [new_start, new_stop); all else is equal."""
+
+    start: int
+    stop: int
+    new_start: int
+    new_stop: int
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, without their newlines."""
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def hunks(old: list[str], new: list[str]) -> list[Hunk]:
+    """Return where two texts differ."""
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    middle = difflib.SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+    return [Hunk(head + a, head + b, head + c, head + d) for kind, a, b, c, d in middle.get_opcodes() if kind != "equal"]
+
+
+def widened(hunk: Hunk, count: int, named: Callable[[int], bool]) -> Hunk:
+    """Return a hunk whose first and last old line can be named, or that stands beside a line that can be."""
+    start, stop, new_start, new_stop = hunk
+    if start == stop and (start == 0 or start == count or named(start - 1) or named(start)):
+        return hunk
+    if start == stop:
+        start, new_start = start - 1, new_start - 1
+    while start > 0 and not named(start):
+        start, new_start = start - 1, new_start - 1
+    while stop < count and not named(stop - 1):
+        stop, new_stop = stop + 1, new_stop + 1
+    return Hunk(start, stop, new_start, new_stop)
+
+
+def joined(found: list[Hunk], close: int) -> list[Hunk]:
+    """Return hunks with those joined that overlap, or stand so close that another change would cost more words."""
+    out: list[Hunk] = []
+    for hunk in found:
+        if out and hunk.start - out[-1].stop <= close:
+            last = out.pop()
+            hunk = Hunk(last.start, max(last.stop, hunk.stop), last.new_start, max(last.new_stop, hunk.new_stop))  # noqa: PLW2901
+        out.append(hunk)
+    return out
