@@ -183,7 +183,13 @@ def _edited(tally: Tally, caller: RyeCaller, event: Edit, path: str) -> None:
     wanted = event.after.encode("utf-8", "surrogatepass")
     done = caller.edit(path, event.before, event.after)
     found = (caller.root / path).read_bytes()
-    verdict = "exact" if done and found == wanted else "refused" if found == event.before.encode("utf-8", "surrogatepass") else "silent"
+    verdict = (
+        "exact"
+        if done and found == wanted
+        else "refused"
+        if found == event.before.encode("utf-8", "surrogatepass")
+        else "silent"
+    )
     tally.counts[verdict] += 1
     if verdict != "exact":
         tally.refusals[caller.calls[-1].text[:160] if caller.calls else "the caller has no words"] += 1

@@ -18,7 +18,10 @@ def rows(tally: Tally, tokenizers: Any) -> dict[str, Any]:
     return {
         "counts": dict(tally.counts),
         "refusals": dict(tally.refusals.most_common(12)),
-        "tokens": {name: {kind: dict(zip(NAMES, counted, strict=True)) for kind, counted in found.items()} for name, found in sums.items()},
+        "tokens": {
+            name: {kind: dict(zip(NAMES, counted, strict=True)) for kind, counted in found.items()}
+            for name, found in sums.items()
+        },
         "ratio to recorded": _ratio(sums["rye"]["price"], sums["recorded"]["price"]),
         "ratio to exact": _ratio(sums["rye"]["price"], sums["exact"]["price"]),
         "reads to plain": _ratio(shown, plain),
@@ -30,7 +33,12 @@ def rows(tally: Tally, tokenizers: Any) -> dict[str, Any]:
 
 def table(name: str, found: dict[str, Any]) -> str:
     """Return the figures as text."""
-    lines = [f"## {name}", "", f"| tools | tokenizer | read | answered | written | read + answered + {WRITTEN} x written |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"## {name}",
+        "",
+        f"| tools | tokenizer | read | answered | written | read + answered + {WRITTEN} x written |",
+        "|---|---|---|---|---|---|",
+    ]
     for tools, kinds in found["tokens"].items():
         for tokenizer in NAMES:
             cells = " | ".join(f"{kinds[kind][tokenizer]:,}" for kind in ("read", "answered", "written", "price"))

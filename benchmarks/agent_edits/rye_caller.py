@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from changes import Hunk, hunks, joined, lines_of, widened
 
@@ -19,6 +18,9 @@ from rye.agents.model_text import answer_of
 from rye.call.context import CallOptions
 from rye.mcp_server.results import REPEATABLE_BUDGET
 from rye.toolkit import view_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _ROW = re.compile(r"(?:(\d+[g-z]*)\t|\d*:? ?\[LID:([0-9a-z]+)\] ?)(.*)", re.DOTALL)
 _VERSION = re.compile(r"\[(?:.*[ ;])?version (\S+?)[\];,. ]")
@@ -71,7 +73,10 @@ class RyeCaller:
     def rows(self, path: str) -> list[tuple[str, str]]:
         """Return the address and text of each line as they are now; the model is shown nothing."""
         found = view_lines(
-            str(self.root), path, lambda document: {"rows": [(getattr(row, "short", row.id), row.text) for row in document.rows(0, document.count)]}, None
+            str(self.root),
+            path,
+            lambda document: {"rows": [(getattr(row, "short", row.id), row.text) for row in document.rows(0, document.count)]},
+            None,
         )
         return list(found["rows"])
 
@@ -123,7 +128,11 @@ class RyeCaller:
         for hunk in found:
             first, last = (hunk.start, hunk.stop) if hunk.start < hunk.stop else (max(hunk.start - 1, 0), hunk.start + 1)
             shown = self.known.get(path, {})
-            unseen = [at for at in range(first, min(last, len(rows))) if rows[at][1] and not _same(shown.get(rows[at][0]), rows[at][1])]
+            unseen = [
+                at
+                for at in range(first, min(last, len(rows)))
+                if rows[at][1] and not _same(shown.get(rows[at][0]), rows[at][1])
+            ]
             if unseen:
                 self.read(path, unseen[0] + 1, unseen[-1] + 1 - unseen[0], len(rows))
 

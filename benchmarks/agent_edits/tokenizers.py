@@ -11,7 +11,10 @@ import subprocess
 import sys
 import venv
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _NODE = """
 const {countTokens, encode} = require("gpt-tokenizer/cjs/encoding/o200k_base");

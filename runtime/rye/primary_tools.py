@@ -72,6 +72,9 @@ class PrimaryTools:
         answer = catalog_search.search(catalog_search.SearchRequest(**asked), project_path, self._reach)
         # Half the budget, as `results` repeats in fields what `output` says.
         page = results.Page(context.output_budget() // 2 - 500)
+        if (whole := answer.get("long_form")) and page.add([f"tool {whole['id']}", *whole["text"].split("\n")]):
+            answer["results"] = [row for row in answer["results"] if row["id"] == whole["id"]]
+            return results.ok("\n".join(page.lines), **answer)
         listed = [row for number, row in enumerate(answer["results"], answer["offset"] + 1) if page.add(_listed(number, row))]
         answer["results"] = listed
         offset, total = answer["offset"] + len(listed), answer["total"]

@@ -319,7 +319,7 @@ def _row(found: _Found, why_not: str) -> dict[str, Any]:
         "version": one.version,
         "tool_type": one.tool_type,
         "description": one.summary,
-        "docstring": one.description if found.docstring else "",
+        "docstring": one.docstring if found.docstring else "",
         "parameters": one.parameters,
         "output": one.output,
         "effects": one.effects,

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from rye.agents import brief
 from rye.call.safe_text import plain
 from rye.items.parse import LONGEST_DESCRIPTION, WORST, Tool
 from rye.plain_class import Record
@@ -44,8 +45,10 @@ class Offer(Record):
         name: for agent interfaces (see `rye.agents.discovery`).
         title: for people.
         summary: one line.
-        description: for a model; the docstring, or the summary where there is none.
+        docstring: all that the tool says of itself; the summary where it has none.
+        description: for a model; the brief form of it, if there is one.
         parameters, output: object schemas (draft 2020-12); the defaults are those that a model's call has.
+        listed: the schema of the parameters that models are offered (see `rye.agents.brief`).
         effects: the four of `WORST`.
         digest: SHA-256 of the signed bytes, in hex.
         signer: fingerprint of the key; `owner` as its document says.
@@ -66,6 +69,8 @@ class Offer(Record):
     digest: str
     signer: str
     owner: str
+    docstring: str = ""
+    listed: dict[str, Any] | None = None
 
 
 def offer(tool: Tool, name: str, space: str) -> Offer:
@@ -76,7 +81,8 @@ def offer(tool: Tool, name: str, space: str) -> Offer:
     given = {
         "title": title if isinstance(title, str) and title else _title(tool.id),
         "summary": tool.description,
-        "description": tool.docstring or tool.description,
+        "docstring": tool.docstring or tool.description,
+        "description": brief.description_of(tool.metadata, tool.docstring or tool.description),
         "category": tool.category,
         "version": tool.version,
         "tool_type": tool.tool_type,
@@ -84,10 +90,11 @@ def offer(tool: Tool, name: str, space: str) -> Offer:
     }
     listed = given if own else {field: _line(text) for field, text in given.items()}
     if not own:
-        listed["description"] = plain(given["description"], LONGEST_DESCRIPTION, lines=True)
+        listed |= {name: plain(given[name], LONGEST_DESCRIPTION, lines=True) for name in ("docstring", "description")}
     declared = tool.metadata.get("OUTPUT_SCHEMA")
     # Made safe below with the whole schema, where the tool is another signer's.
     output = output_schema(declared if isinstance(declared, dict) else {})
+    few = brief.parameters_of(tool.metadata, _for_models(tool))
     return Offer(
         item_id=tool.id,
         name=name,
@@ -98,6 +105,7 @@ def offer(tool: Tool, name: str, space: str) -> Offer:
         signer=key.public.fingerprint,
         parameters=_for_models(tool) if own else listable(_for_models(tool)),
         output=output if own else listable(output),
+        listed=few if own else listable(few),
         **listed,
     )
 

@@ -16,6 +16,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from rye.agents.brief import flat
+from rye.agents.near_names import with_own_names
 from rye.agents.schema_dialects import alone, at_root, gemini_parameters, hold_names, strict_parameters
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
@@ -69,7 +71,7 @@ def render_all(offers: Iterable[Offer], format: str) -> tuple[list[dict[str, Any
 
 def openai(offer: Offer) -> dict[str, Any]:
     """Return a function tool of the Chat Completions interface; strict where its schema can be."""
-    base = alone(offer.parameters)
+    base = alone(_listed(offer))
     # Strict where possible: the service then guarantees arguments that fit.
     strict = strict_parameters(base)
     return {
@@ -85,14 +87,14 @@ def openai(offer: Offer) -> dict[str, Any]:
 
 def anthropic(offer: Offer) -> dict[str, Any]:
     """Return a client tool of the Messages interface."""
-    base = at_root(alone(offer.parameters))
+    base = at_root(alone(_listed(offer)))
     hold_names(base, _ANTHROPIC_PARAMETER)
     return {"name": offer.name, "description": offer.description, "input_schema": base}
 
 
 def gemini(offer: Offer) -> dict[str, Any]:
     """Return a `FunctionDeclaration`; one without parameters has no `parameters`."""
-    base = at_root(alone(offer.parameters))
+    base = at_root(alone(_listed(offer)))
     hold_names(base, _GEMINI_PARAMETER)
     declared: dict[str, Any] = {"name": offer.name, "description": offer.description}
     if base.get("properties"):
@@ -107,7 +109,7 @@ def mcp(offer: Offer) -> dict[str, Any]:
         "name": offer.name,
         "title": offer.title,
         "description": offer.description,
-        "inputSchema": at_root(alone(offer.parameters)),
+        "inputSchema": flat(at_root(alone(_listed(offer)))),
         "outputSchema": offer.output,
         "annotations": {
             "title": offer.title,
@@ -126,6 +128,10 @@ def mcp(offer: Offer) -> dict[str, Any]:
     }
 
 
+def _listed(offer: Offer) -> dict[str, Any]:
+    return offer.parameters if offer.listed is None else offer.listed
+
+
 _FORMATS: Final[dict[str, Callable[[Offer], dict[str, Any]]]] = {
     "openai": openai,
     "anthropic": anthropic,
@@ -137,7 +143,13 @@ FORMATS: Final = tuple(_FORMATS)
 
 def as_wanted(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return wanted_of(written_out(schema), arguments)
+    return given_to(written_out(schema), arguments)
+
+
+def given_to(schema: Mapping[str, Any], arguments: Any) -> Any:
+    """Return a model's arguments as a schema that `written_out` gave wants them, names that are nearly right understood."""
+    named = with_own_names(schema, arguments) if isinstance(arguments, dict) else arguments
+    return wanted_of(schema, named)
 
 
 def written_out(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rye import api
 from rye.agents.discovery import LeftOut, listing
 from rye.agents.model_text import Answer, Sessions, answer_of
+from rye.agents.near_names import tool_name
 from rye.agents.offers import Offer
 from rye.agents.provider_schemas import as_wanted, render_all
 from rye.call.context import CallOptions
@@ -113,8 +114,8 @@ class Toolset:
         return item_type != "tool" or any(offer.item_id == item_id for offer in self.offers)
 
     def _offer(self, name: object) -> Offer:
-        if isinstance(name, str) and name in self._by_name:
-            return self._by_name[name]
+        if isinstance(name, str) and (meant := tool_name(name, self._by_name)) is not None:
+            return self._by_name[meant]
         close = nearest(str(name), self._by_name, 1)
         hint = f"Did you mean {close[0]}?" if close else f"Tools: {', '.join(self._by_name)}."
         raise UsageError("unknown_tool", f"There is no tool {str(name)[:80]!r} here.", hint)

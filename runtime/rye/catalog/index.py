@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -34,6 +35,7 @@ class Entry(Record):
         metadata: header fields or literals that describe it, as they may be listed.
         digest, signer, owner: of its signature.
         trusted: whether the system's key signed it.
+        long_form: of a tool, all that it says of itself; made safe where it is shown.
     """
 
     type: str
@@ -46,6 +48,7 @@ class Entry(Record):
     signer: str
     owner: str
     trusted: bool
+    long_form: str = ""
 
 
 _entries: dict[tuple[str, ...], Entry] = {}
@@ -108,10 +111,12 @@ def _entry(candidate: Candidate, admission: Admission) -> Entry:
 
 def _described(candidate: Candidate, verified: Verified) -> Entry:
     item_type, item_id = candidate.item_type, candidate.item_id
+    whole = ""
     if item_type == "tool":
         tool = parse.read_tool(verified, item_id, candidate.suffix)
         metadata: dict[str, Any] = {"version": tool.version, "tool_type": tool.tool_type, "executor_id": tool.executor_id}
         title, description, tags, body = "", tool.description, "", "\n".join([tool.docstring, *_parameters(tool.schema)])
+        whole = "\n".join([tool.docstring, *_parameters(tool.schema, kinds=True)])
     elif item_type == "knowledge":
         entry = parse.read_knowledge(verified, item_id, candidate.suffix)
         metadata, body = entry.header, entry.body
@@ -136,6 +141,7 @@ def _described(candidate: Candidate, verified: Verified) -> Entry:
         verified.key.public.fingerprint,
         verified.key.owner,
         verified.key.role == "system",
+        whole,
     )
 
 
@@ -144,12 +150,24 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if len(str(value)) <= 2_000}
 
 
-def _parameters(schema: dict[str, Any]) -> list[str]:
+def _parameters(schema: dict[str, Any], *, kinds: bool = False) -> list[str]:
+    """Return a line for each parameter. `kinds`, such as "string", are not searched: they are words of other meanings, too."""
     properties = schema.get("properties", {})
-    return [
-        f"{name}: {part.get('description', '') if isinstance(part, dict) else ''}"
-        for name, part in (properties.items() if isinstance(properties, dict) else ())
-    ]
+    required = schema.get("required", ())
+    own = properties if isinstance(properties, dict) else {}
+    lines = []
+    for name, part in own.items():
+        if isinstance(part, dict):
+            kind = f" ({_kind(part)}{', required' if name in required else ''})" if kinds else ""
+            lines.append(f"{name}{kind}: {part.get('description', '')}")
+    return lines
+
+
+def _kind(part: dict[str, Any]) -> str:
+    """Return a parameter's type, values and default in a few words."""
+    values, kinds = part.get("enum"), part.get("type", "any")
+    kind = "|".join(map(str, values)) if isinstance(values, list) else kinds if isinstance(kinds, str) else " or ".join(kinds)
+    return f"{kind}, default {json.dumps(part['default'], default=str)}" if "default" in part else kind
 
 
 class Index:

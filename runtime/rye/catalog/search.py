@@ -19,6 +19,7 @@ from rye.workspace.workspace import Workspace
 SORTS = ("score", "name", "date")
 MOST = 100
 _PREVIEW = 200
+_LONG_FORM = 8_000
 _SCOPE = re.compile(r"(?:rye\.search\.)?([a-z]+|\*)(?:[./](.*))?")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 _ORDER = {"project": 0, "user": 1, "system": 2}
@@ -69,7 +70,16 @@ def search(wanted: SearchRequest, project_path: str, reach: Callable[[str, str],
         "offset": wanted.offset,
         "search_type": "keyword",
     }
+    named = next((one for one in entries if one.type == "tool" and wanted.query.strip() in (one.id, one.fields["name"])), None)
+    if named is not None:
+        answer["long_form"] = {"id": named.id, "text": _long_form(named)}
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
+
+
+def _long_form(entry: Entry) -> str:
+    """Return all that a tool says of itself: its docstring, and each of its parameters."""
+    text = entry.long_form
+    return text if entry.trusted else safe_text.plain(text, _LONG_FORM, lines=True)
 
 
 def _scoped(scope: str | None) -> tuple[Sequence[str], Callable[[str], bool]]:

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from rye.agents.discovery import listing, names_of
+from rye.agents.near_names import tool_name
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import render_all, wanted_of, written_out
+from rye.agents.provider_schemas import given_to, render_all, written_out
 from rye.call.safe_text import nearest
 from rye.items import spaces
 from rye.plain_class import Record
@@ -117,8 +118,8 @@ class Offered(NamedTuple):
         return self.ours and self.tool["annotations"]["readOnlyHint"] is True
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments as the tool's own schema wants them; see `wanted_of`."""
-        wanted: dict[str, Any] = wanted_of(self.parameters, given)
+        """Return arguments as the tool's own schema wants them; see `given_to`."""
+        wanted: dict[str, Any] = given_to(self.parameters, given)
         return wanted
 
 
@@ -164,7 +165,8 @@ class Listing:
         # Not on each call: a listing verifies every tool of the categories.
         if name not in self._known:
             self.tools()
-        return self._known.get(name)
+        meant = tool_name(name, self._known)
+        return self._known[meant] if meant is not None else None
 
     def by_id(self, item_id: str) -> Offered | None:
         """Return the tool of that id, if it is offered."""

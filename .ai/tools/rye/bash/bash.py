@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:36:23Z:032e5ce56eeef6830f6d75726fe11e3085c7c762315a68a92a12d044c93dfb3f:LiJ-1X6PnkwQaqb4Vzkj6_jqxt5MKiF97NlHXte9sGAUrgvMa-mLAdOfs9w-jrH_8mF2SJrDVLdPxrnj-MiPBQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:38:11Z:005010028889c982a767f3d7e26db129a0a1c509e7735f485c262f6c44e7ace8:9z5yNpBaKB5N5gnJlPU_niRti1EY5sdM8ROl7xDMKfBfUb3MwhxJvHl08KX0mTr9WH6nR3m5RwZuitNWW39wAQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -51,6 +51,18 @@ __requires_rye__ = ">=0.1"
 __timeout__ = 615
 __needs__ = ["file_tool"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+__agent_description__ = """Run a shell command in the project, sandboxed; nothing of it outlives the call.
+Requires: command; a new shell each time, without a terminal.
+Does not: keep cd or variables; write outside the project where the sandbox holds.
+Side effects: those of the command.
+Returns: what it printed, [stderr], [exit code N] if not 0; long output keeps its ends and names the call for the rest.
+Prefer it to build, test and use git; use the file tools for files."""
+__agent_parameters__ = {
+    "command": "",
+    "timeout": "Seconds, at most 600; 120 if not given",
+    "working_dir": "",
+    "background": "Go on as a job; returns a job_id",
+}
 
 CONFIG_SCHEMA = {
     "type": "object",

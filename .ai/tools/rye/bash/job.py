@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:56Z:4f970823899528337110efaf2824dfb059585d67401ad206498bcdbd724c6b4d:UYjX2RsiInvIL7a8CiBCGZWmM5nx-_MH6VeRRETUcXrPTNEgQPW24VpqOYfuHMLTJ_mqOXin1oiu7gd9bGc0Cg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:28:59Z:d41dcc33c818132df3cd06535d9d2a870c429e5dcea1844eeb9c7d07c795735e:g0z2LrqnAVgvBQSN6AhgiPNzQgErn9sVx4BiIiGM4xxfv4N27ZdSGwjbsNTai2DnYiedj-6J71h6QM-FgtdgCQ==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -38,6 +38,19 @@ __item_id__ = "rye/bash/job"
 __requires_rye__ = ">=0.1"
 __timeout__ = 615
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+__agent_description__ = """Handle background jobs of bash, and read on in output that was cut.
+Requires: action; job_id, but for list.
+Does not: start jobs.
+Side effects: write feeds its input, end ends it with all that it started.
+Returns: output, status, exit code, next offset. wait returns at the end or after timeout.
+Prefer it to sleep in bash."""
+__agent_parameters__ = {
+    "action": "",
+    "job_id": "",
+    "offset": "First byte, from 0; negative: from the end",
+    "data": "Text to write",
+    "timeout": "Seconds to wait",
+}
 
 CONFIG_SCHEMA = {
     "type": "object",

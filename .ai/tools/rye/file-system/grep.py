@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:25:05Z:25c4fb0549c208f848b5407f2bc06ed389042b843e324ee822b9c2856c816271:CZ1sqkoXOhblBRvJvXfNs0mFUrIMxqO_AqjVYdHDg6y6GUa67KVZ-BwiaZkVvlKUakQfXFj2lGhbSeeer6VGAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:38:11Z:bb7cb26d77759142e34979378cf70be71d8c72342a221b5019eaa8c0a59b19ae:qqwv_UK6sVrBjxzAl-lFb41RqscfNLUc-ey96Iayu4YIJrp_ZWAR5c1U50-hV065aJxbTLH6YUlAJDSPaXOEBA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -36,6 +36,23 @@ __requires_rye__ = ">=0.1"
 __timeout__ = 60
 __agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+__agent_description__ = """Search file contents by regex (Rust syntax, no look-around). Lines come with their addresses, ready for edit_lines without a read.
+Requires: pattern.
+Does not: search hidden, ignored or binary files (hidden=true, no_ignore=true).
+Side effects: none.
+Returns: matches by file; up to three come with context. Too many: how many in which folders.
+Prefer it to grep or rg in bash."""
+__agent_parameters__ = {
+    "pattern": "",
+    "path": "Folder or file",
+    "include": "File glob, such as *.py",
+    "ignore_case": "",
+    "literal": "Plain text",
+    "context": "Lines around",
+    "mode": "",
+    "limit": "",
+    "offset": "",
+}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:56Z:49257dda7c8f812666157726eeea677c60b6683a8bee4101fccd565641ec0ab5:I7hvHYZ-yhuRcA7AzvxHsMKPnqhs__1aI1cO9ZAh8pr79wwsjU8NKRQpW3WIPq0CGaXxlG0Vbwq3rgbV57BsDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:28:59Z:9988026956ca5c0718cc9e7df84900abe81f74b1af11772bca44f8d2bff99703:2VXYgTZd3hRYyebZv7xvBstfUCUWiSVAj62otfeJMkUVumxAHhCuWX-xG7xKAIV8RyE0_kAawDbfLq0kmF17CA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -43,6 +43,13 @@ __item_id__ = "rye/file-system/ls"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+__agent_description__ = """List a folder, or a tree of folders down to depth.
+Requires: nothing.
+Does not: enter ignored folders (no_ignore=true) or links.
+Side effects: none.
+Returns: one name a line, folders first with a slash.
+Prefer it to ls in bash; glob finds files by pattern."""
+__agent_parameters__ = {"path": "", "depth": "", "limit": "", "offset": "First one, from 1"}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:34:23Z:a2a73d70a82ff24de546c57d547582c9300526ff704d7247814a097bfaf6e82a:U6XokuTVdykRmV2lEdM_MysI7Bqn9JPfNt6lGRNsQJ7HjTB7ZoysiFPPxx3SUwFyR_LFLqkDN_dnExjnleK9DA==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:38:11Z:6912dab6faafc3a60eb45b584566f67eeac8ca6abe9e70a64aa72a0b6b22feec:cZGHruDaD28cm-PvjaOyO48ln2S_R3qOChoMA30Cl00UsmVnawWM5Tvm9sgIazjTuhMVvune2zGS5E2EVSQACw==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -24,6 +24,13 @@ __tool_description__ = "Undo, redo or list the changes made by the file tools"
 __item_id__ = "rye/file-system/undo"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
+__agent_description__ = """Take back your last change of files, or a named one; take back an undo to redo.
+Requires: nothing; file_path for the last change of that file, entry_id for any.
+Does not: touch lines changed since: then it refuses and says so.
+Side effects: changes the files; is itself undoable.
+Returns: the diff; with list=true the changes.
+Prefer it to retyping old text."""
+__agent_parameters__ = {"entry_id": "", "file_path": "", "list": "List changes", "dry_run": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:24718764e0d35753af5e64046fcc3eec4cdf3008c02e1451f565316048b8380c:prW-qR5vvGaWBbJ2Ez4PB358N7TA6WXbe1Nxi8Ts7i4XTdb3Kwrz9WC6KU9xMbhNEPftqQ3ptBTn7Wua_nS1DQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:28:59Z:4c5d521d37cccbafd102c541323020aa99a1f1073dae5358dd139b8b7b899065:7bcRl4m11zYfzV4zI5_POhUshw4xURZKtgmt-bNXjIBBagJZS75LgCVUVY3iy_9vvpBmysiEXsb-QEAUK-WpBg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -26,6 +26,13 @@ __tool_description__ = "Create or overwrite a file"
 __item_id__ = "rye/file-system/write"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
+__agent_description__ = """Create a text file, or replace all of one.
+Requires: content, the whole file exactly as it shall be.
+Does not: append or merge; write files that other programs run (.git, .vscode, .envrc …).
+Side effects: makes missing folders; undo takes it back.
+Returns: what was created, or the diff.
+Prefer it for new files; edit_lines changes a part of one."""
+__agent_parameters__ = {"file_path": "", "content": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",
