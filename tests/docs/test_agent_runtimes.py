@@ -1,110 +1,102 @@
-"""The loops that the knowledge item shows for three client libraries: they compile, and run against a service played here.
+"""The snippets of the knowledge item run as they stand, with each framework's own code, against scripted model APIs on loopback.
 
-The libraries are not installed for this: what a loop asks of one is little, and is played from its documented shapes.
+The frameworks are in environments of their own: `RYE_FRAMEWORKS` names a Python that has them and this package, or the test
+makes one with `-m frameworks` (a minute, and the package registry). Without either the snippets are held to their length only.
 """
 
 from __future__ import annotations
 
-import json
+import ast
+import os
+import re
+import shutil
+import subprocess
 import sys
-from types import ModuleType, SimpleNamespace
+import venv
 
 import pytest
 
 import rye
-from support.provider_checkers import CHECKERS
 from support.readme_blocks import ROOT, blocks
+from support.scripted_api import scripted_api
 
 ITEM = ROOT / ".ai/knowledge/rye/core/agent-runtimes.md"
-CODE = {
-    form: next(block.text for block in blocks(ITEM.read_text(encoding="utf-8")) if needle in block.text)
-    for form, needle in (("openai", "from openai"), ("anthropic", "from anthropic"), ("gemini", "from google"))
+TEXT = ITEM.read_text(encoding="utf-8")
+SNIPPETS = {
+    re.search(r"^(?:from|import) (?!rye)(\w+)", block.text, re.MULTILINE)[1]: block.text
+    for block in blocks(TEXT)
+    if block.language == "python"
 }
-EDIT = {"line_id": 2, "new_content": "    return round(sum(prices), 2)"}
-CALLS = [("grep", {"pattern": "sum"}), ("edit_lines", {"file_path": "app.py", "changes": [EDIT]})]
+PACKAGES = [
+    *("openai>=2", "anthropic>=0.70", "google-genai>=1.40", "openai-agents>=0.4", "pydantic-ai-slim[openai]>=1.20"),
+    *("langchain>=1", "langchain-openai>=1", "smolagents[openai]>=1.22"),
+]
+EDIT = {"line_id": "2", "new_content": "    return round(sum(prices), 2)"}
+STEPS = [
+    ("grep", {"pattern": "sum"}),
+    ("edit_lines", {"file_path": "app.py", "changes": [EDIT]}),
+    ("read", {"file_path": "none.py"}),
+]
 ANSWER = "It is rounded."
 
 
-class Service:
-    """Asks for one call a turn and says ANSWER in the end; holds what it was sent to the interface's checker."""
-
-    def __init__(self, form):
-        self.form = form
-        self.results = []
-
-    def turn(self, tools, results):
-        assert tools
-        assert [found for tool in tools for found in CHECKERS[self.form](tool)] == []
-        self.results = results
-        return CALLS[len(results)] if len(results) < len(CALLS) else None
-
-
-def openai(service):
-    def create(model, messages, tools):
-        told = [message for message in messages if isinstance(message, dict)]
-        results = [message["content"] for message in told if message["role"] == "tool"]
-        call = service.turn(tools, results)
-        calls = call and [
-            SimpleNamespace(id=f"c{len(results)}", function=SimpleNamespace(name=call[0], arguments=json.dumps(call[1])))
-        ]
-        message = SimpleNamespace(role="assistant", content=None if call else ANSWER, tool_calls=calls)
-        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
-
-    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
-    return {"openai": {"OpenAI": lambda: client}}
+@pytest.fixture(scope="session")
+def python(tmp_path_factory):
+    """A Python that has the frameworks and this checkout."""
+    named = os.environ.get("RYE_FRAMEWORKS")
+    if named:
+        return named
+    folder = tmp_path_factory.mktemp("frameworks")
+    made = str(folder / "bin/python")
+    if uv := shutil.which("uv"):
+        commands = [[uv, "venv", "-q", "-p", sys.executable, str(folder)]]
+        commands += [[uv, "pip", "install", "-q", "-p", made, "-e", str(ROOT), *PACKAGES]]
+    else:
+        venv.create(folder, with_pip=True)
+        commands = [[made, "-m", "pip", "install", "-q", "-e", str(ROOT), *PACKAGES]]
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"the frameworks cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
+    return made
 
 
-def anthropic(service):
-    def create(model, max_tokens, messages, tools):
-        told = [
-            message["content"] for message in messages if message["role"] == "user" and isinstance(message["content"], list)
-        ]
-        call = service.turn(tools, [part["content"] for content in told for part in content])
-        if call is None:
-            return SimpleNamespace(content=[SimpleNamespace(type="text", text=ANSWER)])
-        words = SimpleNamespace(type="text", text="I look.")
-        return SimpleNamespace(content=[words, SimpleNamespace(type="tool_use", id="t", name=call[0], input=call[1])])
-
-    return {"anthropic": {"Anthropic": lambda: SimpleNamespace(messages=SimpleNamespace(create=create))}}
+def test_there_are_seven_snippets_of_five_to_fourteen_lines():
+    assert list(SNIPPETS) == ["openai", "anthropic", "google", "agents", "pydantic_ai", "langchain", "smolagents"]
+    for name, text in SNIPPETS.items():
+        ast.parse(text)
+        assert 5 <= len([line for line in text.splitlines() if line.strip()]) <= 14, name
 
 
-def gemini(service):
-    def generate(model, contents, config):
-        (tool,) = config.tools
-        results = [part.response["result"] for content in contents for part in content.parts if hasattr(part, "response")]
-        call = service.turn(tool.function_declarations, results)
-        content = SimpleNamespace(role="model", parts=[])
-        calls = call and [SimpleNamespace(name=call[0], args=call[1])]
-        return SimpleNamespace(candidates=[SimpleNamespace(content=content)], function_calls=calls, text=ANSWER)
-
-    class Part(SimpleNamespace):
-        @staticmethod
-        def from_function_response(name, response):
-            return Part(name=name, response=response)
-
-    types = dict.fromkeys(("GenerateContentConfig", "Tool", "Content"), SimpleNamespace) | {"Part": Part}
-    client = SimpleNamespace(models=SimpleNamespace(generate_content=generate))
-    genai = {"Client": lambda: client}
-    return {"google": {}, "google.genai": genai, "google.genai.types": types}
-
-
-@pytest.mark.parametrize(("form", "library"), [("openai", openai), ("anthropic", anthropic), ("gemini", gemini)])
-def test_the_loop_edits_the_file_and_prints_the_answer(form, library, project, monkeypatch, capsys):
-    service = Service(form)
-    for name, members in library(service).items():
-        module = ModuleType(name)
-        module.__dict__.update(members)
-        monkeypatch.setitem(sys.modules, name, module)
-        parent, _, last = name.rpartition(".")
-        if parent:
-            setattr(sys.modules[parent], last, module)
-    (project / "app.py").write_text("def total(prices):\n    return sum(prices)\n")
-    monkeypatch.chdir(project)
-    exec(compile(CODE[form], f"{form} loop", "exec"), {"__name__": "loop"})
-    assert capsys.readouterr().out == f"{ANSWER}\n"
-    assert "app.py:2:    return" in service.results[0]
-    assert "3\t    return round(sum(prices), 2)" in service.results[1]
-    assert "round" in (project / "app.py").read_text()
+@pytest.mark.frameworks
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_a_snippet_edits_the_file_and_prints_the_answer(name, python, tmp_path):
+    (tmp_path / "app.py").write_text("def total(prices):\n    return sum(prices)\n")
+    # smolagents gives its answer by a tool of its own.
+    steps = [*STEPS, ("final_answer", {"answer": ANSWER})] if name == "smolagents" else STEPS
+    with scripted_api(steps, ANSWER) as api:
+        env = {
+            **os.environ,
+            "OPENAI_BASE_URL": f"{api.url}/v1",
+            "ANTHROPIC_BASE_URL": api.url,
+            "GOOGLE_GEMINI_BASE_URL": api.url,
+            **dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "x"),
+            "OPENAI_AGENTS_DISABLE_TRACING": "1",
+            "USER_SPACE": str(tmp_path / "user"),
+            "NO_PROXY": "*",
+        }
+        for variable in ("PYTHONPATH", "GOOGLE_API_KEY"):
+            env.pop(variable, None)
+        done = subprocess.run(
+            [python, "-c", SNIPPETS[name]], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        assert done.stdout.rstrip().endswith(ANSWER)
+        assert (tmp_path / "app.py").read_text() == "def total(prices):\n    return round(sum(prices), 2)\n"
+        found, edited, missing = api.results[:3]
+    assert "app.py:2:" in found
+    assert "round(sum(prices), 2)" in edited
+    assert "File not found: none.py" in missing
 
 
 def test_the_item_is_valid_and_can_be_found(project):

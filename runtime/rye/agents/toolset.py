@@ -18,7 +18,7 @@ from rye.agents.model_text import Answer, Sessions, answer_of
 from rye.agents.near_names import tool_name
 from rye.agents.offers import Offer
 from rye.agents.provider_schemas import as_wanted, render_all
-from rye.call.context import CallOptions
+from rye.call.context import CallOptions, Cancellation
 from rye.call.results import failure
 from rye.call.safe_text import nearest
 from rye.errors import RyeError, UsageError
@@ -89,7 +89,36 @@ class Toolset:
             arguments: an object, or its JSON text, as the interfaces give it.
             options: see `rye.execute`.
         """
-        return _text(self._sessions.answer(self.respond(name, arguments, options=options)))
+        return _text(self.answer(name, arguments, options=options))
+
+    async def acall(
+        self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None
+    ) -> str:
+        """Run a tool as `call` does, in a thread; cancelling the task ends what the tool started."""
+        return _text(await self.aanswer(name, arguments, options=options))
+
+    def answer(self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None) -> Answer:
+        """Run a tool as `call` does; return (text, is_error), for interfaces that have a place for both.
+
+        A command that ended is no error, whatever its exit code.
+        """
+        return self._sessions.answer(self.respond(name, arguments, options=options))
+
+    async def aanswer(
+        self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None
+    ) -> Answer:
+        """Run a tool as `answer` does, in a thread; cancelling the task ends what the tool started."""
+        import asyncio
+
+        given = options or CallOptions()
+        cancellation = given.cancellation or Cancellation()
+        given = changed(given, cancellation=cancellation)
+        try:
+            return await asyncio.to_thread(self.answer, name, arguments, options=given)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped from outside: the tool's library looks at this.
+            cancellation.cancel()
+            raise
 
     def respond(
         self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None

@@ -38,9 +38,9 @@ _RESOURCE_NOT_FOUND: Final = -32002
 _FRESH: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 _INSTRUCTIONS = (
-    "Tools for the files of one project. read and grep show each line with a persistent ID, [LID:a1b2c3]: pass these IDs to "
-    "edit_lines in place of line numbers or old text; they stay valid through other edits. undo takes a change back. A result "
-    "that was cut ends with a [tool_result: …] line naming the call that continues. A failed call says what to do next."
+    "Tools for the files of one project. read and grep show a short ID before each line: pass these to edit_lines in place of "
+    "old text. An ID stays with its line through other edits and is never given to another line. undo takes a change back. A "
+    "result that was cut ends with a [tool_result: …] line naming the call that continues. A failed call says what to do next."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -127,3 +128,33 @@ def test_a_result_without_output_is_told_as_json(app):
     assert json.loads(tools.call("my__quiet")) == {"count": 3}
     assert tools.call("my__loud") == "done"
     assert text_for_model({"status": "error", "error": "It broke."}) == "Error: It broke."
+
+
+def test_an_answer_says_apart_whether_the_call_failed(app):
+    tools = rye.toolset(app, only=["read", "bash"])
+    assert tools.answer("read", {"file_path": "app.py"}).is_error is False
+    text, is_error = tools.answer("read", {"file_path": "none.py"})
+    assert (is_error, text.startswith("Error"), "File not found" in text) == (True, False, True)
+    assert tools.answer("raed", {}).is_error
+    # A command that ended is no error, and shows all that it printed.
+    text, is_error = tools.answer("bash", {"command": "for i in $(seq 40); do echo line $i; done; echo warned >&2; exit 3"})
+    assert not is_error
+    assert all(part in text for part in ("line 1\n", "line 40\n", "[stderr]\nwarned", "[exit code 3]"))
+
+
+def test_calls_can_be_awaited_side_by_side_and_cancelling_one_ends_its_command(app):
+    tools = rye.toolset(app, only=["read", "bash"])
+
+    async def work():
+        waiting = asyncio.create_task(tools.acall("bash", {"command": "touch begun; sleep 600; touch never"}))
+        while not (app / "begun").exists():
+            await asyncio.sleep(0.05)
+        assert "return sum" in await tools.acall("read", {"file_path": "app.py"})
+        assert (await tools.aanswer("bash", {"command": "exit 4"})) == ("[exit code 4; it printed nothing]", False)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(work())
+    # Only returned because the thread did: `asyncio.run` waits for it.
+    assert not (app / "never").exists()
