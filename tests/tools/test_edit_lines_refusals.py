@@ -62,7 +62,7 @@ def test_without_a_read_the_answer_stays_the_same(project, file, change):
         done("edit_lines", project, file_path="f.txt", changes=[change])
 
 
-@pytest.mark.parametrize("wrong", [{"line_id": "abc123", "new_content": "x"}, {"line_id": "", "new_content": "x"}])
+@pytest.mark.parametrize("wrong", [{"line_id": "abc123", "new_content": "x"}, {"line_id": "no id", "new_content": "x"}])
 def test_no_line_of_a_refusal_begins_with_a_blank(project, file, names, wrong):
     file.write_bytes(TEXT + b"more\n")
     for said in (no("stale_file", project, wrong), no("invalid_line_id", project, wrong)):

@@ -164,11 +164,14 @@ def test_output_is_told_as_it_comes(tmp_path):
 
     def tell(piece):
         told.append(piece)
-        if "".join(told) == "one\n":
-            (tmp_path / "told").touch()
+        for line in "".join(told).splitlines():
+            (tmp_path / f"told {line}").touch()
 
-    # The second line comes only when the first was told.
-    command = "printf '\\033[3'; sleep 0.1; printf '1mone\\n'; until [ -e told ]; do sleep 0.02; done; echo two >&2; printf end"
+    # Each line comes only when the one before was told.
+    wait = 'until [ -e "told {}" ]; do sleep 0.02; done; '
+    command = (
+        f"printf '\\033[3'; sleep 0.1; printf '1mone\\n'; {wait.format('one')} echo two >&2; {wait.format('two')} printf end"
+    )
     with context.using(options=context.CallOptions(on_output=tell)):
         done = run(command, tmp_path, PATIENCE)
     assert done.why != "timed_out"
