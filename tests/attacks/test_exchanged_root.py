@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 
 import anyio
 import pytest
@@ -15,6 +17,8 @@ from rye.mcp_server.server import Service
 from rye.sandbox import bubblewrap, sandbox
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
+from support.machine import needs_bubblewrap
+from support.shell_calls import job, started
 
 
 @pytest.fixture
@@ -159,3 +163,23 @@ def test_the_key_does_not_depend_on_the_device_number(project, monkeypatch):
 
     monkeypatch.setattr(os, "fstat", other_device)
     assert user_dirs.project_key(str(project)) == key
+
+
+@needs_bubblewrap
+@pytest.mark.slow
+def test_the_look_of_a_job_follows_its_folder(project, tmp_path):
+    evil = "git init -q new; git -C new config core.pager ./evil"
+    job_id = started(project, f"{evil}; echo made; sleep 60")
+    while "made" not in job(project, "read", job_id)["output"]:
+        time.sleep(0.02)
+    renamed = tmp_path / "renamed"
+    project.rename(renamed)
+    project.mkdir()
+    # The user's own, in another folder that has taken the path.
+    subprocess.run(evil, shell=True, cwd=project, check=True)
+    data = job(renamed, "wait", job_id, timeout=60)
+    assert data["why"] == "unprotected"
+    assert [one["what"] for one in data["set_aside"]] == ["core.pager"]
+    assert "pager" not in (renamed / "new/.git/config").read_text()
+    assert "pager" in (project / "new/.git/config").read_text()
+    assert job(project, "list")["jobs"] == []

@@ -22,6 +22,8 @@ from typing import Any
 from rye.errors import RyeError
 
 VARIABLE = "RYE_CHANNEL"
+NONE = "none"
+"""Its value in a background job, which nobody serves."""
 SERVED = ("rye/file-system/", "rye/swe/")
 """How the ids of the tools begin that a command may ask for."""
 

@@ -92,7 +92,18 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
     except RyeError as err:
         refused = err
         return answer(call, lambda *_: _raise(refused))
-    return asked or answer(call, _run_tool)
+    if asked:
+        return asked
+    response = answer(call, _run_tool)
+    if os.environ[command_channel.VARIABLE] == command_channel.NONE and call.item_id.startswith(command_channel.SERVED):
+        response["warnings"] = [*response.get("warnings", ()), _IN_A_JOB]
+    return response
+
+
+_IN_A_JOB = (
+    "This runs in a background job, which has line IDs of its own: those of read do not count here, and edits are in no record "
+    "and cannot be undone. Edit from outside of the job where that matters."
+)
 
 
 def _raise(err: RyeError) -> None:
@@ -192,7 +203,10 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
         started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root, here=_runs_here(ready.tool))
         response.update({} if started.isolation is None else {"isolation": started.isolation})
         response["warnings"] += started.warnings
-        data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
+        try:
+            data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
+        finally:
+            response["warnings"] += _said_of((started.isolation or {}).get("set_aside", ()))
         _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
         response["ran"] = True
     del response["envelope"]
@@ -204,6 +218,15 @@ def _with_agent_defaults(call: Call, tool: Tool) -> Any:
         return call.parameters
     given: dict[Any, Any] = call.parameters
     return given | {name: value for name, value in tool.agent_defaults.items() if given.get(name) is None}
+
+
+def _said_of(set_aside: Sequence[dict[str, str]]) -> list[str]:
+    """Return what a caller must be told of what was set aside after a confined tool; mostly nothing."""
+    if not set_aside:
+        return []
+    from rye.process import repository_look
+
+    return [repository_look.message(list(set_aside))]
 
 
 def _recovered(workspace: Workspace) -> list[str]:

@@ -90,8 +90,12 @@ def worker_under(asked: WorkerPolicy) -> Worker:
 
 
 def report(worker: Worker) -> dict[str, Any]:
-    """Return `{"kind", "permissions", "holds", "missing"}`: what the tool was given, and what kept it there."""
-    return _reported(worker.report, worker.policy)
+    """Return `{"kind", "permissions", "holds", "missing", "set_aside"?}`: what the tool was given, and what kept it there.
+
+    `set_aside` comes with the call's end: what the tool put where programs of the user act on it.
+    """
+    worker.reported = _reported(worker.report, worker.policy)
+    return worker.reported
 
 
 def _reported(report: dict[str, Any], asked: WorkerPolicy) -> dict[str, Any]:
@@ -116,6 +120,8 @@ def call(worker: Worker, tool: Tool, parameters: dict[str, Any], entry_point: st
     finally:
         exchange.close()
         pool.done(worker)
+        if worker.set_aside:
+            worker.reported["set_aside"] = list(worker.set_aside)
     return _outcome(answer, exchange.line_ids)
 
 

@@ -22,8 +22,9 @@ from typing import Any, Literal
 from rye.call.command_channel import ready
 from rye.errors import RyeError
 from rye.plain_class import Record, changed
-from rye.process import run
+from rye.process import repository_look, run
 from rye.sandbox import sandbox, seccomp
+from rye.workspace.workspace import Workspace
 
 _IDLE = 300.0
 _SPARES_MAX = 4
@@ -113,8 +114,10 @@ class Worker:
         answers, printed, errors: descriptors of its answer, standard output and error output.
         tree: the child with all that it starts.
         since: when it was started (monotonic seconds).
-        may_wait: a spare one may be started in advance. Not where names are made in the project while it lives: they
-            would be visible all day.
+        may_wait: a spare one may be started in advance. Not where it may write: names are made in the project while it
+            lives, which would be visible all day, and a look at the project's repositories comes before and after it.
+        set_aside: once it is closed: what it had put where programs of the user act on it.
+        reported: what the response says of its sandbox.
     """
 
     def __init__(self, policy: WorkerPolicy) -> None:
@@ -127,20 +130,30 @@ class Worker:
         (given, self.calls), (self.answers, answer) = os.pipe(), os.pipe()
         (self.printed, out), (self.errors, err) = os.pipe(), os.pipe()
         self._ours = (self.calls, self.answers, self.printed, self.errors)
+        self._workspace: Workspace | None = None
         try:
-            self._confined, self.tree = _started(policy, (given, out, err), answer)
+            self._workspace = Workspace(policy.root)
+            self._workspace.hold_to(policy.identity)
+            self._confined, self._look, self.tree = _started(policy, self._workspace, (given, out, err), answer)
         except BaseException:
-            for fd in self._ours:
-                os.close(fd)
+            self._close_descriptors()
             raise
         finally:
             for fd in (given, answer, out, err):
                 os.close(fd)
         self.report = self._confined.report
-        self.may_wait = not self._confined.shielded[1]
+        self.may_wait = not self._look.token and not self._confined.shielded[1]
+        self.set_aside: list[dict[str, str]] = []
+        self.reported: dict[str, Any] = {}
         for fd in self._ours:
             # A tool that reads or writes nothing must not block the thread that watches its deadline.
             os.set_blocking(fd, False)
+
+    def _close_descriptors(self) -> None:
+        for fd in self._ours:
+            os.close(fd)
+        if self._workspace is not None:
+            self._workspace.close()
 
     def ended(self) -> bool:
         """Tell whether the child is over."""
@@ -186,12 +199,15 @@ class Worker:
             with self._lock:
                 self._closed = True
                 self.tree.close()
-            self._confined.finish()
-            for fd in self._ours:
-                os.close(fd)
+            if self._workspace is not None:
+                self.set_aside += repository_look.end(self._look, self.report, self._workspace.fd)
+            self.set_aside += self._confined.finish()
+            self._close_descriptors()
 
 
-def _started(policy: WorkerPolicy, streams: run.Streams, answer: int) -> tuple[sandbox.Confined, run.Tree]:
+def _started(
+    policy: WorkerPolicy, workspace: Workspace, streams: run.Streams, answer: int
+) -> tuple[sandbox.Confined, repository_look.Look, run.Tree]:
     command = [
         sys.executable,
         "-I",
@@ -209,12 +225,12 @@ def _started(policy: WorkerPolicy, streams: run.Streams, answer: int) -> tuple[s
     if policy.serves == "program" and "run" not in policy.permissions:
         _note_no_programs(confined.report)
     try:
+        # What a tool puts where the user's git acts on it counts as a command's does.
+        look = repository_look.begin(workspace, confined.report)
+        if policy.mode == "require" and "protected_names" not in confined.report["holds"]:
+            raise _without_a_look(confined.report)
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.
-        where = os.open(policy.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            return confined, run.Tree(changed(confined, fds=(*confined.fds, answer)), where, streams)
-        finally:
-            os.close(where)
+        return confined, look, run.Tree(changed(confined, fds=(*confined.fds, answer)), workspace.fd, streams)
     except BaseException:
         confined.finish()
         raise
@@ -228,6 +244,16 @@ def _note_no_programs(report: dict[str, Any]) -> None:
         report["holds"].append("no_programs")
     else:
         report["missing"]["no_programs"] = "the sandbox is off" if seccomp.supported() else "no system call filter here"
+
+
+def _without_a_look(report: dict[str, Any]) -> RyeError:
+    why = report["missing"].get("protected_names", "")
+    return RyeError(
+        "sandbox_unavailable",
+        f"The sandbox here does not give what is required: protected_names ({why}).",
+        "Make the user's state folder writable, or let the user set sandbox.mode to auto.",
+        sandbox=report,
+    )
 
 
 class WorkerPool:

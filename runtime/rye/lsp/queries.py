@@ -29,7 +29,7 @@ from rye.plain_class import Record
 from rye.sandbox import hidden_paths, sandbox
 from rye.sandbox.policy import Policy
 from rye.workspace.encoding import detect
-from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Identity, Workspace
 
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _NOTICES = 1_000
@@ -95,7 +95,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
             path = file.shown
         server = servers.server_for(ws.root, path)
         root = _root_of(ws, path, server.markers)
-        found = session(root, server, lambda: confined(server.argv, ws.root))
+        found = session(root, server, lambda: confined(server.argv, ws.root, ws.identity), ws.identity)
         with found.locked():
             project = Project(ws, found, {}, {})
             found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
@@ -113,14 +113,16 @@ def _text_at(project: Project, absolute: str) -> str | None:
     return positions.text if positions is not None else None
 
 
-def confined(argv: tuple[str, ...], root: str) -> Started:
+def confined(argv: tuple[str, ...], root: str, identity: Identity | None = None) -> Started:
     """Start servers in a sandbox that lets them read the project and change nothing.
 
     Some servers run the project's code (plugins, build scripts, its own compiler). Without any sandbox none is started, unless
     the user turned the sandbox off.
 
+    They write nothing, so no look at repositories follows. `identity` is what the root was when it was opened.
+
     Raises:
-        LanguageServerError: `sandbox_missing`. RyeError: `sandbox_unavailable`.
+        LanguageServerError: `sandbox_missing`. RyeError: `sandbox_unavailable`. WorkspaceError: `project_changed`.
     """
     settings = sandbox.effective(root)
     needed = (
@@ -129,7 +131,9 @@ def confined(argv: tuple[str, ...], root: str) -> Started:
         sys.prefix,
         sys.base_prefix,
     )
-    policy = Policy(root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env)
+    policy = Policy(
+        root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env, identity=identity
+    )
     confined = sandbox.confine(list(argv), policy, settings.mode, limited=False)
     if confined.report["kind"] == "none" and settings.mode != "off":
         why = "; ".join(sorted(set(sandbox.layers().values())))

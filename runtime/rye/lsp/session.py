@@ -21,6 +21,7 @@ from rye.plain_class import Record, field
 
 if TYPE_CHECKING:
     from rye.lsp.servers import Server
+    from rye.workspace.workspace import Identity
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
@@ -280,17 +281,23 @@ def _introduction(root: str, server: Server) -> dict[str, Any]:
     }
 
 
-_sessions: dict[tuple[str, str], Session] = {}
+_sessions: dict[tuple[str, str, Identity | None], Session] = {}
 _guard = threading.Lock()
 
 
-def session(root: str, server: Server, start: Callable[[], Started]) -> Session:
+def session(root: str, server: Server, start: Callable[[], Started], project: Identity | None = None) -> Session:
     """Return the running session for a root and server, or start one; replace one that is dead or uses too much memory.
+
+    Args:
+        root: the folder that the server works on.
+        server: which one.
+        start: starts it.
+        project: device and inode of the project's root: another folder at its path has a session of its own.
 
     Raises:
         LanguageServerError: as `Wire`.
     """
-    key = (root, server.name)
+    key = (root, server.name, project)
     with _guard:
         known = _sessions.get(key)
         if (

@@ -256,8 +256,8 @@ def new_id() -> str:
 class StoredOutputs:
     """Where one command's long outputs go; the folder is made when the first of them needs it."""
 
-    def __init__(self, root: str) -> None:
-        """Name the folder, making nothing."""
+    def __init__(self, root: str | int) -> None:
+        """Name the folder, making nothing; `root` is the project's path or an open descriptor of it."""
         self.id = new_id()
         self._root = root
 

@@ -1,9 +1,9 @@
 """The process that runs one background job: its parent, its reader, and what later calls talk to.
 
 Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `input`,
-`shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `facts`), it detaches itself and answers `ok`, or an errno. In
-the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as they come),
-and listens on `socket`: one request a connection, one line of JSON each way.
+`root`, `shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `facts`), it detaches itself and answers `ok`, or an
+errno. In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
+they come), and listens on `socket`: one request a connection, one line of JSON each way.
 
 Requests: `{"do": "write", "data": text}`, `{"do": "close_stdin"}`, `{"do": "end"}`, `{"do": "wait"}`. The last two are answered
 when the job is over. Answers: `{"ok": true}` or `{"error": code}`.
@@ -99,6 +99,8 @@ class Supervisor:
             # The starter's process ends soon, and a record under its number would be recovered while the job runs.
             project_mounts.take_over(*self._confined.shielded)
         self._look = order["look"]
+        # Held open: the project may be renamed while the job runs, and another folder take its path.
+        self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         if self._look is not None:
             _own_look(self._look)
         # Before the program starts: what is exchanged from now on counts.
@@ -162,7 +164,17 @@ class Supervisor:
         """Return what must stay open."""
         stored = self._stored.fd if self._stored else self._dir
         watched = () if self._mounts.fd < 0 else (self._mounts.fd,)
-        return (self._dir, self._woken, self._waker, self._input, self._output, self._listener.fileno(), stored, *watched)
+        return (
+            self._dir,
+            self._root,
+            self._woken,
+            self._waker,
+            self._input,
+            self._output,
+            self._listener.fileno(),
+            stored,
+            *watched,
+        )
 
     def run(self) -> None:
         """Serve until the job is over."""
@@ -347,7 +359,7 @@ class Supervisor:
         while self._output_open and poll.poll(0) and time.monotonic() < end:
             self._read()
         if self._look is not None:
-            self.record["set_aside"] = _make_look(self._look, self.record.get("sandbox") or {"holds": [], "missing": {}})
+            self.record["set_aside"] = _make_look(self._look, self.record["sandbox"], self._root)
         self.record.update(status="ended", why=why, left=left, ended=time.time())
         with suppress(OSError):
             write_record(self._dir, self.record)
@@ -364,11 +376,11 @@ def _own_look(look: list[Any]) -> None:
     repository_look.take_over(repository_look.Look(*look))
 
 
-def _make_look(look: list[Any], report: dict[str, Any]) -> list[dict[str, str]]:
+def _make_look(look: list[Any], report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:
     # Late: a job starts without it.
     from rye.process import repository_look
 
-    return repository_look.end(repository_look.Look(*look), report)
+    return repository_look.end(repository_look.Look(*look), report, root_fd)
 
 
 def _answer(client: socket.socket, answer: dict[str, Any]) -> None:

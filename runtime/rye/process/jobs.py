@@ -43,10 +43,12 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from rye.process.job_supe
 _RUNTIME = str(Path(__file__).parents[2])
 
 Record = dict[str, Any]
+Root = str | int
+"""The project's folder: an open descriptor, or a path, which may lead to another folder by then."""
 
 
 def start(
-    root: str,
+    root: Root,
     confined: Confined,
     cwd_fd: int,
     facts: Record,
@@ -88,6 +90,7 @@ def start(
                 "argv": confined.argv,
                 "env": {**confined.env, run.RUN_VARIABLE: mark},
                 "folder": str(home),
+                "root": os.path.realpath(f"/proc/self/fd/{root}") if isinstance(root, int) else root,
                 "seconds": seconds,
                 "shielded": confined.shielded,
                 "temporary": confined.temporary,
@@ -128,7 +131,7 @@ def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
     return done.stdout.decode().strip()
 
 
-def _folder(root: str) -> Path:
+def _folder(root: Root) -> Path:
     try:
         folder = Path(user_dirs.state_dir(root)) / FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -142,7 +145,7 @@ def _folder(root: str) -> Path:
 
 
 @contextmanager
-def home(root: str, job_id: str) -> Iterator[int]:
+def home(root: Root, job_id: str) -> Iterator[int]:
     """Hold open the folder of a job, or of a command's stored output.
 
     Raises:
@@ -198,7 +201,7 @@ def record(dir_fd: int) -> Record | None:
     return found
 
 
-def records(root: str) -> list[Record]:
+def records(root: Root) -> list[Record]:
     """Return the records of all jobs, the newest first."""
     found = []
     for name in os.listdir(_folder(root)):
@@ -247,7 +250,7 @@ def _answer(line: socket.socket, seconds: float) -> Record | None:
     return answer
 
 
-def _output_limit(root: str, found: list[Record]) -> int:
+def _output_limit(root: Root, found: list[Record]) -> int:
     """Return how much output a new job may store: what the bound over all jobs of the project leaves, within limits."""
     used = sum(
         # A running job counts with its whole limit, because it may still fill it.
@@ -257,13 +260,13 @@ def _output_limit(root: str, found: list[Record]) -> int:
     return max(_LEAST_OUTPUT, min(capture.MAX_BYTES, context.settings().number("jobs.max_bytes") - used))
 
 
-def _size(root: str, one: Record) -> int:
+def _size(root: Root, one: Record) -> int:
     with suppress(OSError):
         return os.stat(_folder(root) / one["job_id"] / job_supervisor.OUTPUT).st_size
     return 0
 
 
-def _prune(root: str) -> None:
+def _prune(root: Root) -> None:
     """Remove jobs that are over: those too old, all beyond the newest so many, the oldest until the rest is small enough."""
     settings = context.settings()
     oldest = time.time() - settings.number("jobs.max_age_days") * _DAY
@@ -282,7 +285,7 @@ def _prune(root: str) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _remove(root: str, one: Record) -> None:
+def _remove(root: Root, one: Record) -> None:
     """Remove a job's folder. A lost job's processes are ended first: nothing would name them any more."""
     if one["status"] == "lost" and not end_lost(one):
         return

@@ -23,12 +23,15 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
 from rye.process import job_supervisor
 from rye.workspace import protected_paths, repositories
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
 
 SUFFIX: Final = ".rye-set-aside"
 
@@ -66,9 +69,13 @@ class _Tree(NamedTuple):
 
 
 @contextlib.contextmanager
-def _tree(root: str) -> Iterator[_Tree]:
+def _tree(root: str, identity: Sequence[int]) -> Iterator[_Tree]:
+    """Open a project; raises OSError, also where another folder has taken its path."""
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        info = os.fstat(fd)
+        if (info.st_dev, info.st_ino) != tuple(identity):
+            raise OSError(errno.ESTALE, "another folder has taken the project's path")
         yield _Tree(root, fd, {})
     finally:
         os.close(fd)
@@ -116,36 +123,39 @@ class Look(NamedTuple):
         names: the protected names that the user has not allowed. The look does not read the settings for them: a job's
             supervisor makes it, and starts without the packages that reading settings needs.
         began: when the command began (ns), by the clock of files.
+        identity: device and inode of the root.
     """
 
     root: str
     token: str
     own: bool
     names: Sequence[str]
-    began: int = 0
+    began: int
+    identity: Sequence[int]
 
 
-def begin(root: str, report: dict[str, Any], *, covered: bool = True) -> Look:
+def begin(ws: Workspace, report: dict[str, Any], *, covered: bool = True) -> Look:
     """Look what the user has, and note that a command begins. Where no sandbox was asked for, no look is made.
 
     Where it cannot be made, the report lists `protected_names` as missing.
 
     Args:
-        root: the real path of the project.
+        ws: the project.
         report: the sandbox's report.
         covered: the sandbox covers `.git` in the root; it does not where there was none.
     """
-    token = os.urandom(8).hex() if report["kind"] != "none" and "project_read_only" not in report["holds"] else ""
+    if report["kind"] == "none" or "project_read_only" in report["holds"]:
+        return Look(ws.real, "", own=False, names=(), began=0, identity=ws.identity)
+    token = os.urandom(8).hex()
     held = [name for name in protected_paths.NAMES if name not in protected_paths.allowed()]
-    look = Look(root, token, covered and "protected_names" in report["holds"], held, repositories.clock())
-    if not token:
-        return look
+    own = covered and "protected_names" in report["holds"]
+    look = Look(ws.real, token, own, held, repositories.clock(), ws.identity)
     try:
-        with _tree(root) as tree:
-            before = _stored(_path(root))
+        with _tree(look.root, look.identity) as tree:
+            before = _stored(_path(tree))
             found, places = _all(tree, before, held, own=False)
-            with _record(root) as record:
-                users = _of_the_user(root, found, before, record, look.began, places)
+            with _record(tree) as record:
+                users = _of_the_user(tree.root, found, before, record, look.began, places)
                 # What is gone is the user's no more: a command could make it again.
                 there = {one.kind for one in found}
                 record["known"] = sorted(there.intersection(record["known"] or ()) | users)
@@ -183,17 +193,18 @@ def _of_the_user(
 
 def take_over(look: Look) -> None:
     """Become the process that will make the look."""
-    with suppress(OSError), _record(look.root) as record:
+    with suppress(OSError), _tree(look.root, look.identity) as tree, _record(tree) as record:
         if look.token in record["running"]:
             record["running"][look.token][0] = job_supervisor.own_identity()
 
 
-def end(look: Look, report: dict[str, Any]) -> list[dict[str, str]]:
+def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:
     """Look what commands left behind, set it aside, and return what was done.
 
     Args:
         look: what `begin` returned.
         report: the sandbox's report: what cannot be set aside makes `protected_names` missing.
+        root_fd: an open descriptor of the project: it may have another path by now.
 
     Returns:
         `{"path", "what", "stored"}` for each; `stored` is empty where it could not be set aside.
@@ -201,8 +212,11 @@ def end(look: Look, report: dict[str, Any]) -> list[dict[str, str]]:
     if not look.token:
         return []
     try:
-        with _tree(look.root) as tree:
+        with _tree(beneath.real_path(root_fd, look.root), look.identity) as tree:
             done = _look(tree, look)
+    except FileNotFoundError:
+        # The project is gone.
+        return []
     except repositories.TooLargeError:
         done = [{"path": ".", "what": "the project has too many files to be looked through", "stored": ""}]
     except OSError as err:
@@ -213,7 +227,7 @@ def end(look: Look, report: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _look(tree: _Tree, look: Look) -> list[dict[str, str]]:
-    before = _stored(_path(tree.root))
+    before = _stored(_path(tree))
     found, places = _all(tree, before, look.names, own=look.own)
     known, refused = set(before["known"] or ()), set(before["refused"])
     # The record was lost while the command ran: then only the time is left to judge by.
@@ -222,7 +236,7 @@ def _look(tree: _Tree, look: Look) -> list[dict[str, str]]:
     # Outside the lock: searching a large project takes seconds, and other commands must be able to begin.
     done, left = _set_aside(tree, bad)
     kinds = {one.kind for one in bad}
-    with _record(tree.root) as record:
+    with _record(tree) as record:
         # What a command that began meanwhile found is not lost.
         begun = set(record["known"] or ()) - known
         record["known"] = sorted({one.kind for one in found} - kinds | begun)
@@ -258,7 +272,7 @@ def _said(one: dict[str, str]) -> str:
 
 def _all(tree: _Tree, record: dict[str, Any], held: Sequence[str], *, own: bool) -> tuple[list[Finding], list[str]]:
     """Return all findings of a project, and its repositories. Raises OSError and TooLargeError."""
-    listed = _listed(tree.root)
+    listed = _listed(tree)
     places = sorted(repositories.find(tree.root, listed))
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
@@ -266,11 +280,11 @@ def _all(tree: _Tree, record: dict[str, Any], held: Sequence[str], *, own: bool)
     return [*found, *_at_names(tree, held, own=own)], places
 
 
-def _listed(root: str) -> repositories.Listings:
+def _listed(tree: _Tree) -> repositories.Listings:
     """Return the folders of a project; those that have not changed since the last look are not read again."""
-    path = f"{user_dirs.state_dir(root)}/{_FOLDERS}"
-    known = {} if _foreign_clock(root) else _folders(path)
-    found = repositories.listings(root, known)
+    path = f"{user_dirs.state_dir(tree.fd)}/{_FOLDERS}"
+    known = {} if _foreign_clock(tree.root) else _folders(path)
+    found = repositories.listings(tree.root, known)
     if found != known:
         body = json.dumps(found).encode()
         # A cache: where it cannot be written, the next look reads everything.
@@ -491,7 +505,7 @@ def _rest(tree: _Tree, folder: str, fd: int, name: str, found: list[Finding]) ->
         return _EXEC.sub(b"", data)
     settings = [(one.what, one.value) for one in found]
     try:
-        rest = git_settings.without(data, settings, user_dirs.state_dir(tree.root))
+        rest = git_settings.without(data, settings, user_dirs.state_dir(tree.fd))
         still = git_settings.programs(rest, os.path.join(tree.root, folder), tree.root)
     except git_settings.UnreadableError:
         return None
@@ -530,9 +544,9 @@ def _foreign_clock(root: str) -> bool:
 
 
 @contextlib.contextmanager
-def _record(root: str) -> Iterator[dict[str, Any]]:
+def _record(tree: _Tree) -> Iterator[dict[str, Any]]:
     """Give the record to change, under its lock. Raises OSError."""
-    path = _path(root)
+    path = _path(tree)
     with atomic.locked(f"{path}.lock"):
         record = _stored(path)
         before = json.dumps(record)
@@ -542,8 +556,8 @@ def _record(root: str) -> Iterator[dict[str, Any]]:
             atomic.write(path, after.encode(), 0o600, durably=False)
 
 
-def _path(root: str) -> str:
-    return f"{user_dirs.state_dir(root)}/{_RECORD}"
+def _path(tree: _Tree) -> str:
+    return f"{user_dirs.state_dir(tree.fd)}/{_RECORD}"
 
 
 def _stored(path: str) -> dict[str, Any]:

@@ -191,7 +191,17 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     shielded = (policy.root, shield.token)
     covered = (*shield.pinned, *shield.fixed)
     env = environment.allowed(os.environ)
-    return Confined(start, env, tuple(fds), reported, shielded, scoped=scoped, covered=covered, absent=shield.absent)
+    return Confined(
+        start,
+        env,
+        tuple(fds),
+        reported,
+        shielded,
+        scoped=scoped,
+        covered=covered,
+        absent=shield.absent,
+        identity=policy.identity,
+    )
 
 
 def _shield(policy: Policy) -> project_mounts.Shield:

@@ -60,6 +60,7 @@ class Confined(Record):
         scoped: who starts it must close abstract unix sockets to it first; see `rye.process.reaper`.
         covered: paths of the project on which mounts lie while the command runs.
         absent: protected names that did not exist when it was started and are not covered.
+        identity: device and inode of the project root, where they are known.
     """
 
     argv: list[str]
@@ -72,6 +73,7 @@ class Confined(Record):
     scoped: bool = False
     covered: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    identity: tuple[int, int] | None = None
 
     def close(self) -> None:
         """Close this process's copies of `fds`, once the command was started."""
@@ -84,8 +86,8 @@ class Confined(Record):
         Returns what was moved aside: `path`, `what` it is, and where it is `stored`.
         """
         # Before the release: if this process is killed in between, the record still lists these names for the next call.
-        moved = project_mounts.set_aside(self.shielded[0], self.absent) if self.absent else []
-        if self.shielded[1]:
+        moved = project_mounts.set_aside(self.shielded[0], self.absent) if self.absent and self._is_there() else []
+        if self.shielded[1] and self._is_there():
             project_mounts.release(*self.shielded)
         if self.temporary:
             import shutil
@@ -97,6 +99,16 @@ class Confined(Record):
 
             limits.release(self.groups)
         return moved
+
+    def _is_there(self) -> bool:
+        """Tell whether the project still lies where it lay: nothing is moved in a folder that has taken its path."""
+        if self.identity is None:
+            return True
+        try:
+            info = os.stat(self.shielded[0])
+        except OSError:
+            return False
+        return (info.st_dev, info.st_ino) == self.identity
 
 
 NETWORK_ON = "the network is on"

@@ -16,6 +16,7 @@ import rye
 from rye.call.command_channel import VARIABLE, CommandChannel
 from support.calling import call, done, rows
 from support.machine import WHY_NO_BUBBLEWRAP
+from support.shell_calls import job, started
 
 RT = f"env PYTHONPATH={shlex.quote(str(Path(rye.__file__).parents[1]))} {shlex.quote(sys.executable)} -m rye.cli.rt.main"
 
@@ -151,3 +152,12 @@ def test_only_pipes_are_written_to(tmp_path):
                 assert json.loads(os.read(taking, 1_000)) == {"status": "success"}
             os.close(taking)
     assert victim.read_bytes() == b"mine"
+
+
+def test_in_a_background_job_nobody_serves_it_and_it_says_so(file):
+    job_id = started(file, f"{RT} open a.txt; echo new | {RT} insert a.txt 1")
+    data = job(file, "wait", job_id, timeout=120)
+    assert data["output"].count("This runs in a background job") == 2, data
+    assert "edits are in no record" in data["output"]
+    assert done("undo", file, list=True)["entries"] == []
+    assert "background job" not in bash(file, f"{RT} open a.txt")["output"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rye.process import git_settings, repository_look
+from rye.workspace.workspace import Workspace
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
 
@@ -36,10 +37,11 @@ def root(project):
 def looked(root, *commands, cwd=None):
     """What a look finds after commands that run as a model's do."""
     time.sleep(0.012)
-    look = repository_look.begin(root, report())
-    for command in commands:
-        subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
-    return repository_look.end(look, report())
+    with Workspace(root) as ws:
+        look = repository_look.begin(ws, report())
+        for command in commands:
+            subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
+        return repository_look.end(look, report(), ws.fd)
 
 
 def test_a_new_repository_and_a_clone_stay_as_they_are(root):
@@ -133,7 +135,8 @@ def test_which_settings_start_a_program(tmp_path, key, value, is_program):
 
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
     time.sleep(0.012)
-    repository_look.begin(root, report())
+    with Workspace(root) as ws:
+        repository_look.begin(ws, report())
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
@@ -178,10 +181,11 @@ def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
 
 
 def test_nothing_is_looked_at_without_a_sandbox(root):
-    look = repository_look.begin(root, {"kind": "none", "holds": [], "missing": {}})
-    git("init", "-q", "new", cwd=root)
-    git("config", "core.pager", "./evil", cwd=f"{root}/new")
-    assert repository_look.end(look, report()) == []
+    with Workspace(root) as ws:
+        look = repository_look.begin(ws, {"kind": "none", "holds": [], "missing": {}})
+        git("init", "-q", "new", cwd=root)
+        git("config", "core.pager", "./evil", cwd=f"{root}/new")
+        assert repository_look.end(look, report(), ws.fd) == []
 
 
 def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, user_space):

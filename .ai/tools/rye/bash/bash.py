@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:38:11Z:005010028889c982a767f3d7e26db129a0a1c509e7735f485c262f6c44e7ace8:9z5yNpBaKB5N5gnJlPU_niRti1EY5sdM8ROl7xDMKfBfUb3MwhxJvHl08KX0mTr9WH6nR3m5RwZuitNWW39wAQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:42:17Z:2673493d6930daaf250fc56e423c75bc4e21c829758a1839aa5aa9dc35920bf2:hZKg66x64vbEZy6ZysfydP0RK5yDZhR0Mi7OrGWSBzTOwxeXCkLdUUonWXhWjzXPBXeYFSEM4_yJbIPP7EiWDQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
-from rye.call.command_channel import CommandChannel
+from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
 from rye.call.results import ok
@@ -165,8 +165,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             try:
                 # The sandbox first: its report says what the look must judge afterwards.
                 confined = sandbox.confine(left.argv, policy, chosen.mode)
-                look = repository_look.begin(ws.real, confined.report, covered=".git" not in confined.absent)
-                _insist(confined, policy, chosen.mode, look)
+                look = repository_look.begin(ws, confined.report, covered=".git" not in confined.absent)
+                _insist(ws, confined, policy, chosen.mode, look)
             except BaseException:
                 tree_changes.drop(ws, recording)
                 raise
@@ -174,10 +174,10 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             moved: list[dict[str, str]] = []
             recorded = tree_changes.Recorded()
             try:
-                result = _run(ws.root, changed(confined, fds=(*confined.fds, *inherited)), cwd_fd, seconds, given)
+                result = _run(ws.fd, changed(confined, fds=(*confined.fds, *inherited)), cwd_fd, seconds, given)
             finally:
                 # Before `finish`, which removes the names that the look compares.
-                done = repository_look.end(look, confined.report)
+                done = repository_look.end(look, confined.report, ws.fd)
                 confined.close()
                 moved = confined.finish()
                 recorded = tree_changes.end(ws, recording)
@@ -189,14 +189,16 @@ def _as_job(
     ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, cwd_fd: int, params: dict[str, Any], given: bytes
 ) -> dict[str, Any]:
     """Start a background job: its supervisor makes the look, and ends what was made for the sandbox."""
+    # Nobody serves it: this process may end before the job does.
+    policy = changed(policy, env={**policy.env, VARIABLE: NONE})
     confined = sandbox.confine([_shell(), "-c", params["command"]], policy, mode)
-    look = repository_look.begin(ws.real, confined.report)
-    _insist(confined, policy, mode, look)
+    look = repository_look.begin(ws, confined.report)
+    _insist(ws, confined, policy, mode, look)
     facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
     try:
-        job_id = jobs.start(ws.root, confined, cwd_fd, facts, params.get("timeout"), given, look)
+        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), given, look)
     except BaseException:
-        repository_look.end(look, confined.report)
+        repository_look.end(look, confined.report, ws.fd)
         confined.finish()
         raise
     finally:
@@ -204,14 +206,16 @@ def _as_job(
     return _started(job_id, confined.report)
 
 
-def _insist(confined: sandbox.Confined, policy: sandbox.Policy, mode: sandbox.Mode, look: repository_look.Look) -> None:
+def _insist(
+    ws: Workspace, confined: sandbox.Confined, policy: sandbox.Policy, mode: sandbox.Mode, look: repository_look.Look
+) -> None:
     """Refuse under "require" where no look can be made, since what the command puts into a repository would stay."""
     if mode != "require":
         return
     try:
         sandbox.insist(confined, policy)
     except RyeError:
-        repository_look.end(look, confined.report)
+        repository_look.end(look, confined.report, ws.fd)
         raise
 
 
@@ -305,7 +309,7 @@ def _started(job_id: str, report: dict[str, Any]) -> dict[str, Any]:
     return ok(f"Started as job {job_id}. {call} shows its output.", job_id=job_id, sandbox=report)
 
 
-def _run(root: str, confined: sandbox.Confined, cwd_fd: int, seconds: float, given: bytes) -> dict[str, Any]:
+def _run(root: int, confined: sandbox.Confined, cwd_fd: int, seconds: float, given: bytes) -> dict[str, Any]:
     stored = capture.StoredOutputs(root)
     stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
     outcome = run.run(confined, cwd_fd, seconds, stdin=given, stdout=stdout, stderr=stderr)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:28:59Z:d41dcc33c818132df3cd06535d9d2a870c429e5dcea1844eeb9c7d07c795735e:g0z2LrqnAVgvBQSN6AhgiPNzQgErn9sVx4BiIiGM4xxfv4N27ZdSGwjbsNTai2DnYiedj-6J71h6QM-FgtdgCQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:42:17Z:25bc33b4053bdfdb1dab34724ff9833a94183a93a286e508d32a8da521194f64:mwfVjkorcN1U48gBubkDj0-2it0e524BY2C5b6LyAI7Oay-nujYiwqMYtXorpYCvfSBdZKJVnQQVkrV3mV43DA==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -91,10 +91,10 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     action, job_id, offset = params["action"], params.get("job_id"), params.get("offset")
     with Workspace(project_path) as ws:
         if action == "list":
-            return _list(jobs.records(ws.root))
+            return _list(jobs.records(ws.fd))
         if job_id is None:
             raise UsageError("bad_job_call", f"{action} needs a job_id.", 'job(action="list") shows the jobs.')
-        with jobs.home(ws.root, job_id) as home:
+        with jobs.home(ws.fd, job_id) as home:
             record = jobs.record(home)
             if action == "read":
                 return job_output.window(home, job_id, record, offset or 0, params.get("stream", "stdout"))
