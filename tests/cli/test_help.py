@@ -38,7 +38,7 @@ def test_a_tools_help_is_made_of_its_schema(project, typed):
         "usage: rye rye/file-system/read FILE_PATH [name=value …]",
     )
     assert "limit            Most lines to return (whole number, 1 to 100000, default 2000)" in text
-    assert "all | none" in text
+    assert "encoding         Codec name, only where" in text
     assert "Prefer it to cat" in text
 
 

@@ -124,7 +124,7 @@ def test_the_wheel_holds_the_package_and_the_bundle_as_they_are_in_git(wheel):
     expected = {name.replace("runtime/", "", 1) for name in in_git("runtime/rye")}
     expected |= {f"rye/{name}" for name in in_git(*(f".ai/{folder}" for folder in SHIPPED))}
     unversioned = {f"rye/{path.relative_to(RUNTIME).as_posix()}" for path in RUNTIME.rglob("*.py")}
-    inside = {name for name in content if ".dist-info/" not in name}
+    inside = {name for name in content if ".dist-info/" not in name and ".data/" not in name}
     # A module that is not in git yet is no fault of the build.
     assert inside - unversioned == expected - unversioned
     assert expected <= inside
@@ -132,6 +132,10 @@ def test_the_wheel_holds_the_package_and_the_bundle_as_they_are_in_git(wheel):
         source = ROOT / (name.removeprefix("rye/") if name.startswith("rye/.ai/") else f"runtime/{name}")
         assert content[name] == source.read_bytes(), name
     assert any(name.endswith("licenses/LICENSE") for name in content)
+    # Where `man` looks beside a `bin` on the path.
+    (page,) = [name for name in content if ".data/" in name]
+    assert page.endswith(".data/data/share/man/man1/rye.1")
+    assert content[page] == (ROOT / "docs/rye.1").read_bytes()
 
 
 def test_nothing_private_or_derived_is_shipped(wheel, sdist):

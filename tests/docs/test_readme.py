@@ -19,7 +19,7 @@ from support.terminal import RUNTIME, typed
 BLOCKS = [block for page in PAGES for block in blocks(page.read_text(encoding="utf-8"))]
 APP = "def total(prices):\n    return sum(prices)\n"
 RUN = [pytest.param(block, id=f"{block.marker.removeprefix('run: ')}-{at}") for at, block in enumerate(BLOCKS)]
-LOOP = "tools = rye.toolset("
+LOOP = "while messages"
 
 
 def marked(kind):
@@ -28,19 +28,23 @@ def marked(kind):
 
 @pytest.fixture
 def place(project, tmp_path):
-    """A project that is README's own folder, as far as its commands ask, and a `rye` on the path."""
-    (project / "README.md").write_bytes(README.read_bytes())
-    (project / ".ai").mkdir()
-    script = tmp_path / "bin/rye"
-    script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m rye "$@"\n')
-    script.chmod(0o755)
+    """An empty project, and `rye` and `rt` on the path, as after the activation that README names."""
+    (project / ".git").mkdir()
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, module in (("rye", "rye"), ("rt", "rye.cli.rt.main")):
+        script = folder / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n')
+        script.chmod(0o755)
+    (tmp_path / "home").mkdir()
     return project
 
 
 def environment(place):
     path = f"{place.parent / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "PATH": path, "PYTHONIOENCODING": "utf-8"}
+    # A home of its own, where clients' settings are written.
+    home = os.fspath(place.parent / "home")
+    return {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "PATH": path, "PYTHONIOENCODING": "utf-8", "HOME": home}
 
 
 def test_every_block_says_how_it_is_run():
@@ -60,56 +64,100 @@ def test_what_is_for_a_shell_of_its_own_is_run_by_the_ci_script():
             assert block.language == "sh"
 
 
-@pytest.mark.parametrize("block", marked("shell"))
-def test_commands_print_what_they_show(block, place):
+def run_shell(block, place):
     for command in commands(block.text):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command.line],
-            cwd=place,
-            env=environment(place),
-            capture_output=True,
-            check=False,
-        )
+        line = ["bash", "-euo", "pipefail", "-c", command.line]
+        done = subprocess.run(line, cwd=place, env=environment(place), capture_output=True, check=False)
         assert done.returncode == 0, (command, done.stderr.decode())
         assert as_shown(command.shown, done.stdout.decode()), (command, done.stdout.decode())
 
 
-@pytest.mark.parametrize("block", marked("python"))
-def test_python_runs_as_it_stands(block, place):
-    if "app" in block.marker.split():
-        (place / "app.py").write_text(APP)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block.text], cwd=place, env=environment(place), capture_output=True, check=False
-    )
+def run_python(block, place):
+    line = [sys.executable, "-W", "error", "-c", block.text]
+    done = subprocess.run(line, cwd=place, env=environment(place), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout
-    if LOOP in block.text:
-        assert "round(sum(prices), 2)" in (place / "app.py").read_text()
 
 
-def test_the_agent_loop_has_ten_lines():
+def run_person(block, place):
+    """Type a person's commands; placeholders are what the page says they are: the digest of a key that the project brings."""
+    env = {name: environment(place)[name] for name in ("PYTHONIOENCODING", "HOME")}
+    for command in commands(block.text):
+        words = shlex.split(command.line.replace("FULL-DIGEST", STRANGER.public.digest), comments=True)
+        assert words[0] == "rye"
+        code, shown = typed(*words[1:], cwd=place, answers=["yes", "yes"], env=env)
+        # The project brings a key that nobody approved yet, and an unsigned file: that is the verdict.
+        refused = words[1:3] == ["verify", "--all"]
+        assert code == (1 if refused else 0), (command.line, shown)
+        assert re.search(r"\S", shown)
+
+
+RUNNERS = {"shell": run_shell, "python": run_python, "person": run_person}
+
+
+def prepared(block, place):
+    if "app" in block.marker.split():
+        (place / "app.py").write_text(APP)
+        # As the first block did: IDs of a file are made at its first look.
+        subprocess.run(["rye", "read", "app.py"], cwd=place, env=environment(place), check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("block", marked("shell"))
+def test_commands_print_what_they_show(block, place):
+    prepared(block, place)
+    run_shell(block, place)
+
+
+@pytest.mark.parametrize("block", marked("python"))
+def test_python_runs_as_it_stands(block, place):
+    prepared(block, place)
+    run_python(block, place)
+
+
+def test_the_blocks_of_the_readme_run_in_order_in_one_folder_and_so_do_the_pages_after_them(place):
+    """Nothing but what the blocks themselves make is there; and the agent's loop can be run twice."""
+    ran = []
+    for page in (README, *(ROOT / "docs" / name for name in ("mcp.md", "agent-loop.md", "agent-loop.md", "shell.md"))):
+        for block in blocks(page.read_text(encoding="utf-8")):
+            kind = block.marker.removeprefix("run: ").split()[0]
+            if kind in RUNNERS:
+                RUNNERS[kind](block, place)
+                ran.append(kind)
+    assert {*ran} == {*RUNNERS}
+    assert (place / "app.py").read_text() == APP
+    assert not (place.parent / "home" / ".ai").exists()
+
+
+@pytest.mark.parametrize("page", [README, *(ROOT / "docs").glob("*.md")], ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+def test_every_page_is_linked_and_the_readme_is_short():
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 145
+    for page in [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]:
+        assert page == README or f"]({page.relative_to(ROOT)})" in text, page
+
+
+def test_the_agent_loop_has_ten_lines_and_one_that_takes_its_change_back():
     (loop,) = [block for block in BLOCKS if LOOP in block.text]
-    assert len(loop.text[loop.text.index(LOOP) :].splitlines()) == 10
+    assert len(loop.text[loop.text.index("tools = rye.toolset(") :].splitlines()) == 11
 
 
 @pytest.mark.parametrize("block", marked("person"))
 def test_a_persons_commands_work_at_a_terminal(block, place):
-    """Placeholders are what README says they are: the digest of a key that the project brings."""
-    document = verify.render_key_document(STRANGER.public, "someone")
-    (place / ".ai/trusted_keys").mkdir()
-    (place / f".ai/trusted_keys/{STRANGER.public.fingerprint}.toml").write_bytes(document)
-    put(place, "tools/their/tool.py", signed(tool_text("their/tool"), STRANGER))
+    prepared(block, place)
+    if "FULL-DIGEST" in block.text:
+        document = verify.render_key_document(STRANGER.public, "someone")
+        (place / ".ai/trusted_keys").mkdir(parents=True, exist_ok=True)
+        (place / f".ai/trusted_keys/{STRANGER.public.fingerprint}.toml").write_bytes(document)
+        put(place, "tools/their/tool.py", signed(tool_text("their/tool"), STRANGER))
     if "my/tool" in block.text:
         put(place, "tools/my/tool.py", tool_text("my/tool"))
-    for command in commands(block.text):
-        line = command.line.replace("FULL-DIGEST", STRANGER.public.digest)
-        words = shlex.split(line, comments=True)
-        assert words[0] == "rye"
-        code, shown = typed(*words[1:], cwd=place, answers=["yes", "yes"], env={"PYTHONIOENCODING": "utf-8"})
-        # The project brings a key that nobody approved yet, and an unsigned file: that is the verdict.
-        refused = words[1:3] == ["verify", "--all"]
-        assert code == (1 if refused else 0), (line, shown)
-        assert re.search(r"\S", shown)
+    run_person(block, place)
 
 
 def test_control_wrong_output_and_missing_markers_are_seen():

@@ -10,7 +10,7 @@ import rye
 
 ROOT = Path(rye.__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = (README, *(ROOT / "docs" / f"{name}.md" for name in ("agent-loop", "figures", "shell", "trust")))
+PAGES = (README, *(ROOT / "docs" / f"{name}.md" for name in ("mcp", "agent-loop", "shell", "trust", "figures")))
 _BLOCK = re.compile(r"(?:^<!-- (.*?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -21,36 +21,35 @@ import rye
 PAGE = Path(__file__).parents[2] / "docs" / "shell.md"
 RUNTIME = Path(rye.__file__).parents[1]
 BLOCK = re.compile(r"(<!-- session: rt -->\n```console\n)(.*?)(```\n)", re.DOTALL)
-FILE = """\
+TYPED = """\
+rt create prices.py << 'EOF'
 def total(prices):
     return sum(prices)
 
 
 def mean(prices):
     return total(prices) / len(prices)
-"""
-TYPED = """\
-rt grep 'sum'
-rt open app.py:2
-rt edit app.py 1 2 << 'EOF'
+EOF
+rt grep 'sum' prices.py
+rt edit prices.py 1 2 << 'EOF'
 def total(prices, tax=0.0):
     return round(sum(prices) * (1 + tax), 2)
 EOF
-rt insert app.py 5 << 'EOF'
+rt insert prices.py 5 << 'EOF'
 # Of no prices there is no mean.
 EOF
 rt undo
-git diff
+rt open prices.py:1-2
 """
 _PROMPTS = (b"$ ", b"> ")
 
 
 def record(folder: Path) -> str:
-    """Type the session in a repository made in `folder`; return what the terminal showed, its end of line as LF."""
+    """Type the session in an empty project made in `folder`; return what the terminal showed, its end of line as LF."""
     project, tools = folder / "project", folder / "bin"
     for one in (project, tools, folder / "home"):
         one.mkdir()
-    (project / "app.py").write_text(FILE, encoding="utf-8")
+    (project / ".git").mkdir()
     (tools / "rt").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rye.cli.rt.main "$@"\n', encoding="utf-8")
     (tools / "rt").chmod(0o755)
     env = {
@@ -59,13 +58,9 @@ def record(folder: Path) -> str:
         "PYTHONPATH": str(RUNTIME),
         "TERM": "dumb",
         "PS1": "$ ",
-        "GIT_PAGER": "cat",
         "LC_ALL": "C.UTF-8",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
         "HISTFILE": "",
     }
-    for words in (["init", "-q"], ["add", "app.py"]):
-        subprocess.run(["git", *words], cwd=project, env=env, check=True)
     ours, theirs = pty.openpty()
     shell = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
     process = subprocess.Popen(shell, cwd=project, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
