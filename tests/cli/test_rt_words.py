@@ -32,6 +32,10 @@ CALL = re.compile(r"\b(?:" + "|".join(_IDS) + r")\(\w+=")
         ('"(rt) \\" q" is odd', '"(rt) \\" q" is odd'),
         ("add hidden=true or no_ignore=true", "add --hidden or --no-ignore"),
         ("read(2) failed; undo() too", "read(2) failed; undo() too"),
+        (
+            'give encoding="cp1252" if it is right, or encoding= of another',
+            "give --encoding cp1252 if it is right, or --encoding NAME of another",
+        ),
     ],
 )
 def test_a_call_becomes_a_command(said, typed):
@@ -86,7 +90,7 @@ def test_the_terminal_reads_them(project):
     for words, told in (
         (("open", "src/ap.py"), "Use `rt find '*' src` to see what is there"),
         (("open", "src"), "Use `rt find '*' src` to list it"),
-        (("undo",), "use git for them"),
+        (("undo",), "`rt undo --list`"),
     ):
         done = rt(project, *words)
         assert told in done, done

@@ -198,10 +198,15 @@ def listing(
         if found.offer is None:
             left_out.append(LeftOut(found.item_id, found.facts.get("hint") or found.facts["verdict"]))
         elif why := _why_not(found, admission, whys):
-            left_out.append(LeftOut(found.item_id, why))
+            # What runs tools is none itself, so that it is not offered is no news.
+            if found.names[0] not in _NO_TOOLS:
+                left_out.append(LeftOut(found.item_id, why))
         else:
             offers.append(found.offer)
     return Listing(offers, left_out)
+
+
+_NO_TOOLS = ("runtime", "primitive")
 
 
 def _why_not(found: _Found, admission: Admission, known: dict[tuple[str, ...], str]) -> str:
@@ -210,7 +215,8 @@ def _why_not(found: _Found, admission: Admission, known: dict[tuple[str, ...], s
     if first is None:
         return ""
     # What is behind the tool is the same for all that name it from the same space.
-    key = (first.candidate.space, first.candidate.suffix, first.tool.tool_type, first.tool.executor_id or first.tool.id)
+    behind = None if first.tool.tool_type in _NO_TOOLS else first.tool.executor_id
+    key = (first.candidate.space, first.candidate.suffix, first.tool.tool_type, behind or first.tool.id)
     if key not in known:
         try:
             admission.chain(first)

@@ -69,13 +69,13 @@ class Checker:
             given = ", ".join(f"{safe_text.content(key)}={_short(value)}" for key, value in parameters.items()) or "nothing"
             raise UsageError(
                 "invalid_parameters",
-                f"Invalid parameters: {'; '.join(problems)}. Given: {given}.",
-                f"Wanted: {self.wanted()}.",
-                problems=problems,
+                f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {given}.",
+                f"Wanted: {self.wanted([name for name, _ in problems])}.",
+                problems=[text for _, text in problems],
             )
         return filled
 
-    def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
         try:
             # First, because the library would report NaN or a Python object in words of its own.
             json.dumps(parameters, allow_nan=False)
@@ -83,9 +83,9 @@ class Checker:
             unknown = self._unknown(parameters)
             return filled, [*unknown, *self._problems(filled, named=bool(unknown))]
         except (ValueError, TypeError, OverflowError, RecursionError) as err:
-            return {}, [f"not JSON: {err}"]
+            return {}, [("", f"not JSON: {err}")]
 
-    def _unknown(self, parameters: dict[str, Any]) -> list[str]:
+    def _unknown(self, parameters: dict[str, Any]) -> list[Problem]:
         parts = self._combined
         # An object that takes further members has no unknown parameters.
         if any(part.get(name) not in (None, False) for part in parts for name in _OPEN):
@@ -97,10 +97,10 @@ class Checker:
             if key not in known and not any(_matches(pattern, key) for pattern in patterns):
                 close = nearest(key, known, 1)
                 message = f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else "")
-                out.append(safe_text.content(message))
+                out.append(("", safe_text.content(message)))
         return out
 
-    def _problems(self, filled: dict[str, Any], *, named: bool) -> list[str]:
+    def _problems(self, filled: dict[str, Any], *, named: bool) -> list[Problem]:
         """Return what the library finds; `named` where unknown names are reported already."""
         if self._plain and fits(self.schema, filled):
             return []
@@ -112,7 +112,7 @@ class Checker:
                 continue
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
             said = _cut(_message(error)) + self._known(type(error.kind).__name__, error.schema_path)
-            out.append(f"{where}: {said}" if where else said)
+            out.append((str(next(iter(error.instance_path), "")), f"{where}: {said}" if where else said))
         return out
 
     def _known(self, kind: str, place: Iterable[str | int]) -> str:
@@ -123,20 +123,32 @@ class Checker:
         names = list(part.get("properties", {})) if isinstance(part, dict) else []
         return _cut(f"; it has {', '.join(names)}") if names else ""
 
-    def wanted(self) -> str:
-        """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`."""
+    def wanted(self, names: Sequence[str] = ("",)) -> str:
+        """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`.
+
+        Args:
+            names: the parameters that are wrong: only these. An empty name stands for the call as a whole: all of them.
+        """
         required = self.schema.get("required", ())
         out = []
         for name, below in self.schema.get("properties", {}).items():
+            if "" not in names and name not in names:
+                continue
             part = below if isinstance(below, dict) else {}
             kind = part.get("type", "any")
             facts = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
             if "enum" in part:
                 facts.append("one of " + "|".join(map(str, part["enum"])))
+            if "minimum" in part or "maximum" in part:
+                facts.append(f"{part.get('minimum', 'any')} to {part.get('maximum', 'any')}")
             facts += ["required"] if name in required else []
             facts += [f"default {json.dumps(part['default'])}"] if "default" in part else []
             out.append(f"{name} ({', '.join(facts)})")
         return safe_text.content(", ".join(out)) or "no parameters"
+
+
+# A parameter's name (empty for the call as a whole) and what is wrong with it.
+Problem = tuple[str, str]
 
 
 # The JSON Schema library takes longer to load than a plain call takes to answer. So what is certain is said here: that the

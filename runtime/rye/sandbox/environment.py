@@ -76,6 +76,10 @@ ALLOWED: Final = frozenset(
         "RUSTUP_HOME",
         "PYTHONDONTWRITEBYTECODE",
         "PYTHONUNBUFFERED",
+        "RAGIX_AUTO_DIFF",
+        "RAGIX_ENABLE_SWE",
+        "RAGIX_PROFILE",
+        "RAGIX_VIEW_STATE",
     }
 )
 """Names of variables that are inherited when their value holds no secret."""

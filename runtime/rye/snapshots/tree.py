@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rye.workspace import repositories
+from rye.workspace import cache, repositories
 
 if TYPE_CHECKING:
     from rye.snapshots.contents import Contents
@@ -33,6 +33,8 @@ MAX_ENTRIES: Final = 500_000
 """A project with more names is not recorded."""
 
 _OWN: Final = ".ai"
+# Where the package itself stores what it remembers, by the folder that holds it: no change of a command.
+_MEMORY: Final = {"": frozenset({cache.VIEWS}), _OWN: frozenset({"cache"})}
 _MAX_DEPTH: Final = 200
 _TAG: Final = "CACHEDIR.TAG"
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -202,7 +204,7 @@ class Walk:
         if path and self._is_skipped(entries):
             self.folders[path] = {}
             return []
-        get, skipped = known.get, self._skipped if path != _OWN else self._skipped | {"cache"}
+        get, skipped = known.get, self._skipped if path not in _MEMORY else self._skipped | _MEMORY[path]
         below: list[str] = []
         new: dict[str, os.stat_result] = {}
         count = 0

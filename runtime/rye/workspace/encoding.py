@@ -229,9 +229,11 @@ def binary_kind(data: bytes) -> str | None:
 
 def binary(data: bytes) -> WorkspaceError:
     """Return the refusal of a file that is not text."""
-    kind = binary_kind(data) or "unknown type, contains NUL bytes"
+    kind = binary_kind(data)
+    # What is known to be an image or an archive is no text in any encoding.
+    or_text = "" if kind else '; for UTF-16 without a byte order mark give encoding="utf-16-le"'
     return WorkspaceError(
         "binary_file",
-        f"Binary file ({kind}, {len(data):,} bytes); it has no lines to read or edit.",
-        'Use rye/bash/bash to inspect it; for UTF-16 without a byte order mark give encoding="utf-16-le".',
+        f"Binary file ({kind or 'unknown type, contains NUL bytes'}, {len(data):,} bytes); it has no lines to read or edit.",
+        f"Use rye/bash/bash to inspect it{or_text}.",
     )

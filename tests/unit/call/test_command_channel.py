@@ -87,6 +87,25 @@ def test_a_profile_that_lets_no_tool_write_holds_here_too(file, monkeypatch):
     assert (file / "a.txt").read_bytes() == before
 
 
+@pytest.mark.parametrize("words", ["create new.txt", "edit a.txt 1 1"])
+def test_the_switch_that_turns_rt_off_arrives_in_a_command(file, monkeypatch, words):
+    monkeypatch.setenv("RAGIX_ENABLE_SWE", "0")
+    before = (file / "a.txt").read_bytes()
+    assert "turned off here" in bash(file, f"echo x | {RT} {words}")["stderr"]
+    assert (file / "a.txt").read_bytes() == before
+    assert not (file / "new.txt").exists()
+
+
+def test_what_rt_remembers_of_its_windows_is_no_change_of_a_command(file):
+    before = (file / "a.txt").read_bytes()
+    bash(file, f"{RT} open a.txt; echo x | {RT} insert a.txt 1")
+    assert (file / ".ragix").exists()
+    entries = done("undo", file, list=True)["entries"]
+    assert {entry["file_path"] for entry in entries} == {"a.txt"}
+    while (file / "a.txt").read_bytes() != before:
+        assert done("undo", file)["file_path"] == "a.txt"
+
+
 ASK = """
 import json, os, socket, sys
 number = int(os.environ["RYE_CHANNEL"].split(":")[0])

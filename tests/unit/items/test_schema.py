@@ -366,7 +366,31 @@ def test_every_schema_of_the_system_bundle_compiles_and_every_default_is_allowed
             if "default" in part:
                 # Of everything else nothing is given, so that only what is missing may be wrong.
                 found = checker._problems({name: part["default"]}, named=False)
-                assert all("required" in problem for problem in found)
+                assert all("required" in text for _, text in found)
+
+
+def test_a_wrong_value_brings_the_form_of_its_parameter_alone():
+    schema = {
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 200},
+            "changes": {"type": "array", "items": {"type": "object", "required": ["new"]}},
+        },
+        "required": ["file_path"],
+        "additionalProperties": False,
+    }
+
+    def hint(**parameters):
+        with pytest.raises(UsageError) as caught:
+            Checker(schema).check(parameters)
+        return caught.value.hint
+
+    assert hint(file_path="a", limit=501) == "Wanted: limit (integer, 1 to 500, default 200)."
+    assert hint(file_path="a", changes=[{}]) == "Wanted: changes (array)."
+    # What names no parameter, or none that there is, needs all of them.
+    for parameters in ({"limit": 501}, {"file_path": "a", "limits": 1}, {"file_path": "a", "limit": 0, "x": 1}):
+        assert "file_path (string, required)" in hint(**parameters)
 
 
 def test_an_integral_float_is_an_integer_where_one_is_wanted():

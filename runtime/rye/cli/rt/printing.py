@@ -55,6 +55,7 @@ _IDS = {
 _VALUE = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
 _CALL = re.compile(rf"\b(?:(?P<lead>[Cc]all|by) )?(?P<name>{'|'.join(_IDS)})\((?P<args>\w+={_VALUE}(?:, \w+={_VALUE})*)\)")
 _ARG = re.compile(rf"(\w+)=({_VALUE})")
+_ENCODING = r'\bencoding=(?:"([^"]*)")?'
 _VERBS = {"Call": "Run ", "call": "run ", "by": "by "}
 
 
@@ -62,6 +63,7 @@ def in_words(said: str) -> str:
     """Return a tool's message with commands in place of its calls."""
     # Calls first: the plain words below occur inside them.
     said = _CALL.sub(_command, said)
+    said = re.sub(_ENCODING, lambda match: f"--encoding {match[1] or 'NAME'}", said)
     for tool, verb in _WORDS:
         said = said.replace(tool, verb)
     return said
