@@ -158,9 +158,8 @@ class Admission:
     def _verified(self, candidate: Candidate) -> Verified:
         known = self._known()
         # The verdict belongs to this state of trust; under other keys the same bytes may be refused.
-        verified = trust_verify.verify(candidate.raw, form_of(candidate.item_type, candidate.suffix), self.store, known)
+        verified = bundles.signed(candidate, self.store, known)
         known.add(verified.file_digest)
-        spaces.refuse_alien_key(candidate.item_id, verified.key.role, candidate.space)
         return verified
 
     def _known(self) -> Verdicts:

@@ -96,6 +96,35 @@ def _no_manifest(bundle_id: str) -> ItemError:
     return ItemError("malformed_item", f"The manifest of {bundle_id} is none: it lists no items by id.", _REPAIR)
 
 
+def admit(candidate: Candidate, store: TrustStore, manifest: Manifest | None = None) -> tuple[Verified, str]:
+    """Check an item's bytes, wherever they came from: its bundle's manifest, the signature, whose id it is, its place.
+
+    Returns:
+        What was verified, and the version that it states ("" for none).
+
+    Raises:
+        TrustError: its `code` is the verdict. ItemError: `malformed_item`, `bad_item_id`.
+    """
+    spaces.check_id(candidate.item_id)
+    if manifest is not None:
+        check(manifest, candidate)
+    verified = signed(candidate, store)
+    return verified, parse.check_place(verified, candidate.item_type, candidate.item_id, candidate.suffix)
+
+
+def signed(candidate: Candidate, store: TrustStore, known: Container[str] = ()) -> Verified:
+    """Check the signature, and that a key of the id's owner made it; see `admit` for the rest.
+
+    Raises:
+        TrustError: its `code` is the verdict.
+    """
+    verified = verify.verify(candidate.raw, form_of(candidate.item_type, candidate.suffix), store, known)
+    # What a project or a user may serve under a reserved id, `spaces.serves` decides.
+    if candidate.space not in ("project", "user"):
+        spaces.refuse_alien_key(candidate.item_id, verified.key.role)
+    return verified
+
+
 def check(manifest: Manifest, candidate: Candidate) -> None:
     """Hold a bundle's item against its manifest.
 

@@ -244,11 +244,14 @@ def _text(body: bytes) -> str:
 
 def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -> str:
     """Read an item only to check that its place is the one its signed text names; return its version, if it has one."""
-    if item_type == "tool":
-        return read_tool(verified, item_id, suffix).version
-    if item_type == "knowledge":
-        return str(read_knowledge(verified, item_id, suffix).header.get("version", ""))
-    return read_directive(verified, item_id).text.version
+    try:
+        if item_type == "tool":
+            return read_tool(verified, item_id, suffix).version
+        if item_type == "knowledge":
+            return str(read_knowledge(verified, item_id, suffix).header.get("version", ""))
+        return read_directive(verified, item_id).text.version
+    except UnicodeDecodeError:
+        raise ItemError("malformed_item", f"{item_id} is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
 
 
 def _place(item_id: str, category: object, bound: object) -> None:

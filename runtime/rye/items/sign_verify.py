@@ -71,29 +71,21 @@ def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
         signer=verified.key.public.fingerprint, owner=verified.key.owner, expected=verified.digest, actual=verified.digest
     )
     if target.item_id is not None:
-        _hold_to_manifest(target, item_type, raw, store)
-        _admit(verified, item_type, target.item_id, target)
+        bundles.admit(_candidate(target, target.item_id, item_type, raw), store, _manifest(target, store))
 
 
-def _hold_to_manifest(target: Target, item_type: str, raw: bytes, store: TrustStore) -> None:
-    """Raise `tampered` or `misplaced` for a file of the system bundle that its manifest does not list as it is."""
+def _manifest(target: Target, store: TrustStore) -> bundles.Manifest | None:
+    """Return the system bundle's manifest for a file of it; None for any other file."""
     system = spaces.Space("system", spaces.system_folder())
-    if target.item_id is None or not target.path.absolute().is_relative_to(system.folder):
-        return
-    manifest = bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store)
-    candidate = spaces.Candidate(item_type, target.item_id, target.suffix, system.name, os.fspath(target.path), raw)
-    bundles.check(manifest, candidate)
+    if not target.path.absolute().is_relative_to(system.folder):
+        return None
+    return bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store)
 
 
-def _admit(verified: Verified, item_type: str, item_id: str, target: Target) -> None:
-    """Return if verified bytes may serve as the item of that place."""
-    spaces.check_id(item_id)
-    if item_id not in _shadows_at(target):
-        spaces.refuse_alien_key(item_id, verified.key.role)
-    try:
-        parse.check_place(verified, item_type, item_id, target.suffix)
-    except UnicodeDecodeError:
-        raise ItemError("malformed_item", f"{item_id} is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
+def _candidate(target: Target, item_id: str, item_type: str, raw: bytes) -> spaces.Candidate:
+    """Return a file as the item of its place; of a project only where the user lets it serve a reserved id."""
+    space = "project" if item_id in _shadows_at(target) else "system"
+    return spaces.Candidate(item_type, item_id, target.suffix, space, os.fspath(target.path), raw)
 
 
 def _shadows_at(target: Target) -> frozenset[str]:
@@ -156,7 +148,7 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
             signed = signature.sign(bound, form, key, timestamp=_now())
             verified = trust_verify.verify(signed, form, store)
         if target.item_id is not None:
-            _admit(verified, item_type, target.item_id, target)
+            bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
             # Before the file is replaced: what a reader would refuse is not written.
             _check_schema(verified, item_type, target.item_id, target.suffix)
         if signed is not raw:

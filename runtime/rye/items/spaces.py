@@ -410,9 +410,9 @@ def _document(fd: int, name: str) -> bytes | None:
         return None
 
 
-def refuse_alien_key(item_id: str, role: str, space: str = "system") -> None:
-    """Raise TrustError `untrusted_key` when the system serves a reserved id signed by another key than its own."""
-    if item_id.startswith(RESERVED) and role != "system" and space == "system":
+def refuse_alien_key(item_id: str, role: str) -> None:
+    """Raise TrustError `untrusted_key` for a reserved id that another key than the system's signed."""
+    if item_id.startswith(RESERVED) and role != "system":
         raise TrustError(
             "untrusted_key",
             f"{item_id} is reserved for the system bundle's key, and another trusted key signed it.",

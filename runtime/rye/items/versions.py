@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rye.errors import RyeError, TrustError
-from rye.items import lockfiles, parse, spaces
+from rye.items import bundles, lockfiles, spaces
 from rye.items.spaces import Space
-from rye.trust import verify
-from rye.trust.signature import form_of
 
 if TYPE_CHECKING:
     from rye.trust.pins import Marks
@@ -89,6 +87,6 @@ def _installed(coming: Coming, space: Space, among: Sequence[Space]) -> list[str
     with contextlib.suppress(RyeError):
         raw = spaces.read_file(space, f"{folder}/{coming.item_id}{coming.suffix}")
         if raw is not None:
-            verified = verify.verify(raw, form_of(coming.item_type, coming.suffix), spaces.trust_store(among))
-            return [parse.check_place(verified, coming.item_type, coming.item_id, coming.suffix)]
+            candidate = spaces.Candidate(coming.item_type, coming.item_id, coming.suffix, space.name, "", raw)
+            return [bundles.admit(candidate, spaces.trust_store(among))[1]]
     return []

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError, RegistryError, TrustError
-from rye.items import bundles, parse, spaces
+from rye.items import bundles, spaces
 from rye.items.spaces import Space
 from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, changed, field
@@ -235,7 +235,7 @@ def verify(fetched: Fetched, among: Sequence[Space], destination: str = "project
 
 
 def _verify_item(file: File, wanted: Reference, store: TrustStore, destination: str) -> Checked:
-    verified = trust_verify.verify(file.raw, form_of(file.item_type, file.suffix), store)
+    verified, version = bundles.admit(_candidate(file), store)
     # An approval is for one project; the user's own space counts in every project.
     if verified.key.role == "approved" and destination != "project":
         raise TrustError(
@@ -243,8 +243,6 @@ def _verify_item(file: File, wanted: Reference, store: TrustStore, destination: 
             f"Its key {verified.key.public.fingerprint} counts for this project only, not for your own space.",
             "Pull it into the project, or run `rye trust add` with the key's document.",
         )
-    spaces.refuse_alien_key(file.item_id, verified.key.role)
-    version = parse.check_place(verified, file.item_type, file.item_id, file.suffix)
     _refuse_other_version(wanted, version)
     return Checked(file, verified, version)
 
@@ -272,16 +270,14 @@ def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[Checked]:
         raise TrustError(
             "incomplete", f"The bundle's manifest lists {kind} {one}, which did not come.", "Nothing was installed."
         )
-    out = [Checked(head, manifest.verified, version)]
-    for file in rest:
-        candidate = spaces.Candidate(
-            file.item_type, file.item_id, file.suffix, f"bundle:{wanted.item_id}", spaces.system_folder(), file.raw
-        )
-        bundles.check(manifest, candidate)
-        verified = trust_verify.verify(file.raw, form_of(file.item_type, file.suffix), store)
-        spaces.refuse_alien_key(file.item_id, verified.key.role)
-        out.append(Checked(file, verified, parse.check_place(verified, file.item_type, file.item_id, file.suffix)))
-    return out
+    return [
+        Checked(head, manifest.verified, version),
+        *(Checked(file, *bundles.admit(_candidate(file), store, manifest)) for file in rest),
+    ]
+
+
+def _candidate(file: File) -> spaces.Candidate:
+    return spaces.Candidate(file.item_type, file.item_id, file.suffix, "registry", file.item_id, file.raw)
 
 
 def signed_by(fetched: Fetched) -> TrustedKey | None:

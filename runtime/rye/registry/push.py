@@ -31,7 +31,6 @@ from rye.registry.oci.manifest import (
 from rye.registry.oci.reference import Reference, check_item, repository_of, tag_of
 from rye.registry.oci.store import Store
 from rye.trust import verify
-from rye.trust.signature import form_of
 from rye.trust.verify import Verified
 
 _BUNDLE_MANIFEST = "application/vnd.rye.bundle.v1+yaml"
@@ -69,9 +68,7 @@ def push_bundle(
     for item_type, listed in manifest.items.items():
         for item_id in listed:
             candidate = spaces.find(item_type, item_id, [space])
-            bundles.check(manifest, candidate)
-            verified = verify.verify(candidate.raw, form_of(item_type, candidate.suffix), trusted)
-            parse.check_place(verified, item_type, item_id, candidate.suffix)
+            bundles.admit(candidate, trusted, manifest)
             title = f"{spaces.type_folder(item_type)[0]}/{item_id}{candidate.suffix}"
             files[title] = (oci_manifest.media_type(candidate.suffix), candidate.raw)
     facts = {"item_type": "bundle", "item_id": bundle_id, "version": version, "suffix": ".yaml"}
