@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
+from rye.cli import doctor
 from rye.filesearch import ripgrep
 from rye.sandbox import bubblewrap, landlock, launcher, limits, sandbox
-from rye.trust import keys
+from rye.trust import decisions, keys, verify
 from support.in_process import rye
+from support.signed_tools import STRANGER, put, signed, tool_text, trust_key
 
 UBUNTU = "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
 
@@ -152,6 +156,105 @@ def test_clients_are_found_and_a_program_that_is_gone_is_named(project, own_home
     assert len(found["client claude-code"]) == 1
     assert found["client codex"][0]["status"] == "ok"
     assert "clients" not in found
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "said"),
+    [
+        (
+            '{"mcpServers": {"rye": {"command": "/bin/sh", "args": ["mcp", "--project", "/no/such/project"]}}}',
+            "problem",
+            "/no/such/project",
+        ),
+        ('{"mcpServers": {"rye": {"command": "/bin/sh", "args": ["mcp", "--project"]}}}', "ok", "rye"),
+        ('{"mcpServers": {"rye": {"command": "", "args": []}}}', "ok", "rye"),
+        ('{"mcpServers": ', "note", "cannot be read"),
+        ("\xff", "note", "cannot be read"),
+        ("[" * 100_000, "note", "cannot be read"),
+    ],
+)
+def test_settings_of_a_client_in_any_state(project, own_home, content, status, said):
+    (own_home / ".claude.json").write_bytes(content.encode("latin-1"))
+    found = findings(project)["client claude-code"][0]
+    assert (found["status"], said in found["detail"]) == (status, True), found
+
+
+def test_a_client_whose_settings_are_a_folder(project, own_home):
+    (own_home / ".claude.json").mkdir()
+    assert findings(project)["client claude-code"][0]["status"] == "note"
+
+
+def test_keys_and_items_of_the_project_that_wait_or_are_wrong(project):
+    assert "items" in findings(project), "control: those of the system"
+    put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
+    (one,) = [row for row in findings(project)["items"] if "project" in row["detail"]]
+    assert (one["status"], "1 unsigned" in one["detail"]) == ("note", True)
+    put(project, "tools/my/tampered.py", signed(tool_text("my/tampered")) + b"# more\n")
+    trust_key()
+    (one,) = [row for row in findings(project)["items"] if "project" in row["detail"]]
+    assert (one["status"], "1 tampered, 1 unsigned" in one["detail"]) == ("problem", True)
+    assert "--space project" in one["fix"]
+    document = verify.render_key_document(STRANGER.public, "someone")
+    put(project, f"trusted_keys/{STRANGER.public.fingerprint}.toml", document)
+    (one,) = [row for row in findings(project)["trust"] if row["status"] == "note"]
+    assert one["detail"] == "1 key of this project awaits your decision"
+    assert one["fix"].startswith("rye trust approve")
+
+
+def test_a_damaged_key_and_damaged_decisions(project, user_space):
+    trust_key()
+    (user_space / ".ai/trusted_keys/0123456789abcdef.toml").write_text("not a key")
+    assert any(row["status"] == "problem" for row in findings(project)["trust"])
+    (user_space / ".ai/trusted_keys/0123456789abcdef.toml").unlink()
+    assert all(row["status"] == "ok" for row in findings(project)["trust"])
+    path = Path(decisions.path())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{")
+    found = findings(project)
+    assert any(row["status"] == "problem" for row in found["trust"])
+    # The parts behind it are still looked at.
+    assert "state" in found
+
+
+def test_a_state_folder_that_cannot_be_written(project, user_space):
+    (user_space / ".ai").mkdir(exist_ok=True)
+    (user_space / ".ai/state").write_text("in the way")
+    found = findings(project)["state"][0]
+    assert found["status"] == "problem"
+    assert "USER_SPACE" in found["fix"]
+
+
+def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch):
+    real = doctor.metadata.version
+
+    def version(name):
+        if name == "ddgs":
+            raise doctor.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    found = findings(project)["extra search"][0]
+    assert found["status"] == "note"
+    assert found["fix"].startswith("pip install '")
+    assert found["fix"].endswith("[search]'") or "rye-workspace[search]==" in found["fix"]
+
+
+def test_rye_on_the_path(project, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", os.fspath(tmp_path))
+    assert "not on the PATH" in findings(project)["path"][0]["detail"]
+    (tmp_path / "rye").write_text("#!/bin/sh\n")
+    (tmp_path / "rye").chmod(0o755)
+    if os.path.exists(os.path.join(os.path.dirname(sys.executable), "rye")):
+        assert "another one" in findings(project)["path"][0]["detail"]
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable))
+    assert "path" not in findings(project)
+
+
+def test_a_project_that_is_not_there_and_a_language_without_server(project):
+    assert rye("doctor", "--project", "nowhere", cwd=project).returncode == 2
+    (project / "a.go").write_text("package a\n")
+    found = findings(project)["language server"][0]
+    assert found["status"] in ("note", "ok")
 
 
 def test_a_key_that_others_can_read(project, user_space):

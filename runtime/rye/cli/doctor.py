@@ -7,15 +7,19 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 from rye.call import context
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, print_json, printable, project_of
+from rye.cli import terminal
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, print_json, printable, project_of, source
 from rye.config import user_dirs
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
+from rye.items import sign_verify, spaces, targets
 from rye.lsp import servers
 from rye.plain_class import Record, as_dict
 from rye.sandbox import bubblewrap, limits, sandbox
@@ -23,6 +27,7 @@ from rye.trust import decisions, keys
 
 if TYPE_CHECKING:
     from rye.mcp_server import settings_file
+    from rye.trust.verify import TrustStore
 
 Status = Literal["ok", "note", "problem"]
 
@@ -59,6 +64,20 @@ def findings(project: str) -> list[Finding]:
             message, fix = (err.message, err.hint) if isinstance(err, RyeError) else (str(err), "")
             found.append(Finding(name, "problem", message, fix or "Fix what the message names."))
     return found
+
+
+def _installation(_project: str) -> Iterator[Finding]:
+    from rye._version import __version__
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("rye", "ok", f"{__version__}, Python {version}, in {sys.prefix}")
+    own, found = os.path.join(os.path.dirname(sys.executable), "rye"), shutil.which("rye")
+    if found is None:
+        yield Finding(
+            "path", "note", "`rye` is not on the PATH", f"export PATH={os.path.dirname(own)}:$PATH, or activate the environment"
+        )
+    elif os.path.exists(own) and not os.path.samefile(found, own):
+        yield Finding("path", "note", f"`rye` on the PATH is another one: {found}", f"Call {own}, or put its folder first.")
 
 
 def _settings(_project: str) -> Iterator[Finding]:
@@ -101,7 +120,7 @@ def _extras(_project: str) -> Iterator[Finding]:
         try:
             yield Finding(f"extra {extra}", "ok", f"{purpose}: {name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
-            yield Finding(f"extra {extra}", "note", f"not installed: {purpose}", f"pip install 'rye-workspace[{extra}]'")
+            yield Finding(f"extra {extra}", "note", f"not installed: {purpose}", f"pip install '{source(extra)}'")
 
 
 def _language_servers(project: str) -> Iterator[Finding]:
@@ -146,9 +165,40 @@ def _keys(_project: str) -> Iterator[Finding]:
         yield Finding("signing key", "problem", "your own store does not trust it", "rye trust add, with its public key")
 
 
-def _trust(_project: str) -> Iterator[Finding]:
+def _trust(project: str) -> Iterator[Finding]:
     found = decisions.load()
-    yield Finding("trust", "ok", f"{len(found.approvals)} approved keys, {len(found.revoked_keys)} revoked")
+    among = spaces.spaces(project)
+    store = spaces.trust_store(among)
+    yield Finding("trust", "ok", f"keys that count here: {len(store.keys)}, revoked: {len(found.revoked_keys)}")
+    for problem in store.problems:
+        yield Finding("trust", "problem", str(problem), "Remove the file, or write the key again with `rye trust add`.")
+    pending = sum(one.role == "project" for one in store.proposed)
+    if pending:
+        fix = "rye trust approve: it shows what each would admit, and asks"
+        yield Finding(
+            "trust",
+            "note",
+            f"{pending} key{'s' * (pending != 1)} of this project await{'s' * (pending == 1)} your decision",
+            fix,
+        )
+    yield from _items(among, store)
+
+
+def _items(among: Sequence[spaces.Space], store: TrustStore) -> Iterator[Finding]:
+    """Yield what does not verify, space by space: an unsigned item is being written, any other has a story."""
+    for space in among:
+        rows = list(sign_verify.verify(targets.every([space]), store))
+        bad = Counter(row["verdict"] for row in rows if row["verdict"] != "valid")
+        if not bad:
+            if rows:
+                yield Finding("items", "ok", f"all {len(rows)} of the {space.name} space verify")
+            continue
+        counted = ", ".join(f"{number} {verdict}" for verdict, number in sorted(bad.items()))
+        status: Status = "note" if set(bad) == {"unsigned"} and space.name != "system" else "problem"
+        fix = f"rye verify --all --space {space.name}: it names each, and what to do"
+        yield Finding(
+            "items", status, f"{sum(bad.values())} of {len(rows)} of the {space.name} space do not verify: {counted}", fix
+        )
 
 
 def _clients(project: str) -> Iterator[Finding]:
@@ -157,7 +207,14 @@ def _clients(project: str) -> Iterator[Finding]:
     configured = False
     for client, place, section, syntax in client_config.places():
         path = os.path.join(project, place)
-        for name, server in _servers_in(path, section, syntax):
+        try:
+            found = dict(_servers_in(path, section, syntax))
+        # Another program's file, of any content; it must not end the look at the others.
+        except (OSError, ValueError, RecursionError) as err:
+            fix = f"Correct it: {client} cannot read it, either."
+            yield Finding(f"client {client}", "note", f"{path} cannot be read: {err}", fix)
+            continue
+        for name, server in found.items():
             configured = True
             yield _client(client, path, name, server)
     if not configured:
@@ -168,8 +225,11 @@ def _client(client: str, path: str, name: str, server: dict[str, Any]) -> Findin
     command = server.get("command", server.get("cmd", ""))
     words = command if isinstance(command, list) else [command, *server.get("args", [])]
     program = str(words[0]) if words else ""
+    fix = f"rye mcp install --client {client} --write"
+    named = str(words[words.index("--project") + 1]) if "--project" in words[:-1] else ""
+    if os.path.isabs(named) and not os.path.isdir(named):
+        return Finding(f"client {client}", "problem", f"{path}: {name} serves {named}, which is not there", fix)
     if program and shutil.which(program) is None:
-        fix = f"rye mcp install --client {client} --write"
         return Finding(f"client {client}", "problem", f"{path}: {name} starts {program}, which cannot be run", fix)
     return Finding(f"client {client}", "ok", f"{path}: {name}")
 
@@ -182,8 +242,7 @@ def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterat
         with open(path, "rb") as file:
             # Bounded: another program's file may be of any size.
             content = settings_file.parse(file.read(_MAX_SETTINGS).decode(), syntax)
-    except (OSError, ValueError, RecursionError):
-        # None there, or another program's trouble: nothing that can be said about rye.
+    except (FileNotFoundError, NotADirectoryError):
         return
     servers = content.get(section)
     for name, server in servers.items() if isinstance(servers, dict) else ():
@@ -191,7 +250,7 @@ def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterat
             yield name, server
 
 
-def _state(_project: str) -> Iterator[Finding]:
+def _state(project: str) -> Iterator[Finding]:
     folder, size = f"{user_dirs.user_ai()}/state", 0
     for above, _, names in os.walk(folder):
         for name in names:
@@ -200,12 +259,24 @@ def _state(_project: str) -> Iterator[Finding]:
                 size += os.lstat(f"{above}/{name}").st_blocks * 512
             except OSError:
                 continue
+    try:
+        # For real: permissions, a full disk and a read-only file system show only in the attempt.
+        with tempfile.TemporaryFile(dir=user_dirs.state_dir(project)) as file:
+            file.write(b"x" * 4_096)
+            file.flush()
+    except OSError as err:
+        fix = f"Make {folder} writable, free the disk, or set USER_SPACE to a folder that can be written."
+        yield Finding(
+            "state", "problem", f"{folder} cannot be written ({err.strerror}): nothing can be undone, no job starts", fix
+        )
+        return
     detail = f"{size / 1e6:.1f} MB of history, jobs and output in {folder}"
     fix = "Lower journal.max_bytes and outputs.max_bytes in ~/.ai/config/rye.yaml."
     yield Finding("state", "note", detail, fix) if size > _MUCH_STATE else Finding("state", "ok", detail)
 
 
 _PARTS: tuple[Callable[[str], Iterator[Finding]], ...] = (
+    _installation,
     _settings,
     _sandbox,
     _ripgrep,
@@ -216,7 +287,7 @@ _PARTS: tuple[Callable[[str], Iterator[Finding]], ...] = (
     _clients,
     _state,
 )
-_SIGNS = {"ok": "ok     ", "note": "note   ", "problem": "PROBLEM"}
+_SIGNS = {"ok": "ok", "note": "note", "problem": "PROBLEM"}
 
 
 def _build(parser: argparse.ArgumentParser) -> None:
@@ -232,7 +303,8 @@ def _run(args: argparse.Namespace) -> int:
         print_json({"problems": problems, "findings": [as_dict(one) for one in found]})
         return EXIT_NO if problems else EXIT_OK
     for one in found:
-        print(printable(f"{_SIGNS[one.status]} {one.name}: {one.detail}"))
+        sign = terminal.styled(_SIGNS[one.status].ljust(7), one.status, sys.stdout)
+        print(f"{sign} {printable(f'{one.name}: {one.detail}')}")
         if one.fix:
             print(printable(f"        fix: {one.fix}"))
     print(f"{problems} problem{'' if problems == 1 else 's'}.", file=sys.stderr)

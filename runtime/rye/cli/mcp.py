@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rye.cli import shared
 from rye.cli.shared import EXIT_OK, Verb, add_project_option, project_to_work_in
 from rye.errors import UsageError
 from rye.mcp_server import stdio
@@ -239,17 +239,7 @@ def _program(*, uvx: bool) -> list[str]:
 
 def _source() -> str:
     """Return what pip and uvx install to have this installation with the server: the folder it came from, or its name."""
-    from importlib import metadata
-    from urllib.parse import unquote, urlsplit
-
-    from rye._version import __version__
-
-    try:
-        found = json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
-    except (metadata.PackageNotFoundError, ValueError):
-        found = {}
-    url = urlsplit(found.get("url", ""))
-    return f"{unquote(url.path)}[mcp]" if url.scheme == "file" else f"rye-workspace[mcp]=={__version__}"
+    return shared.source("mcp")
 
 
 VERBS = {"mcp": Verb("Serve the project's tools over MCP, or print a client's configuration for it.", _build, _run)}

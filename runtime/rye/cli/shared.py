@@ -242,6 +242,21 @@ def _writes_to_stdout(stream: TextIO) -> bool:
         return False
 
 
+def source(extra: str) -> str:
+    """Return what pip and uvx install to have this installation with an extra: the folder it came from, or its name."""
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    from rye._version import __version__
+
+    try:
+        found = json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        found = {}
+    url = urlsplit(found.get("url", ""))
+    return f"{unquote(url.path)}[{extra}]" if url.scheme == "file" else f"rye-workspace[{extra}]=={__version__}"
+
+
 def exit_code(response: dict[str, Any]) -> int:
     """Return the exit code for a response of the executor."""
     if response["status"] != "error":
