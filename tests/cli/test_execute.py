@@ -501,3 +501,18 @@ def test_a_list_whose_quotes_a_shell_took_is_named_as_that(project):
     assert b"changes is not JSON" in done.stderr
     assert b"It came as [{line_id: a1b2c3}]" in done.stderr
     assert b"changes='[" in done.stderr
+
+
+def test_a_person_sees_the_traceback_of_a_crash_and_a_pipe_does_not(project):
+    put_tool(project, "my/crash", 'raise ValueError("step 3")')
+    put(project, "tools/my/raw.py", tool_text("my/raw", 'raise ValueError("step 4")'))
+    code, shown = typed("execute", "my/crash", cwd=project)
+    assert code != 0
+    assert "ValueError: step 3" in shown
+    code, shown = typed("execute", "my/raw", "--allow-unsigned", cwd=project)
+    assert code != 0
+    assert "Traceback" in shown
+    assert "ValueError: step 4" in shown
+    done = rye("execute", "my/crash", cwd=project)
+    assert b"step 3" not in done.stdout + done.stderr
+    assert b"crashes/" in done.stderr

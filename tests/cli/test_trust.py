@@ -297,3 +297,18 @@ def test_an_unsigned_tool_runs_for_a_person_at_a_terminal_only_and_the_result_sa
     assert len(response["warnings"]) == 1
     for item_id in ("my/report", "my/moved"):
         assert typed("execute", item_id, "--allow-unsigned", cwd=clone)[0] == 3
+
+
+def test_a_person_approves_a_projects_interpreter_and_nobody_else(project):
+    program = project / ".venv/bin/python3"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    words = ("trust", "approve", "--interpreter", ".venv/bin/python3")
+    assert b"person" in shell(*words, cwd=project).stderr
+    code, shown = typed(*words, cwd=project, answers=["no"])
+    assert (code, "Nothing was changed." in shown) == (1, True)
+    code, shown = typed(*words, cwd=project, answers=["yes"])
+    assert (code, "Approved: .venv/bin/python3" in shown) == (0, True)
+    for path in ("../x", "/bin/sh", ".venv/bin/gone"):
+        assert typed("trust", "approve", "--interpreter", path, cwd=project)[0] != 0

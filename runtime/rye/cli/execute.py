@@ -232,7 +232,16 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
         _print_text(data.get("stderr", ""), sys.stderr)
     if response["status"] == "error":
         answer.flush()
+        _print_trace(data)
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {response['error']}{_where(response, project)}", file=sys.stderr)
+
+
+def _print_trace(data: dict[str, Any]) -> None:
+    """Show a person at a terminal the traceback of a crash; anything else may be a model, which gets the file's name alone."""
+    if data.get("code") == "tool_crashed" and at_terminal():
+        from rye.executor import failures
+
+        print(harmless(failures.trace_of(data).rstrip()), file=sys.stderr)
 
 
 def _print_notes(output: str, shown: str) -> None:

@@ -129,6 +129,8 @@ def _sign(args: argparse.Namespace) -> int:
     else:
         table = ({**row, "reason_and_next_step": " ".join(filter(None, (row["error"], row["hint"])))} for row in done)
         _print_rows(done, table, "status", "signed")
+        for warning in (one for row in done for one in row.get("warnings", ())):
+            _say(printable(warning))
     if not done:
         _say("nothing to sign: there is no item. Name a file, a folder or an id.")
     return EXIT_OK if done and all(row["status"] != "failed" for row in done) else EXIT_NO

@@ -207,6 +207,10 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
             data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
         finally:
             response["warnings"] += _said_of((started.isolation or {}).get("set_aside", ()))
+        if started.isolation is not None and data.get("success") is not True:
+            from rye.executor import failures
+
+            data = failures.with_permission(data, ready.tool, ready.chain.links[0].tool.permissions)
         _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
         response["ran"] = True
     del response["envelope"]
@@ -375,28 +379,18 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
     except MemoryError:
         return _CRASHED_WITHOUT_MEMORY
     except run_code.Crashed as err:
-        return _crash(tool, err.kind, err.trace)
+        from rye.executor import failures
+
+        return failures.crash(tool, err.kind, err.trace, _LOG)
     except BaseException as err:  # noqa: BLE001 - whatever a tool raises is its failure, not the caller's
         import traceback
 
-        return _crash(tool, type(err).__name__, "".join(traceback.format_exception(err)))
+        from rye.executor import failures
+
+        return failures.crash(tool, type(err).__name__, "".join(traceback.format_exception(err)), _LOG)
     return data
 
 
 def _is_plain(name: object, value: object) -> bool:
     """True for scalars: they are always JSON, so that a long text need not be serialised to check it."""
     return type(name) is str and (value is None or type(value) in (str, int, bool))
-
-
-def _crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
-    import logging
-
-    # The trace goes to the log only: it can hold paths and secrets, and the caller may be a model.
-    error_id = os.urandom(4).hex()
-    logging.getLogger(_LOG).error("tool_crashed", extra={"item": tool.id, "error_id": error_id, "trace": trace})
-    return {
-        "success": False,
-        "code": "tool_crashed",
-        "error_id": error_id,
-        "error": f"The tool {tool.id} failed unexpectedly ({kind}). The log has the details under {error_id}.",
-    }

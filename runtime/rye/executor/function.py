@@ -56,6 +56,10 @@ def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, An
 def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
     """Make a call ready. Errors as `rye.executor.isolated.worker`."""
     tool = chain.tool
+    if "__requires__" in tool.metadata:
+        from rye.executor import requirements
+
+        requirements.check(tool)
     if here:
         return Started(
             partial(run_code.call, plan.code, tool.id, tool.verified.digest, parameters, root, plan.entry_point), None

@@ -119,10 +119,15 @@ def call(worker: Worker, tool: Tool, parameters: dict[str, Any], entry_point: st
             raise _why_none(worker, limit, exchange)
     finally:
         exchange.close()
-        pool.done(worker)
-        if worker.set_aside:
-            worker.reported["set_aside"] = list(worker.set_aside)
+        finish(worker)
     return _outcome(answer, exchange.line_ids)
+
+
+def finish(worker: Worker) -> None:
+    """Give a worker back whose call is over, and put into its report what it had to set aside."""
+    pool.done(worker)
+    if worker.set_aside:
+        worker.reported["set_aside"] = list(worker.set_aside)
 
 
 def _message(

@@ -238,7 +238,7 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
         outcome = run.watch(worker.tree, {worker.printed: stdout, worker.errors: stderr}, limit.remaining())
         said = _said(worker.answers)
     finally:
-        pool.done(worker)
+        isolated.finish(worker)
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
     if outcome.why != "exited":

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from rye.call.safe_text import is_hidden, plain
 from rye.errors import ItemError, RyeError
-from rye.items import parse, schema, spaces
+from rye.items import parse, permission_needs, schema, spaces
 from rye.items.parse import FUNCTION_RUNTIME, LONGEST_DESCRIPTION, SECTION_STARTS, WORST, docstring_sections
 
 MOST_LINES: Final = 400
@@ -66,6 +66,8 @@ def lint(raw: bytes, suffix: str, item_id: str | None = None, mode: int | None =
         found += _python(text, item_id)
     elif suffix in (".yaml", ".yml"):
         found += _yaml(text, item_id)
+    else:
+        found += _script(text, suffix, item_id)
     return sorted(found)
 
 
@@ -114,7 +116,11 @@ def _metadata(module: _Module) -> Iterator[Finding]:
     yield from _value(module, "__version__", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".')
     yield from _value(module, "__tool_type__", lambda it: it == "python", "bad_tool_type", 'A Python tool says "python".')
     yield from _value(
-        module, "__executor_id__", lambda it: it == FUNCTION_RUNTIME, "unknown_runtime", f'The runtime is "{FUNCTION_RUNTIME}".'
+        module,
+        "__executor_id__",
+        _may_be_runtime,
+        "unknown_runtime",
+        f'The bundle has no such runtime; see "{FUNCTION_RUNTIME}".',
     )
     yield from _value(
         module,
@@ -127,6 +133,20 @@ def _metadata(module: _Module) -> Iterator[Finding]:
     seconds, line = module.literals.get("__timeout__", (1, 1))
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         yield Finding(line, "bad_timeout", "__timeout__ is a number of seconds above 0.")
+
+
+def _may_be_runtime(executor_id: str) -> bool:
+    """Tell whether an id can name a runtime: the bundle's are known, others stand in a space that is not looked at here."""
+    if not executor_id.startswith(spaces.RESERVED):
+        return True
+    system = spaces.Space("system", spaces.system_folder())
+    return any(spaces.read_file(system, f"tools/{executor_id}{suffix}") is not None for suffix in (".yaml", ".yml"))
+
+
+def _has_function(module: _Module) -> bool:
+    """Tell whether a tool is called by its function; a script is run from its first line to its last."""
+    executor_id = str(module.literals.get("__executor_id__", (FUNCTION_RUNTIME, 1))[0])
+    return executor_id == FUNCTION_RUNTIME or not executor_id.endswith("script_runtime")
 
 
 def _value(module: _Module, name: str, fits: Callable[[str], object], code: str, message: str) -> Iterator[Finding]:
@@ -174,6 +194,11 @@ def _permissions_declared(module: _Module) -> Iterator[Finding]:
     own = module.item_id is not None and module.item_id.startswith(spaces.RESERVED)
     if _takes_path(module) and not own and not {"read", "write"} & set(declared):
         yield Finding(line or 1, "missing_permission", 'It takes a path: assign __permissions__ = ["read"], or ["write"].')
+    elif not own:
+        for need in permission_needs.missing(module.tree, list(declared)):
+            listed = ", ".join(f'"{one}"' for one in (*map(str, declared), need.permission))
+            message = f"It {need.what}, and has no `{need.permission}` permission: assign __permissions__ = [{listed}]."
+            yield Finding(need.line, "missing_permission", message)
     effects = module.literals.get("__effects__", ({}, 1))[0]
     if isinstance(effects, dict) and effects.get("read_only") is True and "write" in declared:
         yield Finding(line or 1, "bad_permissions", "What is read_only needs no permission to write.")
@@ -277,6 +302,8 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _calls(module: _Module) -> Iterator[Finding]:
+    if not _has_function(module):
+        return
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN:
             what = (
@@ -286,6 +313,8 @@ def _calls(module: _Module) -> Iterator[Finding]:
 
 
 def _entry(module: _Module) -> Iterator[Finding]:
+    if not _has_function(module):
+        return
     found = [
         one for one in module.tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "execute"
     ]
@@ -309,6 +338,22 @@ _CHECKS: Final = (
 )
 
 
+def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
+    """Check the header of a script; what stands below it is not looked at."""
+    lines = text.split("\n")
+    # As a reader does: behind the shebang and the signature line.
+    body = "\n".join(line for at, line in enumerate(lines) if not (at < 2 and (line.startswith("#!") or "rye:signed:" in line)))
+    try:
+        header = parse.header(body.encode(), suffix)
+    except ItemError as err:
+        yield Finding(1, "bad_yaml", plain(str(err), 300))
+        return
+    if header is None:
+        yield Finding(1, "missing_metadata", "Begin with a comment that holds the metadata as YAML between two lines `# ---`.")
+        return
+    yield from _yaml(header, item_id)
+
+
 def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     try:
         found = parse.yaml_mapping(text)
@@ -318,6 +363,12 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     for name in ("version", "tool_type", "category", "description"):
         if not isinstance(found.get(name), str) or not found[name]:
             yield Finding(1, "missing_metadata", f"Give {name}, a text.")
+    declared = found.get("permissions", [])
+    takes_path = f"'format': '{schema.WORKSPACE_PATH}'" in repr(found.get("config_schema"))
+    if not isinstance(declared, list) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
+        yield Finding(1, "bad_permissions", f"permissions is a list of some of {', '.join(parse.PERMISSIONS)}.")
+    elif takes_path and not {"read", "write"} & set(map(str, declared)):
+        yield Finding(1, "missing_permission", "It takes a path: give permissions: [read], or [write].")
     if isinstance(found.get("version"), str) and not _VERSION.fullmatch(found["version"]):
         yield Finding(1, "bad_version", 'Write the version as "1.0.0".')
     if item_id is not None and isinstance(found.get("category"), str) and found["category"] != item_id.rpartition("/")[0]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -107,8 +108,9 @@ def sign(found: Iterable[Target], key: PrivateKey) -> Iterator[dict[str, Any]]:
     """Sign each file in place, atomically; a file whose present content `key` has signed is left alone.
 
     Yields:
-        `{"target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint"}`: `status` is `signed`,
-        `unchanged` or `failed`; `digest` that of the signed bytes; a failed file was not changed.
+        `{"target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint", "warnings"?}`: `status` is
+        `signed`, `unchanged` or `failed`; `digest` that of the signed bytes; a failed file was not changed. `warnings` are
+        sentences on permissions that a tool seems to lack, where there are any.
     """
     document = trust_verify.render_key_document(key.public, "signer")
     # As a reader who trusts just this key: its role is the system's only if it is the system's key.
@@ -151,6 +153,8 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
             bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
             # Before the file is replaced: what a reader would refuse is not written.
             _check_schema(verified, item_type, target.item_id, target.suffix)
+            if lacking := _lacking(verified, item_type, target.item_id, target.suffix):
+                row["warnings"] = lacking
         if signed is not raw:
             # With the digest of what was read: a change that another program made meanwhile is not overwritten.
             atomic_replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), atomic_replace.temporary_name())
@@ -163,6 +167,21 @@ def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str)
         from rye.items import schema
 
         schema.Checker(parse.read_tool(verified, item_id, suffix).schema)
+
+
+def _lacking(verified: Verified, item_type: str, item_id: str, suffix: str) -> list[str]:
+    """Return a sentence for each permission that a tool seems to need and does not declare; the system's are not confined."""
+    if item_type != "tool" or suffix != ".py" or item_id.startswith(spaces.RESERVED):
+        return []
+    from rye.items import permission_needs
+
+    declared = parse.read_tool(verified, item_id, suffix).permissions
+    needs = permission_needs.missing(parse.python_tree(verified.body), declared)
+    return [
+        f"{item_id} {need.what} (line {need.line} of the signed text) and has no `{need.permission}` permission: add "
+        f"__permissions__ = [{', '.join(json.dumps(one) for one in (*declared, need.permission))}]."
+        for need in needs
+    ]
 
 
 def _refuse_installed(path: Path) -> None:

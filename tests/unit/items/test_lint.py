@@ -169,7 +169,42 @@ def test_yaml_tools():
     assert found(good.replace("description: d", ""), suffix=".yaml") == [(1, "missing_metadata")]
     assert found(good.replace("my/text", "my"), suffix=".yml") == [(1, "wrong_category")]
     assert found("a: [", suffix=".yaml") == [(1, "bad_yaml")]
-    assert found("echo x\n", suffix=".sh") == []
+    pathed = "config_schema: {type: object, properties: {p: {type: string, format: workspace-path, description: d}}}\n"
+    assert found(good + pathed, suffix=".yaml") == [(1, "missing_permission")]
+    assert found(good + pathed + "permissions: [read]\n", suffix=".yaml") == []
+    assert found(good + "permissions: read\n", suffix=".yaml") == [(1, "bad_permissions")]
+
+
+@pytest.mark.parametrize(("suffix", "marker"), [(".sh", "#"), (".js", "//"), (".rb", "#")])
+def test_scripts_are_checked_by_their_header(suffix, marker):
+    header = (
+        f"{marker} ---\n{marker} version: 1.0.0\n{marker} tool_type: x\n{marker} category: my/text\n{marker} description: d\n"
+    )
+    assert found(f"{header}{marker} ---\necho x\n", suffix=suffix) == []
+    assert found(f"#!/usr/bin/env x\n{header}{marker} ---\n", suffix=suffix) == []
+    assert found(f"{header}echo x\n", suffix=suffix) == [(1, "bad_yaml")]
+    assert found("echo x\n", suffix=suffix) == [(1, "missing_metadata")]
+
+
+@pytest.mark.parametrize(
+    ("body", "permission"),
+    [
+        ("import subprocess\n", "run"),
+        ("import urllib.request\n", "network"),
+        ("def f(p):\n    return open(p).read()\n", "read"),
+        ("def f(p):\n    return open(p, 'w')\n", "write"),
+        ("def f(p):\n    return p.read_text()\n", "read"),
+        ("from rye.toolkit import edit_lines\ndef f(p):\n    edit_lines(p, p, [])\n", "write"),
+        ("import urllib.parse\n", ""),
+    ],
+)
+def test_a_permission_that_the_text_shows_to_be_needed_is_missed(body, permission):
+    from rye.items import permission_needs
+    from rye.items.parse import python_tree
+
+    tree = python_tree(body.encode())
+    assert [one.permission for one in permission_needs.missing(tree, [])] == ([permission] if permission else [])
+    assert permission_needs.missing(tree, [permission]) == []
 
 
 def test_a_message_cannot_steer_a_terminal():

@@ -209,16 +209,16 @@ def checks(monkeypatch):
 def test_a_cold_call_checks_no_signature_twice(project, user_space, fresh, checks):
     put_tool(project, "my/tool")
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
-    assert len(checks) == 3  # the tool, the runtime, the bundle's manifest
+    assert len(checks) == 4  # the tool, the runtime, the primitive, the bundle's manifest
     fresh()
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
-    assert len(checks) == 3
+    assert len(checks) == 4
     # A corrupt cache only costs the check.
     for file in (user_space / ".ai/trust").glob("verdicts-*"):
         file.write_bytes(b"\xff\n" * 100)
     fresh()
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
-    assert len(checks) == 6
+    assert len(checks) == 8
 
 
 def test_another_state_of_trust_is_checked_afresh(project, fresh, checks):
@@ -227,7 +227,7 @@ def test_another_state_of_trust_is_checked_afresh(project, fresh, checks):
     trust_key(STRANGER)
     fresh()
     rye.execute("my/tool", project_path=project)
-    assert len(checks) == 6
+    assert len(checks) == 8
 
 
 def test_a_known_file_is_still_refused_when_its_key_does_not_count_or_it_stands_elsewhere(project, user_space, fresh):

@@ -1,0 +1,107 @@
+"""What the author of a tool is told when it fails: the traceback's place, the permission or the distribution that is missing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.executor import failures
+from rye.executor.requirements import _holds, _numbers
+from rye.sandbox import sandbox
+from support.signed_tools import put_tool
+
+
+def call(project, item_id="my/tool", **parameters):
+    return rye.execute(item_id, parameters, project_path=project)
+
+
+@pytest.mark.parametrize("confined", [True, False], ids=["worker", "here"])
+def test_a_crash_keeps_its_traceback_in_the_file_that_the_answer_names(project, user_space, monkeypatch, confined):
+    if not confined:
+        monkeypatch.setattr("rye.executor.executor._runs_here", lambda tool: True)
+    put_tool(project, "my/tool", 'raise ValueError("bad thing happened at step 3")')
+    answer = call(project)
+    assert (answer["code"], "step 3" in str(answer)) == ("tool_crashed", False)
+    log = Path(answer["data"]["log"])
+    assert str(log) in answer["error"]
+    assert log.is_relative_to(user_space)
+    assert log.stat().st_mode & 0o777 == 0o600
+    text = log.read_text()
+    assert text.startswith("my/tool 1.2.3")
+    assert "Traceback" in text
+    assert text.rstrip().endswith("ValueError: bad thing happened at step 3")
+    assert failures.trace_of(answer["data"]) == text
+
+
+def test_only_the_newest_tracebacks_are_kept(project, monkeypatch):
+    monkeypatch.setattr(failures, "_MOST_KEPT", 3)
+    put_tool(project, "my/tool", "raise ValueError")
+    logs = [call(project)["data"]["log"] for _ in range(5)]
+    for at, log in enumerate(logs):
+        if os.path.exists(log):
+            os.utime(log, (at, at))
+    assert len(os.listdir(os.path.dirname(logs[0]))) == 3
+    assert os.path.exists(logs[-1])
+
+
+def test_a_tool_cannot_have_another_file_shown_as_its_traceback(project, tmp_path):
+    secret = tmp_path / "crashes/0123abcd.txt"
+    secret.parent.mkdir()
+    secret.write_text("secret")
+    put_tool(project, "my/tool", f'return {{"success": False, "error": "x", "code": "tool_crashed", "log": {str(secret)!r}}}')
+    data = call(project)["data"]
+    assert (data["log"], failures.trace_of(data)) == (str(secret), "")
+
+
+@pytest.mark.skipif(sandbox.layers()["bubblewrap"] != "", reason="bubblewrap does not work here")
+@pytest.mark.parametrize(
+    ("declared", "body", "missing"),
+    [
+        ([], 'open(project_path + "/a.txt")', "read"),
+        (["read"], 'open(project_path + "/b.txt", "w")', "write"),
+        (["read"], '__import__("socket").create_connection(("example.org", 80), 3)', "network"),
+        (["read"], '__import__("subprocess").run(["/bin/true"])', "run"),
+        (["read"], 'open(project_path + "/gone.txt")', None),
+    ],
+)
+def test_a_missing_permission_is_said_as_such(project, declared, body, missing):
+    (project / "a.txt").write_text("x")
+    put_tool(project, "my/tool", body, more=f"__permissions__ = {declared!r}")
+    answer = call(project)
+    assert answer["status"] == "error"
+    assert answer["data"].get("missing_permission") == missing
+    if missing:
+        wanted = ", ".join(f'"{one}"' for one in [*declared, missing])
+        assert f"This tool has no `{missing}` permission: add __permissions__ = [{wanted}] to its file" in answer["error"]
+
+
+def test_a_requirement_is_checked_before_the_run_and_names_the_command(project):
+    put_tool(project, "my/tool", more='__requires__ = ["no-such-distribution>=1", "httpx>=99", "pyyaml"]\nimport no_such')
+    answer = call(project)
+    assert (answer["code"], answer["metadata"]["ran"]) == ("requirement_missing", False)
+    assert "no-such-distribution>=1 (not installed)" in answer["error"]
+    assert f"{sys.executable} -m pip install 'no-such-distribution>=1' 'httpx>=99'" in answer["error"]
+    put_tool(project, "my/tool", more='__requires__ = ["httpx>=0.20,<9", "pyyaml"]')
+    assert call(project)["status"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("found", "sign", "bound", "holds"),
+    [
+        ("1.10", ">=", "1.9", True),
+        ("1.0", "==", "1", True),
+        ("1.2.3", "==", "1.2", True),
+        ("2", "<", "2.0", False),
+        ("1.5", "~=", "1.4", True),
+        ("2.0", "~=", "1.4", False),
+        ("1", "!=", "1.0", False),
+        ("3", ">", "2.9.9", True),
+        ("3", "<=", "2", False),
+    ],
+)
+def test_versions_are_compared_by_their_numbers(found, sign, bound, holds):
+    assert _holds(_numbers(found), sign, _numbers(bound)) is holds
