@@ -54,7 +54,7 @@ class RyeCaller:
 
     def call(self, name: str, **arguments: Any) -> Call:
         """Call a file tool as a model does."""
-        options = CallOptions(REPEATABLE_BUDGET, actor="benchmark")
+        options = CallOptions(REPEATABLE_BUDGET, actor="benchmark", agent_defaults=True)
         answer = answer_of(rye.execute(_TOOLS + name, arguments, project_path=self.root, options=options))
         made = Call(name, arguments, answer.text, answer.is_error)
         self.calls.append(made)
@@ -75,7 +75,7 @@ class RyeCaller:
         found = view_lines(
             str(self.root),
             path,
-            lambda document: {"rows": [(getattr(row, "short", row.id), row.text) for row in document.rows(0, document.count)]},
+            lambda document: {"rows": [(row.short, row.text) for row in document.rows(0, document.count)]},
             None,
         )
         return list(found["rows"])
