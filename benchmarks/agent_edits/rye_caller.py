@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from changes import Hunk, hunks, joined, lines_of, widened
@@ -46,6 +47,7 @@ class RyeCaller:
     known: dict[str, dict[str, str]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
+    _digests: dict[str, bytes] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Forget all that was shown."""
@@ -60,6 +62,7 @@ class RyeCaller:
         self.calls.append(made)
         if path := arguments.get("file_path"):
             self._learn(path, answer.text)
+            self._digests[path] = self._digest(path)
         return made
 
     def _learn(self, path: str, text: str) -> None:
@@ -94,13 +97,24 @@ class RyeCaller:
         return True
 
     def read_again(self, path: str, start: int, count: int, total: int) -> bool:
-        """Read a window; where all of it was shown before, ask only for what changed since."""
+        """Read a window, but for what was shown since the last compaction.
+
+        Where all of it was shown, the model asks only for what changed since. Where a part was shown, and nobody else changed
+        the file since, it reads from the first to the last line that it has not seen.
+        """
         version, shown = self.versions.get(path), self.known.get(path, {})
+        same = self._digests.get(path) == self._digest(path)
         rows = self.rows(path) if version else []
         window = rows[start - 1 : start - 1 + count]
-        if window and all(not text or (address in shown) for address, text in window):
-            return not self.call("read", file_path=path, changes_since=version).is_error
+        unseen = [at for at, (address, text) in enumerate(window) if text and address not in shown]
+        if window and not (unseen and not same) and len(unseen) < len(window):
+            if not unseen:
+                return not self.call("read", file_path=path, changes_since=version).is_error
+            return self.read(path, start + unseen[0], unseen[-1] + 1 - unseen[0], total)
         return self.read(path, start, count, total)
+
+    def _digest(self, path: str) -> bytes:
+        return sha256((self.root / path).read_bytes()).digest()
 
     def edit(self, path: str, before: str, after: str) -> bool:
         """Change a file; return whether the tool said that it did."""
