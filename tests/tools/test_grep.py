@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+import rye
 from support.calling import call, done, refused
 
 RESULT = re.compile(r"^(.*?):(\d+):\[LID:([0-9a-z]+)\]:(.*)$", re.MULTILINE)
@@ -254,3 +255,35 @@ def test_files_without_ids_for_one_reason_are_told_in_one_line(project, monkeypa
     assert data["count"] == 3
     without = [line for line in data["output"].split("\n") if line.startswith("[no line IDs")]
     assert len(without) <= 1, without
+
+
+def test_short_addresses_come_in_the_form_of_read_below_each_path_once(project):
+    write(project, a="x\n\nx\n", b="y\nx\n")
+    tools = rye.toolset(project, only=["grep", "edit_lines"])
+    assert tools.call("grep", {"pattern": "x", "context": 0}) == "a:\n1\tx\n3\tx\nb:\n2\tx"
+    assert tools.call("grep", {"pattern": "x", "path": "a", "context": 1}) == "1\tx\n\n3\tx"
+    tools.call("edit_lines", {"file_path": "b", "changes": [{"line_id": 2, "new_content": "z"}]})
+    assert (project / "b").read_text() == "y\nz\n"
+
+
+def test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_short(project):
+    for folder in ("src/a", "src/b", "docs"):
+        (project / folder).mkdir(parents=True)
+        for number in range(4):
+            (project / folder / f"{number}.txt").write_text("word\n" * (2 if folder == "src/a" else 1))
+    tools = rye.toolset(project, only=["grep", "glob"])
+    text = tools.call("grep", {"pattern": "word", "limit": 3})
+    assert "[src/ 12 in 8 files, docs/ 4 in 4 files. Narrow it with path or include.]" in text
+    assert text.endswith('Call grep(pattern="word", limit=3, offset=4) to see more.]')
+    inner = tools.call("grep", {"pattern": "word", "path": "src", "include": "*.txt", "limit": 3})
+    assert "[src/a/ 8 in 4 files, src/b/ 4 in 4 files. Narrow it with path.]" in inner
+    assert "[src/ 8, docs/ 4. Narrow it with path or pattern.]" in tools.call("glob", {"pattern": "**/*.txt", "limit": 3})
+    # Control: a search that shows all says nothing of folders.
+    assert "Narrow" not in tools.call("grep", {"pattern": "word"})
+
+
+def test_nothing_found_says_what_was_searched(project):
+    write(project, a="x\n")
+    tools = rye.toolset(project, only=["grep", "glob"])
+    assert tools.call("grep", {"pattern": "nope", "include": "*.ts"}).startswith("[no matches in ., files *.ts; hidden=true")
+    assert tools.call("glob", {"pattern": "*.rs"}).startswith("[no files in . fit *.rs; hidden=true")

@@ -18,6 +18,7 @@ from rye.call import results
 from rye.call.context import output_budget
 from rye.filesearch import globs, matches
 from rye.filesearch import tree as filesearch_tree
+from rye.filesearch.narrowing import Folders, too_many
 from rye.filesearch.ripgrep import Pattern, View, bad_pattern
 from rye.filesearch.tree import Tree
 from rye.fs import beneath
@@ -98,6 +99,7 @@ class ContentSearch:
         self._without_ids: dict[str, str] = {}
         self._notes: dict[str, str] = {}
         self._left_out: list[str] = []
+        self.folders = Folders()
         self.files, self.file_count, self.total = self._count(_view_of(tree, query))
 
     def _count(self, view: View) -> tuple[list[tuple[str, int]], int, int]:
@@ -110,6 +112,7 @@ class ContentSearch:
         # One giant line should not hide the matches of all other files.
         except filesearch_tree.OutOfMemoryError:
             self._left_out = ["[files above 64 MB were left out: one of them has a line too long to be searched]"]
+            self.folders = Folders()
             return self._count_all(view._replace(max_bytes=_SMALLER))
 
     def _count_all(self, view: View) -> tuple[list[tuple[str, int]], int, int]:
@@ -123,6 +126,7 @@ class ContentSearch:
                     if keep is None or keep(item[0]):
                         file_count += 1
                         total += item[1]
+                        self.folders.add(*item)
                         yield item
 
         # Memory is bounded by the window, not by how many files match.
@@ -227,6 +231,10 @@ class ContentSearch:
         else:
             matches.look_without_ids(self.tree.ws, path, fd, short, take)
 
+    def narrowing(self) -> list[str]:
+        """Return the line that says in which folders the matches are, and what would narrow the search."""
+        return too_many(self.folders, self.tree.shown_base, {"path": self.tree.is_file, "include": self.query.include})
+
     def notices(self) -> list[str]:
         """Return what the answer must say beside the matches: nothing found, changed, unreadable, or searched differently."""
         out = [] if self.total or self.tree.timed_out else [self._nothing()]
@@ -248,7 +256,8 @@ class ContentSearch:
         more = f"; {' and '.join(hints)} would search more files" if hints else ""
         if not self.pattern.text.isascii():
             more += "; files in other encodings than UTF-8 and UTF-16 are found by ASCII text alone"
-        return f"[no matches in {self.tree.shown_base}{more}]"
+        which = f", files {self.query.include}" if self.query.include else ""
+        return f"[no matches in {self.tree.shown_base}{which}{more}]"
 
 
 def _view_of(tree: Tree, query: Query) -> View:

@@ -13,6 +13,7 @@ from rye.call.context import output_budget
 from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.filesearch import tree as filesearch_tree
+from rye.filesearch.narrowing import Folders, too_many
 from rye.filesearch.ripgrep import View
 from rye.filesearch.tree import Tree
 from rye.fs import names
@@ -45,6 +46,7 @@ class Found(Record):
         notices: what the answer must say beside the files.
         timed_out: whether the search ended early.
         fields: unreadable places, as fields.
+        narrowing: in which folders the files are, for an answer that cannot show all.
     """
 
     files: list[str]
@@ -53,6 +55,7 @@ class Found(Record):
     notices: list[str]
     timed_out: bool
     fields: dict[str, Any]
+    narrowing: list[str]
 
 
 def find(project_path: str, query: Query) -> Found:
@@ -65,7 +68,8 @@ def find(project_path: str, query: Query) -> Found:
     with _opened(project_path, query) as (tree, pattern):
         view = filesearch_tree.view_of(tree, hidden=query.hidden or globs.names_a_dot(pattern), no_ignore=query.no_ignore)
         view = view._replace(names=tuple(globs.plain_names(pattern) or ()))
-        first, total = _first(tree, pattern, view, query)
+        folders = Folders()
+        first, total = _first(tree, pattern, view, query, folders)
         start = results.start_index(query.offset, total, "files", tree.timed_out)
         page = results.Page(output_budget() - _NOTICES)
         for name in first[start:]:
@@ -75,8 +79,9 @@ def find(project_path: str, query: Query) -> Found:
         passed = start + len(page.lines) if page.full else min(start + query.limit, total)
         notices = filesearch_tree.troubles(tree)
         if not total and not tree.timed_out:
-            notices.insert(0, _nothing(tree, view))
-        return Found(page.lines, total, passed, notices, tree.timed_out, filesearch_tree.trouble_fields(tree))
+            notices.insert(0, _nothing(tree, view, query.pattern))
+        narrowing = too_many(folders, tree.shown_base, {"path": False, "pattern": False}, by_file=True)
+        return Found(page.lines, total, passed, notices, tree.timed_out, filesearch_tree.trouble_fields(tree), narrowing)
 
 
 def answer(found: Found, call: Callable[[int], str]) -> dict[str, Any]:
@@ -85,6 +90,7 @@ def answer(found: Found, call: Callable[[int], str]) -> dict[str, Any]:
     more = found.passed < found.total
     if more:
         rest = found.total - found.passed
+        notices += found.narrowing
         notices.append(results.cut_notice(len(found.files), found.total, "files", call(found.passed + 1), rest))
         fields["next_offset"] = found.passed + 1
     return results.ok(
@@ -127,7 +133,7 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
     return f"{text}**" if text.endswith("/") else text, path
 
 
-def _first(tree: Tree, pattern: str, view: View, query: Query) -> tuple[list[str], int]:
+def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders) -> tuple[list[str], int]:
     """Return the first files in the wanted order, up to the window's end, and how many there are."""
     fits = filesearch_tree.fits(pattern)
     total = 0
@@ -138,6 +144,7 @@ def _first(tree: Tree, pattern: str, view: View, query: Query) -> tuple[list[str
             for name in some:
                 if fits(name):
                     total += 1
+                    folders.add(name)
                     yield name
 
     def order(name: str) -> tuple[float, bytes]:
@@ -154,7 +161,7 @@ def _modified(tree: Tree, name: str) -> float:
         return 0
 
 
-def _nothing(tree: Tree, view: View) -> str:
+def _nothing(tree: Tree, view: View, pattern: str) -> str:
     hints = [word for word, on in (("hidden=true", view.hidden), ("no_ignore=true", view.no_ignore)) if not on]
     more = f"; {' and '.join(hints)} would look at more" if hints else ""
-    return f"[no files in {tree.shown_base} fit{more}]"
+    return f"[no files in {tree.shown_base} fit {pattern}{more}]"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:38:11Z:bb7cb26d77759142e34979378cf70be71d8c72342a221b5019eaa8c0a59b19ae:qqwv_UK6sVrBjxzAl-lFb41RqscfNLUc-ey96Iayu4YIJrp_ZWAR5c1U50-hV065aJxbTLH6YUlAJDSPaXOEBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:48:23Z:76810698d0a7bb60fc19ae28b3cb3312ee94b6c82f36edee98b0aa6fe5283b03:mEttyUBhzLsRt9WTNeAYYtLut7t5MRlkz0jsMG5RyRhZo_qonadPOlu3dqwN-QwgK53-2lg79o_T_EDQzRqoAw==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -18,9 +18,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.call import results
+from rye.call.context import current
 from rye.filesearch import content_search
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
+from rye.line_ids import addresses
 
 if TYPE_CHECKING:
     from rye.filesearch.content_search import ContentSearch
@@ -147,16 +149,20 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
     if context is None:
         context = _AUTO_CONTEXT if search.total <= 3 else 0
     form = "lid" if params["line_ids"] == "all" else params["line_ids"]
-    end = search.show(context, _Printer(search.page, context, form), line_ids="short" if form == "short" else True)
+    end = search.show(
+        context,
+        _Printer(search.page, context, form, one_file=search.tree.is_file),
+        line_ids="short" if form == "short" else True,
+    )
     return _answer(search, params, search.matches, end, search.total, f"matches in {search.file_count} files")
 
 
 class _Printer:
     """Prints hits with the lines around them, each line once."""
 
-    def __init__(self, page: results.Page, context: int, form: str) -> None:
-        self._page, self._context, self._form = page, context, form
-        self._done = 0
+    def __init__(self, page: results.Page, context: int, form: str, *, one_file: bool) -> None:
+        self._page, self._context, self._form, self._one_file = page, context, form, one_file
+        self._done, self._path = 0, ""
 
     def __call__(self, path: str, hit: Hit, seen: Seen, at: int) -> list[str]:
         """Return the lines of a hit and its context; the context after a hit ends where the next hit begins."""
@@ -168,16 +174,24 @@ class _Printer:
         rows = [seen.rows[number] for number in range(start, max(stop, hit.last) + 1) if number in seen.rows]
         separated = self._context and self._page.lines and start != done + 1
         lines = ["--"] if separated and rows else []
-        for row in rows:
-            mark = ":" if hit.line <= row.number <= hit.last else "-"
-            lines.append(f"{path}{mark}{self._name(row, mark)}{mark}{content_search.around(hit, row)}")
+        if self._form == "short":
+            lines = self._grouped(path, hit, rows, ["--"] if separated and at else [])
+        else:
+            for row in rows:
+                mark = ":" if hit.line <= row.number <= hit.last else "-"
+                lines.append(f"{path}{mark}{self._name(row, mark)}{mark}{content_search.around(hit, row)}")
         self._done = max(stop, hit.last, done)
         return lines
 
+    def _grouped(self, path: str, hit: Hit, rows: list[Row], lines: list[str]) -> list[str]:
+        """Return rows as read prints them, below the file's path, which is said once."""
+        if path != self._path and not self._one_file:
+            lines = [f"{path}:"]
+        self._path = path
+        return [*lines, *(addresses.printed(row.short or f"{row.number}:", content_search.around(hit, row)) for row in rows)]
+
     def _name(self, row: Row, mark: str) -> str:
-        """Return what names a line: its number and ID, or its short address alone."""
-        if self._form == "short" and row.short:
-            return row.short
+        """Return what names a line: its number and ID."""
         if self._form == "none":
             return str(row.number)
         return f"{row.number}{mark}[LID:{row.id}]" if row.id else f"{row.number}{mark}[no LID]"
@@ -190,7 +204,11 @@ def _answer(
     out = [*search.page.lines, *search.notices()]
     fields = filesearch_tree.trouble_fields(search.tree)
     if end < total:
-        call = results.next_call("grep", params, CONFIG_SCHEMA)(end + 1)
+        # What a model's call has without asking need not be written again.
+        usual = __agent_defaults__ if current().options.agent_defaults else {}
+        again = {name: value for name, value in params.items() if usual.get(name) != value}
+        call = results.next_call("grep", again, CONFIG_SCHEMA)(end + 1)
+        out += search.narrowing()
         out.append(results.cut_notice(len(matches), total, unit, call, total - end))
         fields["next_offset"] = end + 1
     return results.ok(

@@ -1,0 +1,73 @@
+"""What a search says when it found too much or nothing: how many in which folders, what to add, and what was searched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+_DEEPEST: Final = 4
+_MOST_FOLDERS: Final = 4_096
+_SHOWN: Final = 6
+_MANY: Final = 100
+_HERE: Final = "./"
+
+
+class Folders:
+    """Counts hits by folder, at several depths, in memory bounded by 4,096 folders a depth."""
+
+    def __init__(self) -> None:
+        self._hits: list[Counter[str]] = [Counter() for _ in range(_DEEPEST)]
+        self._files: list[Counter[str]] = [Counter() for _ in range(_DEEPEST)]
+        self.total = 0
+
+    def add(self, name: str, hits: int = 1) -> None:
+        """Count the hits of one file, named from the folder that is searched."""
+        self.total += hits
+        parts = name.split("/")[:-1]
+        for depth in range(_DEEPEST):
+            folder = "/".join(parts[: depth + 1]) + "/" if parts else _HERE
+            hits_here, files_here = self._hits[depth], self._files[depth]
+            if folder in hits_here or len(hits_here) < _MOST_FOLDERS:
+                hits_here[folder] += hits
+                files_here[folder] += 1
+
+    def spread(self, base: str, *, by_file: bool) -> str:
+        """Return the folders with the most hits, at the first depth that tells them apart; empty where all lie in one.
+
+        Args:
+            base: the searched folder as it is shown, before which nothing stands where it is `.`.
+            by_file: a hit is a file, so that files need no count of their own.
+        """
+        at = next((depth for depth, found in enumerate(self._hits) if len(found) > 1), None)
+        if at is None:
+            return ""
+        prefix = "" if base in (".", "") else f"{base.rstrip('/')}/"
+        # The most first; by name among equals, so that the same search says the same.
+        first = sorted(self._hits[at].items(), key=lambda one: (-one[1], one[0]))
+        shown = [_spelled(prefix, folder, count, 0 if by_file else self._files[at][folder]) for folder, count in first[:_SHOWN]]
+        more = f", {len(first) - _SHOWN} more folders" if len(first) > _SHOWN else ""
+        return f"{', '.join(shown)}{more}"
+
+
+def _spelled(prefix: str, folder: str, count: int, files: int) -> str:
+    where = f"{prefix}{folder}" if folder != _HERE else (prefix or _HERE)
+    return f"{where} {count:,}" + (f" in {files:,} files" if files > 1 else "")
+
+
+def too_many(folders: Folders, base: str, options: Mapping[str, object], *, by_file: bool = False) -> list[str]:
+    """Return the line that says in which folders the hits of a search are, and what would narrow it.
+
+    Args:
+        folders: the hits by folder.
+        base: the searched folder as it is shown.
+        options: the parameters that narrow the search, and what was given for each; those not given are named.
+        by_file: see `Folders.spread`.
+    """
+    spread = folders.spread(base, by_file=by_file)
+    words = [name for name, given in options.items() if not given]
+    add = f" Narrow it with {' or '.join(words)}." if words else ""
+    # In one folder a few hits more are no reason for advice.
+    if not spread and folders.total < _MANY:
+        return []
+    return [f"[{spread}.{add}]"] if spread else [f"[{add.strip()}]"] if add else []
