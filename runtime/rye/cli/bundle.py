@@ -20,6 +20,7 @@ from rye.cli.shared import (
 )
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor import executor
+from rye.fs import atomic
 from rye.items import bundles, lockfiles, release, spaces
 from rye.items.spaces import Space
 from rye.trust import keys, signature
@@ -96,10 +97,7 @@ def _now() -> str:
 def _write_signed(raw: bytes, path: Path, key: str | None, timestamp: str) -> None:
     signed = signature.sign(raw, signature.form_of("tool", ".yaml"), keys.signing_key(key), timestamp=timestamp)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    temporary.write_bytes(signed)
-    # A rename, so that a reader sees the old manifest or the new one, never a part.
-    temporary.replace(path)
+    atomic.write(path, signed)
 
 
 def _load(space: Space, args: argparse.Namespace) -> Any:

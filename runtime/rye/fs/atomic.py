@@ -12,7 +12,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -53,15 +53,27 @@ def locked(lock: str | Path) -> Iterator[None]:
         os.close(fd)
 
 
-def write(path: str | Path, data: bytes, mode: int = 0o644, *, sync_folder: bool = True, durably: bool = True) -> None:
+def write(
+    path: str | Path,
+    data: bytes | Iterable[bytes],
+    mode: int = 0o644,
+    *,
+    sync_folder: bool = True,
+    durably: bool = True,
+    dir_fd: int | None = None,
+) -> None:
     """Put a file in place in one step: whoever reads it finds the old content or the new one, also after a crash.
+
+    Records of changes under way (`rye.edits.journal`, `rye.edits.commit`) are not written so: each is new, is written before
+    the first file changes, and a half one, which a crash can leave, says that nothing was changed yet.
 
     Args:
         path: where; its folder exists.
-        data: the content.
+        data: the content, whole or in parts.
         mode: permission bits, less the umask.
         durably: survive a crash of the machine; a cache need not.
         sync_folder: make the new name durable too; a caller that writes many does so once, with `sync`.
+        dir_fd: an open folder in which `path` is a name; such a name is made durable by the caller.
 
     Raises:
         OSError: nothing was changed.
@@ -69,20 +81,23 @@ def write(path: str | Path, data: bytes, mode: int = 0o644, *, sync_folder: bool
     folder, name = os.path.split(path)
     # In the same folder: a rename is atomic only within one file system.
     temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}")
-    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=dir_fd)
     try:
-        with os.fdopen(fd, "wb") as stream:
-            stream.write(data)
-            stream.flush()
+        # Unbuffered: a full disk fails here, not when a buffer is closed.
+        with open(fd, "wb", buffering=0) as stream:
+            for part in (data,) if isinstance(data, bytes) else data:
+                view = memoryview(part).cast("B")
+                while view:
+                    view = view[stream.write(view) :]
             if durably:
                 # Before the rename: after a power cut some file systems have the new name with no content.
-                os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+                os.fsync(fd)
+        os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=dir_fd)
         raise
-    if sync_folder and durably:
+    if sync_folder and durably and dir_fd is None:
         sync(folder)
 
 

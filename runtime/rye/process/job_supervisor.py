@@ -20,6 +20,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from rye.fs import atomic
 from rye.process import reaper
 from rye.process.capture import OutputFile
 from rye.process.mount_watch import MountWatch
@@ -57,12 +58,7 @@ def identity(pid: int) -> dict[str, Any] | None:
 
 def write_record(dir_fd: int, record: dict[str, Any]) -> None:
     """Replace a job's record in one step (0600)."""
-    temporary = f".{RECORD}.{os.urandom(4).hex()}"
-    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=dir_fd)
-    with open(fd, "wb") as file:
-        file.write(json.dumps(record).encode())
-    # A reader may open the record at any time; the rename shows it the old or the new one, never a part.
-    os.rename(temporary, RECORD, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    atomic.write(RECORD, json.dumps(record).encode(), 0o600, durably=False, dir_fd=dir_fd)
 
 
 def listening(dir_fd: int) -> socket.socket:

@@ -14,7 +14,6 @@ command runs, as git does with its configuration: a job is ended then (`rye.proc
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import secrets
@@ -292,27 +291,14 @@ def _read(root: str) -> dict[str, Any]:
 def _record(root: str) -> Iterator[dict[str, Any]]:
     """Yield the record, to be changed, under its lock."""
     path = _path(root)
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError as err:
-            # Without locks the record is still replaced whole.
-            if err.errno not in atomic.NO_LOCKS:
-                raise
+    with atomic.locked(f"{path}.lock"):
         record = _read(root)
         try:
             yield record
         finally:
             if record["made"] or record["holders"]:
-                fresh = f"{path}.new"
-                # Written beside and renamed: a crash leaves the old record, never half of one.
-                with open(fresh, "wb") as file:
-                    file.write(json.dumps(record).encode())
-                os.replace(fresh, path)
+                atomic.write(path, json.dumps(record).encode(), 0o600, durably=False)
             else:
                 # Without a record, no later call has to check for what a killed process left.
                 with suppress(FileNotFoundError):
                     os.unlink(path)
-    finally:
-        os.close(lock)

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -150,7 +150,7 @@ def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None
         os.close(fd)
 
 
-def write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
+def write(dir_fd: int, name: str, data: bytes | Sequence[bytes]) -> None:
     """Replace a cache file in one step. Not made durable: what is lost here heals.
 
     Raises:
@@ -162,27 +162,13 @@ def write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
         raise system_failure(err, "The line index") from None
 
 
-def _write(dir_fd: int, name: str, data: bytes | Iterable[bytes]) -> None:
-    temporary = f".{name}.{os.urandom(4).hex()}"
-    fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=dir_fd)
+def _write(dir_fd: int, name: str, data: bytes | Sequence[bytes]) -> None:
     try:
-        try:
-            for chunk in [data] if isinstance(data, bytes) else data:
-                view = memoryview(chunk)
-                while view:
-                    view = view[os.write(fd, view) :]
-        finally:
-            os.close(fd)
-        try:
-            os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-        except IsADirectoryError:
-            # No call makes a folder here: a clone brought it. It goes aside, and pruning spares what is not ours.
-            os.rename(name, f".{name}.{os.urandom(4).hex()}.aside", src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-            os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=dir_fd)
-        raise
+        atomic.write(name, data, durably=False, dir_fd=dir_fd)
+    except IsADirectoryError:
+        # No call makes a folder here: a clone brought it. It goes aside, and pruning spares what is not ours.
+        os.rename(name, f".{name}.{os.urandom(4).hex()}.aside", src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        atomic.write(name, data, durably=False, dir_fd=dir_fd)
 
 
 @contextmanager
