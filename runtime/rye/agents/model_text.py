@@ -20,7 +20,7 @@ COMMAND_FAILED: Final = "command_failed"
 _NOTICE: Final = re.compile(r"^\[tool_result: .*\]$", re.MULTILINE)
 _MOST_SESSIONS: Final = 4_096
 _EXPECTED: Final = "[sandbox: bubblewrap]"
-_UNSPOKEN: Final = frozenset({"success", "output", "stderr", "sandbox"})
+_UNSPOKEN: Final = frozenset({"success", "output", "stderr", "sandbox", "media"})
 
 
 class Answer(NamedTuple):

@@ -1,8 +1,9 @@
 """Turn the executor's response into an MCP tool result: one text, small enough for every client.
 
-Some clients show their model the text, others `structuredContent` as escaped JSON, some both. So an answer is one text part and
-nothing else, unless the server was started with `--structured` for programs. No part is of another kind than text: several
-clients fail at a `resource_link`, and the text names the call that reads on.
+Some clients show their model the text, others `structuredContent` as escaped JSON, some both. So an answer is one text part
+and nothing else, unless the server was started with `--structured` for programs. A `resource_link` is never among the parts:
+several clients fail at it, and the text names the call that reads on. Only a tool whose answer is a picture, a sound or a file
+adds parts: its result's `media` has them in the protocol's own shape, and its `output` says in words what they are.
 
 A tool whose answer is too large is asked again for a smaller window, so that its own notice of the cut is true. Nothing is cut
 here: a result that is still too large is stored whole, and the answer says where. That happens where a tool has no window, or
@@ -33,7 +34,12 @@ SINGLE_BUDGET: Final = 16_000
 
 LEAST_BUDGET: Final = 1_000
 
+MOST_MEDIA: Final = 8 << 20
+"""Bytes of JSON of all other parts of a result together; what is beyond is left out, and the text says so."""
+
 _SMALL_FIELD = 400
+# What each kind of part must have as texts.
+_PARTS: Final = {"image": ("data", "mimeType"), "audio": ("data", "mimeType")}
 
 
 class Results(Record):
@@ -51,13 +57,20 @@ class Results(Record):
 
     def result_of(self, response: dict[str, Any], session: str = "") -> dict[str, Any]:
         """Return the tool result of a response of the executor (JSON of the protocol)."""
-        response = {**response, "data": _encodable(response.get("data") or {})}
-        return self._written(self.sessions.answer(response, session), response)
+        data = _encodable(response.get("data") or {})
+        media, left_out = _media(data.get("media"))
+        response = {**response, "data": {name: value for name, value in data.items() if name != "media"}}
+        answer = self.sessions.answer(response, session)
+        if left_out:
+            answer = Answer(
+                f"{answer.text}\n[{left_out} of its parts left out: too large, or of no known kind]", answer.is_error
+            )
+        return self._written(answer, media, response)
 
-    def _written(self, answer: Answer, response: dict[str, Any]) -> dict[str, Any]:
+    def _written(self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {
             "resultType": "complete",
-            "content": [{"type": "text", "text": answer.text}],
+            "content": [{"type": "text", "text": answer.text}, *media],
             "isError": answer.is_error,
         }
         if self.structured:
@@ -91,9 +104,29 @@ class Results(Record):
         return shorter
 
 
+def _media(parts: object) -> tuple[list[dict[str, Any]], int]:
+    """Return the parts of a result that are none of its text, as far as a client can read them, and how many are left out."""
+    given = parts if isinstance(parts, list) else []
+    found, room = [], MOST_MEDIA
+    for part in given:
+        size = _size(part)
+        if size <= room and isinstance(part, dict) and _is_part(part):
+            found.append(part)
+            room -= size
+    return found, len(given) - len(found)
+
+
+def _is_part(part: dict[str, Any]) -> bool:
+    if part.get("type") == "resource" and isinstance(resource := part.get("resource"), dict):
+        wanted = ("uri", "text" if "text" in resource else "blob")
+        return all(isinstance(resource.get(name), str) for name in wanted)
+    names = _PARTS.get(str(part.get("type")))
+    return names is not None and all(isinstance(part.get(name), str) for name in names)
+
+
 def size_of(result: dict[str, Any]) -> int:
     """Return the bytes of JSON of a tool result's text, or of its fields where these are larger."""
-    return max(_size(result["content"]), _size(result.get("structuredContent")))
+    return max(_size(result["content"][:1]), _size(result.get("structuredContent")))
 
 
 def next_budget(budget: int, size: int) -> int | None:

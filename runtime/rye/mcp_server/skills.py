@@ -1,7 +1,7 @@
 """Knowledge and directives as skills, by the MCP extension `io.modelcontextprotocol/skills` (SEP-2640).
 
-A skill is one file, `skill://knowledge/<item id>/SKILL.md` or `skill://directive/<item id>/SKILL.md`: the item's verified text
-below the frontmatter that hosts show first. `_meta` has what the item's signer signed, so that a host can check it by itself.
+A skill is one file, `skill://knowledge/<folder of the id>/<name>/SKILL.md`, or with `directive`: the item's verified
+text below the frontmatter that hosts show first. `_meta` has what the item's signer signed, so that a host can check it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from rye.errors import ItemError, RyeError
 from rye.executor import texts
@@ -30,6 +30,7 @@ _LONGEST_DESCRIPTION: Final = 1_024
 
 class _Skill(NamedTuple):
     uri: str
+    item_id: str
     frontmatter: dict[str, str]
     text: str
     verified: Verified
@@ -39,13 +40,28 @@ def listed(project: str) -> list[dict[str, Any]]:
     """Return the skills whose items verify, as the extension lists them."""
     admission = Admission.of(project)
     found = []
+    for uri, (item_type, item_id) in _uris(admission).items():
+        try:
+            found.append(_entry(_skill(uri, item_type, item_id, admission)))
+        except RyeError:
+            # Of what does not verify nothing is shown; `rye verify` tells the user.
+            continue
+    return found
+
+
+def _uris(admission: Admission) -> dict[str, tuple[str, str]]:
+    """Return URI -> (type, id) of all items that could be skills. The URI's last folder is the skill's name."""
+    found: dict[str, tuple[str, str]] = {}
     for item_type in _TYPES:
         for item_id in sorted({one[0] for one in spaces.listed(item_type, admission.among)}):
-            try:
-                found.append(_entry(_skill(item_type, item_id, admission)))
-            except RyeError:
-                # Of what does not verify nothing is shown; `rye verify` tells the user.
-                continue
+            folder, slash, last = item_id.rpartition("/")
+            name = re.sub(r"[^a-z0-9]+", "-", last.lower()).strip("-")[:_LONGEST_NAME].strip("-") or "skill"
+            uri = f"{SCHEME}{item_type}/{quote(folder)}{slash}{name}{_FILE}"
+            if uri in found:
+                # `a_b` and `a-b`: the second one's name ends with a few digits of its id's digest.
+                digits = sha256(item_id.encode()).hexdigest()[:8]
+                uri = f"{SCHEME}{item_type}/{quote(folder)}{slash}{name[: _LONGEST_NAME - 9]}-{digits}{_FILE}"
+            found[uri] = (item_type, item_id)
     return found
 
 
@@ -64,13 +80,14 @@ def read(project: str, uri: str) -> dict[str, Any]:
 
 
 def _by_uri(project: str, uri: str) -> _Skill:
-    item_type, _, item_id = uri.removeprefix(SCHEME).removesuffix(_FILE).partition("/")
-    if not (uri.startswith(SCHEME) and uri.endswith(_FILE) and item_type in _TYPES):
+    admission = Admission.of(project)
+    found = _uris(admission).get(uri)
+    if found is None:
         raise ItemError("unknown_skill", f"There is no skill {uri[:200]}.", "skills/list names what there is.")
-    return _skill(item_type, unquote(item_id), Admission.of(project))
+    return _skill(uri, *found, admission)
 
 
-def _skill(item_type: str, item_id: str, admission: Admission) -> _Skill:
+def _skill(uri: str, item_type: str, item_id: str, admission: Admission) -> _Skill:
     candidate = admission.find(item_type, item_id)
     verified = admission.admit(candidate)
     if item_type == "knowledge":
@@ -80,14 +97,13 @@ def _skill(item_type: str, item_id: str, admission: Admission) -> _Skill:
         text = parse.read_directive(verified, item_id).text
         about, body = text.metadata.get("description"), _instructions(text)
     frontmatter = {
-        "name": re.sub(r"[^a-z0-9]+", "-", item_id.rpartition("/")[2].lower()).strip("-")[:_LONGEST_NAME] or "skill",
+        "name": uri.removesuffix(_FILE).rpartition("/")[2],
         "description": str(texts.listable(verified, about or item_id, _LONGEST_DESCRIPTION)),
     }
     # As JSON, which YAML contains: no text of an item can end its line or the header.
     header = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in frontmatter.items())
     shown = texts.shown(verified, body).strip("\n")
-    uri = f"{SCHEME}{item_type}/{quote(item_id)}{_FILE}"
-    return _Skill(uri, frontmatter, f"---\n{header}---\n\n{shown}\n", verified)
+    return _Skill(uri, item_id, frontmatter, f"---\n{header}---\n\n{shown}\n", verified)
 
 
 def _instructions(text: directives.Text) -> str:
@@ -110,7 +126,7 @@ def _entry(skill: _Skill) -> dict[str, Any]:
         "frontmatter": skill.frontmatter,
         "resources": [{"uri": skill.uri, "digest": f"sha256:{sha256(data).hexdigest()}", "size": len(data)}],
         "_meta": {
-            "rye/item_id": unquote(skill.uri.removeprefix(SCHEME).removesuffix(_FILE).partition("/")[2]),
+            "rye/item_id": skill.item_id,
             "rye/digest": skill.verified.digest,
             "rye/signer": skill.verified.key.public.fingerprint,
             "rye/signature": base64.urlsafe_b64encode(signature.signature).decode(),
