@@ -15,10 +15,10 @@ from rye.errors import ItemError, TrustError
 from rye.executor import chain as chains
 from rye.executor.chain import Chain, Link, Primitive
 from rye.fs.digest import sha256
-from rye.items import bundles, lockfiles, parse, schema, spaces
+from rye.items import bundles, lockfiles, parse, schema, spaces, tool_files
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
-from rye.plain_class import Record
+from rye.plain_class import Record, changed
 from rye.trust import decisions
 from rye.trust import verify as trust_verify
 from rye.trust.decisions import Decisions
@@ -90,9 +90,11 @@ class Admission:
             )
         read, tree = self._tool_of(candidate, allow_unsigned=allow_unsigned)
         links = self._links(Link(candidate, read))
+        # At every call, as the tool itself: what changed since is noticed, and what was read runs.
+        files = tool_files.read(read, self._space(candidate.space)) if tool_files.KEY in read.metadata else {}
         # An admission by --allow-unsigned must not serve a later call that does not give it.
         known_as = ("unsigned" if allow_unsigned else "", *(part for one in links for part in self._key(one.candidate)))
-        return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, tree))
+        return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, tree, files))
 
     def chain(self, first: Link) -> Chain:
         """Return the whole chain of a verified tool, without making it ready. Errors as `tool`."""
@@ -212,10 +214,10 @@ class Admission:
         known = next((space for space in self.among if space.name == name), None)
         return known or next(space for space in spaces.installed_bundles() if space.name == name)
 
-    def _prepare(self, links: Sequence[Link], tree: ast.Module | None) -> Ready:
+    def _prepare(self, links: Sequence[Link], tree: ast.Module | None, files: dict[str, bytes]) -> Ready:
         import importlib
 
-        chain = chains.assemble(links)
+        chain = changed(chains.assemble(links), files=files)
         tool, candidate = chain.tool, links[0].candidate
         _check_requirement(tool)
         seconds = chains.time_limit(chain)

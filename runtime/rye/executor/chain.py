@@ -19,7 +19,7 @@ from rye.errors import ItemError
 from rye.items import parse
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
-from rye.plain_class import Record, changed
+from rye.plain_class import Record, changed, field
 
 if TYPE_CHECKING:
     import ast
@@ -52,6 +52,7 @@ class Chain(Record):
         config: `config` of all links, see the module's text.
         env_config: `env_config` of all links.
         suffixes: of files that the chain takes; empty for any.
+        files: content of the tool's other files by path below its folder, as its signed text names them.
     """
 
     tool: Tool
@@ -61,6 +62,7 @@ class Chain(Record):
     config: dict[str, Any]
     env_config: dict[str, Any]
     suffixes: tuple[str, ...] = ()
+    files: dict[str, bytes] = field(factory=dict)
 
 
 class Started(NamedTuple):

@@ -6,6 +6,7 @@ and may be `async`.
 
 from __future__ import annotations
 
+import base64
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class Plan(Record):
-    """A tool's compiled module and the name of its function."""
+    """A tool's compiled module, the name of its function, and its other files as base64 by path."""
 
     code: CodeType
     entry_point: str
+    files: dict[str, str]
 
 
 def plan(chain: Chain, tree: ast.Module | None) -> Plan:
@@ -41,12 +43,13 @@ def plan(chain: Chain, tree: ast.Module | None) -> Plan:
         raise ItemError(
             "malformed_item", f"{tool.executor_id}: entry_point must be a function's name.", "Correct it and sign it again."
         )
-    return Plan(run_code.compiled(tree, tool.id), entry_point)
+    files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
+    return Plan(run_code.compiled(tree, tool.id), entry_point, files)
 
 
 def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:
     """Return the confinement of a call, as `rye.executor.isolated.foreseen`; None in this process."""
-    if here:
+    if here and not chain.files:
         return None
     from rye.executor import isolated
 
@@ -60,11 +63,12 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
         from rye.executor import requirements
 
         requirements.check(tool)
-    if here:
+    # Its other files stand in a folder of the worker's: this process imports nothing but what is installed.
+    if here and not plan.files:
         return Started(
             partial(run_code.call, plan.code, tool.id, tool.verified.digest, parameters, root, plan.entry_point), None
         )
     from rye.executor import isolated
 
     worker = isolated.worker(tool, root)
-    return Started(partial(isolated.call, worker, tool, parameters, plan.entry_point), isolated.report(worker))
+    return Started(partial(isolated.call, worker, tool, parameters, plan.entry_point, plan.files), isolated.report(worker))

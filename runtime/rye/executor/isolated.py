@@ -14,7 +14,7 @@ import re
 import select
 import selectors
 import sys
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, profile, safe_text
@@ -102,7 +102,9 @@ def _reported(report: dict[str, Any], asked: WorkerPolicy) -> dict[str, Any]:
     return {"kind": report["kind"], "permissions": list(asked.permissions), **report}
 
 
-def call(worker: Worker, tool: Tool, parameters: dict[str, Any], entry_point: str = "execute") -> Any:
+def call(
+    worker: Worker, tool: Tool, parameters: dict[str, Any], entry_point: str = "execute", files: Mapping[str, str] | None = None
+) -> Any:
     """Have the worker run the tool, and return its result; what it prints goes to `sys.stdout`.
 
     Raises:
@@ -114,7 +116,7 @@ def call(worker: Worker, tool: Tool, parameters: dict[str, Any], entry_point: st
     limit.when_expired(worker.kill)
     exchange = _Exchange(worker, tool.id)
     try:
-        answer = exchange.answer(framed(_message(worker, tool, parameters, limit, entry_point)))
+        answer = exchange.answer(framed(_message(worker, tool, parameters, limit, entry_point, files or {})))
         if answer is None:
             raise _why_none(worker, limit, exchange)
     finally:
@@ -131,7 +133,7 @@ def finish(worker: Worker) -> None:
 
 
 def _message(
-    worker: Worker, tool: Tool, parameters: dict[str, Any], limit: context.Deadline, entry_point: str
+    worker: Worker, tool: Tool, parameters: dict[str, Any], limit: context.Deadline, entry_point: str, files: Mapping[str, str]
 ) -> dict[str, Any]:
     verified = tool.verified
     return {
@@ -139,6 +141,7 @@ def _message(
         "digest": verified.digest,
         "source": verified.body.decode(),
         "entry_point": entry_point,
+        "files": dict(files),
         "parameters": parameters,
         "root": worker.policy.root,
         # JSON has no infinity, which is the time that is left where there is no limit.

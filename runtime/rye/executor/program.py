@@ -105,7 +105,7 @@ def plan(chain: Chain, _tree: ast.Module | None) -> Plan:
         int(config.get("memory_mb", 0)) * _MEGABYTE,
         {str(name): str(value) for name, value in env.items()},
         interpreter,
-        _files(tool),
+        _files(chain),
     )
 
 
@@ -120,9 +120,10 @@ def _malformed(tool: Tool, why: str) -> ItemError:
     return ItemError("malformed_item", f"The chain of {tool.id}: {why}.", "Correct it and sign it again.")
 
 
-def _files(tool: Tool) -> dict[str, str]:
-    """Return the tool's file as base64 by its path below the tool's folder."""
-    return {f"{tool.id.rpartition('/')[2]}{tool.suffix}": base64.b64encode(tool.verified.body).decode()}
+def _files(chain: Chain) -> dict[str, str]:
+    """Return the tool's files as base64 by their paths below its folder."""
+    own = f"{chain.tool.id.rpartition('/')[2]}{chain.tool.suffix}"
+    return {path: base64.b64encode(data).decode() for path, data in {**chain.files, own: chain.tool.verified.body}.items()}
 
 
 def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives

@@ -35,13 +35,26 @@ def compiled(source: str | Module, item_id: str) -> CodeType:
         raise ItemError("malformed_item", f"{item_id} is not valid Python: {err}.", "Correct it and sign it again.") from None
 
 
-def call(code: CodeType, item_id: str, digest: str, parameters: dict[str, Any], root: str, entry_point: str = "execute") -> Any:
+def call(
+    code: CodeType,
+    item_id: str,
+    digest: str,
+    parameters: dict[str, Any],
+    root: str,
+    entry_point: str = "execute",
+    folder: str = "",
+) -> Any:
     """Run the module from its start and return what its function returns for (params, project_path), awaited if it must be.
+
+    `folder` holds the tool's other files, where it has any.
 
     Raises:
         UsageError: `no_entry_point`; and whatever the tool raises.
     """
     module = ModuleType(f"rye_tool_{digest[:16]}")
+    if folder:
+        # A tool of several files finds the others beside its own.
+        module.__file__ = f"{folder}/{item_id.rpartition('/')[2]}.py"
     # Dataclasses and pickles of a tool look their module up by name.
     sys.modules[module.__name__] = module
     # Anew for each call: module-level state of one call is not visible to the next.

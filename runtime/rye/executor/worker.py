@@ -1,20 +1,21 @@
 """What runs in the child process of another signer's tool: one call comes in by pipe, one result goes out, then it ends.
 
 Both pipes carry frames: 4 bytes of length (big-endian), then one JSON object in ASCII. In comes the call `{"item_id",
-"digest", "source", "entry_point", "parameters", "root", "seconds", "max_output_bytes", "actor", "user_space"}`. The source is
-the bytes that were verified: the tool's file is not opened here. Out go `{"started": true}`, any number of `{"report": text}`
-and `{"ask": request}` (each request gets a reply, see `rye.executor.channel`), and last one of `{"data": …}`, `{"failure":
-{code, message, hint, details}}` and `{"crash": {kind, trace}}`. None of it is trusted.
+"digest", "source", "entry_point", "files", "parameters", "root", "seconds", "max_output_bytes", "actor", "user_space"}`. The
+source is the bytes that were verified: the tool's file is not opened here. Out go `{"started": true}`, any number of
+`{"report": text}` and `{"ask": request}` (each request gets a reply, see `rye.executor.channel`), and last one of `{"data":
+…}`, `{"failure": {code, message, hint, details}}` and `{"crash": {kind, trace}}`. None of it is trusted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -137,7 +138,29 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
     with context.using(options=options, deadline=context.Deadline(call["seconds"]), settings=Settings()):
         # From the bytes that the parent verified; the file may have changed since.
         code = run_code.compiled(call["source"], call["item_id"])
+        if call["files"]:
+            # Where `import` finds them, in front of what is installed.
+            with folder_of(call["files"]) as folder:
+                sys.path.insert(0, folder)
+                return run_code.call(
+                    code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"], folder
+                )
         return run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"])
+
+
+@contextlib.contextmanager
+def folder_of(files: dict[str, str]) -> Iterator[str]:
+    """Hold a new folder with these files, base64 by path."""
+    import base64
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="tool-") as folder:
+        for path, content in files.items():
+            target = os.path.join(folder, path)
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            with open(target, "xb") as file:
+                file.write(base64.b64decode(content))
+        yield folder
 
 
 def _remote(ask: Callable[[dict[str, Any]], dict[str, Any]], root: str, name: str, *args: Any, **options: Any) -> Any:

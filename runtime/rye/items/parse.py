@@ -55,8 +55,8 @@ _NAMES = {
     "category": "__category__",
     "description": "__tool_description__",
 }
-# Comment markers of scripts, whose metadata stand in a comment.
-_MARKERS = {".sh": "#", ".rb": "#", ".pl": "#", ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//"}
+MARKERS: Final = {".sh": "#", ".rb": "#", ".pl": "#", ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//"}
+"""Suffix -> comment marker of the scripts whose metadata stand in a comment."""
 _BEFORE_HEADER = re.compile(rb"#!|(?:#|//) rye:signed:|\s*\Z")
 # A YAML tool writes them without underscores.
 _DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope")
@@ -171,7 +171,7 @@ def header(body: bytes, suffix: str) -> str | None:
 
     Every line begins with the comment marker of the file's language, `#` or `//`.
     """
-    marker = _MARKERS.get(suffix)
+    marker = MARKERS.get(suffix)
     if marker is None:
         return None
     lines = iter(_text(body).split("\n"))
@@ -282,13 +282,13 @@ def with_item_id(raw: bytes, item_type: str, item_id: str, suffix: str) -> bytes
     Knowledge and directives name themselves already. What has an id keeps it, and what cannot be read is for the caller to
     refuse.
     """
-    if item_type != "tool" or suffix not in (".py", ".yaml", ".yml", *_MARKERS):
+    if item_type != "tool" or suffix not in (".py", ".yaml", ".yml", *MARKERS):
         return raw
     try:
         if suffix == ".py":
             return _with_python_id(raw, item_id)
-        if suffix in _MARKERS:
-            return _with_header_id(raw, item_id, _MARKERS[suffix])
+        if suffix in MARKERS:
+            return _with_header_id(raw, item_id, MARKERS[suffix])
         found = yaml_mapping(_text(raw))
     except ItemError:
         return raw

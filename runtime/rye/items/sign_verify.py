@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import rye
 from rye.errors import ItemError, RyeError, TrustError
 from rye.fs import beneath, names
-from rye.items import bundles, parse, spaces
+from rye.items import bundles, parse, spaces, tool_files
 from rye.trust import decisions, signature
 from rye.trust import verify as trust_verify
 from rye.trust.signature import PrivateKey
@@ -73,6 +73,10 @@ def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
     )
     if target.item_id is not None:
         bundles.admit(_candidate(target, target.item_id, item_type, raw), store, _manifest(target, store))
+        if item_type == "tool":
+            tool = parse.read_tool(verified, target.item_id, target.suffix)
+            if tool_files.KEY in tool.metadata:
+                tool_files.read(tool, spaces.Space("", os.fsdecode(_anchor(target)[0])))
 
 
 def _manifest(target: Target, store: TrustStore) -> bundles.Manifest | None:
@@ -142,7 +146,7 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
     with _place(target) as (place, raw):
         row["type"] = item_type = target.type_for(raw)
         form = signature.form_of(item_type, target.suffix)
-        bound = parse.with_item_id(raw, item_type, target.item_id, target.suffix) if target.item_id is not None else raw
+        bound = _bound(target, item_type, raw, place)
         try:
             # A good signature of this key stays: signing again would change the timestamp, and so the file.
             verified, signed = trust_verify.verify(bound, form, store), bound
@@ -159,6 +163,26 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
             # With the digest of what was read: a change that another program made meanwhile is not overwritten.
             atomic_replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), atomic_replace.temporary_name())
         row.update(status="unchanged" if signed is raw else "signed", digest=verified.digest)
+
+
+def _bound(target: Target, item_type: str, raw: bytes, place: workspace.Place) -> bytes:
+    """Return a tool's text with what binds it to its place and to its other files; any other item unchanged."""
+    if target.item_id is None or item_type != "tool":
+        return raw
+    named = parse.with_item_id(raw, item_type, target.item_id, target.suffix)
+
+    def content_of(path: str) -> bytes | None:
+        # In the folder held open, and beneath it: a path cannot lead out, and no link is followed out either.
+        try:
+            fd, _ = beneath.open_beneath(place.dir_fd, tuple(os.fsencode(path).split(b"/")), _READ)
+        except OSError:
+            return None
+        try:
+            return _content(fd, path)
+        finally:
+            os.close(fd)
+
+    return tool_files.with_digests(named, target.item_id, target.suffix, content_of)
 
 
 def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str) -> None:

@@ -1,0 +1,55 @@
+"""A copy of a tool of the bundle under an id of one's own, signed by a user, works with line IDs; it runs in a confined worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.items import spaces
+from support.signed_tools import put, signed, trust_key
+
+NAMES = ("read", "edit_lines", "write")
+
+
+@pytest.fixture
+def copies(project):
+    """Copy the file tools to `my/fs/…` as a user would: another category and id, permissions, another signature."""
+    trust_key()
+    for name in NAMES:
+        raw = Path(spaces.system_folder(), f"tools/rye/file-system/{name}.py").read_bytes().partition(b"\n")[2]
+        text = raw.replace(b'"rye/file-system', b'"my/fs').replace(b'__item_id__ = "rye/file-system', b'__item_id__ = "my/fs')
+        text = text.replace(b"\n__effects__", b'\n__permissions__ = ["read", "write"]\n__effects__', 1)
+        put(project, f"tools/my/fs/{name}.py", signed(text))
+    return project
+
+
+def call(project, item_id, **parameters):
+    answer = rye.execute(item_id, parameters, project_path=project)
+    assert answer["status"] == "success", answer
+    return answer
+
+
+def test_copies_of_read_and_edit_lines_work_with_line_ids_and_with_the_bundles_own(copies):
+    (copies / "a.txt").write_text("one\ntwo\nthree\n")
+    first = call(copies, "my/fs/read", file_path="a.txt")
+    assert first["isolation"]["permissions"] == ["read", "write"]
+    ids = [line.partition("LID:")[2].partition("]")[0] for line in first["data"]["output"].splitlines()]
+    own = call(copies, "rye/file-system/read", file_path="a.txt")["data"]["output"]
+    assert [line.partition("LID:")[2].partition("]")[0] for line in own.splitlines()] == ids
+    call(copies, "my/fs/edit_lines", file_path="a.txt", changes=[{"line_id": ids[1], "new_content": "TWO"}])
+    call(copies, "rye/file-system/edit_lines", file_path="a.txt", changes=[{"line_id": ids[2], "new_content": "THREE"}])
+    call(copies, "my/fs/edit_lines", file_path="a.txt", changes=[{"line_id": ids[0], "new_content": "ONE"}])
+    assert (copies / "a.txt").read_text() == "ONE\nTWO\nTHREE\n"
+    listed = call(copies, "rye/file-system/undo", list=True)["data"]["output"]
+    assert "my/fs/edit_lines" in listed
+    call(copies, "rye/file-system/undo")
+    assert (copies / "a.txt").read_text() == "one\nTWO\nTHREE\n"
+
+
+def test_a_copy_of_write_is_recorded_too(copies):
+    call(copies, "my/fs/write", file_path="b.txt", content="new\n")
+    assert (copies / "b.txt").read_text() == "new\n"
+    call(copies, "rye/file-system/undo")
+    assert not (copies / "b.txt").exists()

@@ -1,0 +1,159 @@
+"""A tool of several files: signed with the digests of the others, run with those bytes and no other."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import rye
+from rye.errors import RyeError
+from rye.items import parse, sign_verify, spaces, targets, tool_files
+from support.signed_tools import MINE, put, tool_text, trust_key
+
+RUNTIMES = "rye/core/runtimes"
+BODY = 'import _helper\nfrom pathlib import Path\nreturn {"success": True, "output": _helper.word() + Path(__file__).with_name("w.txt").read_text()}'
+SHELL = f"""# ---
+# version: "1.0.0"
+# tool_type: bash
+# executor_id: {RUNTIMES}/bash_script_runtime
+# category: my
+# description: d
+# files: [_lib/words.sh]
+# ---
+. "$(dirname "$0")/_lib/words.sh"
+word
+"""
+
+
+def sign(project, *item_ids):
+    trust_key()
+    found = targets.resolve(list(item_ids), spaces.spaces(project))
+    return list(sign_verify.sign(found, MINE))
+
+
+def call(project, item_id="my/tool"):
+    return rye.execute(item_id, project_path=project)
+
+
+@pytest.fixture
+def tools(project):
+    put(
+        project,
+        "tools/my/tool.py",
+        tool_text("my/tool", BODY, more='__files__ = ["_helper.py", "w.txt"]\n__permissions__ = []'),
+    )
+    put(project, "tools/my/_helper.py", b'def word(): return "hello "\n')
+    put(project, "tools/my/w.txt", b"world")
+    put(project, "tools/my/shell.sh", SHELL.replace("dirname", "dirname").encode())
+    put(project, "tools/my/_lib/words.sh", b"word() { echo hello; }\n")
+    return project
+
+
+def test_signing_writes_the_digests_and_the_very_files_run(tools):
+    rows = sign(tools, "my/tool", "my/shell")
+    assert [row["status"] for row in rows] == ["signed", "signed"], rows
+    text = (tools / ".ai/tools/my/tool.py").read_bytes()
+    tree = parse.python_tree(text)
+    assert b'"_helper.py": "' in text
+    assert tree.body
+    assert call(tools)["data"]["output"] == "hello world", call(tools)
+    # `dirname` is a program of its own; without the permission to run it, the shell's own words do.
+    shell = (tools / ".ai/tools/my/shell.sh").read_bytes().partition(b"\n")[2].replace(b'$(dirname "$0")', b"${0%/*}")
+    put(tools, "tools/my/shell.sh", shell)
+    assert sign(tools, "my/shell")[0]["status"] == "signed"
+    assert call(tools, "my/shell")["data"]["output"] == "hello\n"
+    # Signed again without a change: the same bytes.
+    assert [row["status"] for row in sign(tools, "my/tool", "my/shell")] == ["unchanged", "unchanged"]
+
+
+@pytest.mark.parametrize(("item_id", "path"), [("my/tool", "_helper.py"), ("my/tool", "w.txt"), ("my/shell", "_lib/words.sh")])
+def test_another_file_is_refused_and_the_tool_does_not_run(tools, item_id, path):
+    (tools / ".ai/tools/my/shell.sh").write_bytes(SHELL.replace('$(dirname "$0")', "${0%/*}").encode())
+    sign(tools, "my/tool", "my/shell")
+    assert call(tools, item_id)["status"] == "success"
+    file = tools / ".ai/tools/my" / path
+    content = file.read_bytes()
+    outside = tools.parent / "outside"
+    outside.write_bytes(content)
+
+    def changed():
+        file.write_bytes(content + b"\n")
+
+    def same_size():
+        stat = file.stat()
+        file.write_bytes(content[:-1] + b"#")
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    def gone():
+        file.unlink()
+
+    def link():
+        file.symlink_to(outside)
+
+    for change in (changed, same_size, gone, link):
+        change()
+        answer = call(tools, item_id)
+        assert (answer["code"], answer["metadata"]["ran"]) == ("tampered", False), change.__name__
+        rows = list(
+            sign_verify.verify(targets.resolve([item_id], spaces.spaces(tools)), spaces.trust_store(spaces.spaces(tools)))
+        )
+        assert rows[0]["verdict"] == "tampered"
+    file.unlink()
+    file.write_bytes(content)
+    assert call(tools, item_id)["status"] == "success"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '["../x"]',
+        '["/etc/passwd"]',
+        '["a/../b"]',
+        '[""]',
+        "[3]",
+        '"x"',
+        '{"a": 3}',
+        '["tool.py"]',
+        '["a b"]',
+        '[".hidden"]',
+        '["a//b"]',
+    ],
+)
+def test_a_path_stays_below_the_tools_folder(project, value):
+    put(project, "tools/my/tool.py", tool_text("my/tool", more=f"__files__ = {value}"))
+    row = sign(project, "my/tool")[0]
+    assert (row["status"], row["code"]) == ("failed", "malformed_item")
+
+
+def test_what_is_not_there_is_not_signed_and_what_has_no_digest_does_not_run(project):
+    from support.signed_tools import signed
+
+    text = tool_text("my/tool", more='__files__ = ["gone.txt"]')
+    put(project, "tools/my/tool.py", text)
+    assert sign(project, "my/tool")[0]["code"] == "file_not_found"
+    put(project, "tools/my/tool.py", signed(text))
+    assert call(project)["code"] == "malformed_item"
+
+
+@pytest.mark.parametrize(
+    ("raw", "suffix"),
+    [
+        (b"version: 1.0.0\nfiles:\n- a.txt\n- b/c.txt\ncategory: my\n", ".yaml"),
+        (b"version: 1.0.0\nfiles: [a.txt, b/c.txt]\ncategory: my\n", ".yaml"),
+        (b"version: 1.0.0\nfiles:\n  a.txt: ''\n  b/c.txt: old\ncategory: my\n", ".yaml"),
+        (b'{"version": "1.0.0", "files": ["a.txt", "b/c.txt"], "category": "my"}', ".yaml"),
+        (b"# ---\n# version: 1.0.0\n# files:\n#   - a.txt\n#   - b/c.txt\n# category: my\n# ---\nfiles: x\n", ".sh"),
+        (b"// ---\n// files: [a.txt, b/c.txt]\n// category: my\n// ---\n", ".js"),
+    ],
+)
+def test_only_the_list_of_files_is_rewritten(raw, suffix):
+    found = tool_files.with_digests(raw, "my/tool", suffix, lambda path: path.encode())
+    text = parse.header(found, suffix) if suffix in parse.MARKERS else found.decode()
+    mapping = parse.yaml_mapping(text)
+    assert {path: len(digest) for path, digest in mapping["files"].items()} == {"a.txt": 64, "b/c.txt": 64}
+    assert mapping["category"] == "my"
+    assert tool_files.with_digests(found, "my/tool", suffix, lambda path: path.encode()) == found
+    assert suffix != ".sh" or found.endswith(b"# ---\nfiles: x\n")
+    with pytest.raises(RyeError):
+        tool_files.with_digests(raw, "my/tool", suffix, lambda _path: None)
