@@ -15,9 +15,11 @@ from rye.items.sign_verify import sign
 from rye.items.targets import resolve
 from rye.mcp_server.listing import Selection
 from rye.mcp_server.server import Service
+from rye.sandbox import sandbox
 from rye.trust import decisions, signature
 from rye.trust.decisions import Root
 from rye.trust.verify import render_key_document
+from support.shell_calls import set_sandbox
 from support.signed_tools import MINE, NOW, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
 from support.terminal import typed
 
@@ -105,6 +107,23 @@ def test_effects_are_bounded_by_permissions(project, permissions, read_only, des
     (row,) = [row for row in discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
     wanted = {"read_only": read_only, "destructive": destructive, "idempotent": idempotent, "open_world": open_world}
     assert row["effects"] == wanted
+
+
+@pytest.mark.parametrize("why", ["off", "no sandbox"])
+def test_where_nothing_confines_it_a_tool_may_do_the_worst(project, user_space, monkeypatch, why):
+    put_tool(project, "my/tool", more=f"{CLAIM}__permissions__ = []")
+
+    def read_only():
+        (row,) = [row for row in discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
+        return row["effects"]["read_only"], row["effects"]["destructive"], row["effects"]["open_world"]
+
+    # The control.
+    assert read_only() == (True, False, False)
+    if why == "off":
+        set_sandbox(user_space, "off")
+    else:
+        monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "not here", "landlock": "nor this"})
+    assert read_only() == (False, True, True)
 
 
 def test_a_call_of_another_signers_tool_is_never_repeated(project):
@@ -195,6 +214,29 @@ def test_a_yaml_tool_gets_its_id_too(project):
     moved.write_bytes(path.read_bytes())
     (verdict,) = rye.verify([str(moved)], project_path=project)
     assert verdict["verdict"] == "misplaced"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"version": "1.0.0", "tool_type": "runtime", "executor_id": null, "category": "my", "description": "d"}\n',
+        b'{\n  "version": "1.0.0",\n  "tool_type": "runtime",\n  "executor_id": null,\n  "category": "my",\n  "description": "}"\n}',
+        b"# mine\n{version: 1.0.0, tool_type: runtime, executor_id: null, category: my, description: d,}\n# end\n",
+    ],
+)
+def test_a_yaml_tool_in_braces_gets_its_id_too(project, raw):
+    trust_key()
+    path = put(project, "tools/my/runtime.yaml", raw)
+    (row,) = sign(resolve([str(path)], []), MINE)
+    assert row["status"] == "signed", row
+    moved = path.with_name("other.yaml")
+    moved.write_bytes(path.read_bytes())
+    verdicts = [rye.verify([str(one)], project_path=project)[0]["verdict"] for one in (path, moved)]
+    assert verdicts == ["valid", "misplaced"]
+    # The control: signed without an id, it runs under another name of the folder.
+    path.write_bytes(signed(raw, suffix=".yaml"))
+    moved.write_bytes(path.read_bytes())
+    assert rye.verify([str(moved)], project_path=project)[0]["verdict"] == "valid"
 
 
 IMPOSSIBLE = [

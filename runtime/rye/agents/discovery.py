@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,6 +30,7 @@ from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.executor.admission import Admission
 from rye.executor.chain import Link
 from rye.items import parse, spaces
+from rye.sandbox import sandbox
 from rye.workspace.workspace import find_root
 
 if TYPE_CHECKING:
@@ -252,7 +254,8 @@ def _every(
     known: bool = False,
 ) -> tuple[Admission, list[_Found]]:
     prefixes = _prefixes(category)
-    among = spaces.spaces(find_root(os.getcwd()) if project_path is None else project_path)
+    root = find_root(os.getcwd()) if project_path is None else project_path
+    among = spaces.spaces(root)
     admission = Admission(among)
     # All ids, before the choice: a name must not depend on the category asked for.
     ids = [item_id for item_id, _, _ in spaces.listed("tool", among)]
@@ -260,7 +263,9 @@ def _every(
         _check_categories(prefixes or (), ids)
     name_of = {item_id: name for name, item_id in names_of(ids).items()}
     chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
-    return admission, [_find(item_id, name_of[item_id], admission, remembered) for item_id in chosen]
+    # Asked once, and only where another signer's tool may be listed.
+    confined = cache(lambda: sandbox.confines(os.fspath(root)))
+    return admission, [_find(item_id, name_of[item_id], admission, remembered, confined) for item_id in chosen]
 
 
 def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -272,7 +277,7 @@ def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
     return tuple(one.strip("/") + "/" for one in given)
 
 
-def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | None) -> _Found:
+def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | None, confined: Callable[[], bool]) -> _Found:
     facts: dict[str, Any] = {}
     try:
         candidate = spaces.find("tool", item_id, admission.among)
@@ -280,11 +285,12 @@ def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | N
         verified = admission.admit(candidate)
         signer = (verified.key.public.digest, verified.key.owner, verified.key.role)
         # Everything that the row shows of it is in the key: trust can change while the bytes do not.
-        key = (candidate.digest, item_id, candidate.suffix, name, candidate.space, *signer)
+        held = verified.key.role == "system" or confined()
+        key = (candidate.digest, item_id, candidate.suffix, name, candidate.space, *signer, str(held))
         if remembered is not None and key in remembered:
             return _with_link(remembered[key], candidate, verified)
         tool = parse.read_tool(verified, item_id, candidate.suffix)
-        offered = offer(tool, name, candidate.space)
+        offered = offer(tool, name, candidate.space, confined=held)
     except TrustError as err:
         return _Found(item_id, {**facts, "verdict": err.code, "hint": err.hint})
     except ItemError as err:

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from rye.agents import brief
 from rye.call.safe_text import plain
-from rye.items.parse import LONGEST_DESCRIPTION, WORST, Tool
+from rye.items.parse import LONGEST_DESCRIPTION, PERMISSIONS, WORST, Tool
 from rye.plain_class import Record
 
 _LONGEST_TEXT = 1_024
@@ -73,8 +73,8 @@ class Offer(Record):
     listed: dict[str, Any] | None = None
 
 
-def offer(tool: Tool, name: str, space: str) -> Offer:
-    """Return the offer of a verified tool."""
+def offer(tool: Tool, name: str, space: str, *, confined: bool = True) -> Offer:
+    """Return the offer of a verified tool; `confined`: a sandbox holds other signers' tools to their permissions."""
     key = tool.verified.key
     own = key.role == "system"
     title = tool.metadata.get("__title__")
@@ -99,7 +99,8 @@ def offer(tool: Tool, name: str, space: str) -> Offer:
         item_id=tool.id,
         name=name,
         # The signer's word holds only for the system's own tools; for others the permissions bound it.
-        effects=effects_of(tool.metadata) if own else bounded(effects_of(tool.metadata), tool.permissions),
+        # Where nothing confines it, it may do all that its user may.
+        effects=_bound_by(tool, tool.permissions if confined else PERMISSIONS, own=own),
         space=space,
         digest=tool.verified.digest,
         signer=key.public.fingerprint,
@@ -116,6 +117,11 @@ def _for_models(tool: Tool) -> dict[str, Any]:
         return tool.schema
     known = tool.schema["properties"]
     return {**tool.schema, "properties": known | {n: {**known[n], "default": v} for n, v in tool.agent_defaults.items()}}
+
+
+def _bound_by(tool: Tool, permissions: Iterable[str], *, own: bool) -> dict[str, bool]:
+    claimed = effects_of(tool.metadata)
+    return claimed if own else bounded(claimed, permissions)
 
 
 def effects_of(metadata: Mapping[str, Any]) -> dict[str, bool]:

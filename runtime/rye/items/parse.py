@@ -292,9 +292,28 @@ def with_item_id(raw: bytes, item_type: str, item_id: str, suffix: str) -> bytes
         found = yaml_mapping(_text(raw))
     except ItemError:
         return raw
-    if "item_id" in found or _json_mapping(_text(raw)) is not None:
+    if "item_id" in found:
         return raw
+    if (inside := _with_id_inside(raw, found, item_id)) is not None:
+        return inside
     return b"%bitem_id: %b\n" % (raw if raw.endswith(b"\n") else raw + b"\n", json.dumps(item_id).encode())
+
+
+def _with_id_inside(raw: bytes, found: dict[str, Any], item_id: str) -> bytes | None:
+    """Return a mapping in braces, as JSON has it, with its id as the last member; None for one without braces."""
+    end = raw.rfind(b"}")
+    before = raw[:end].rstrip()
+    with_id = b'%b%b "item_id": %b%b' % (
+        before,
+        b"" if before.endswith(b",") else b",",
+        json.dumps(item_id).encode(),
+        raw[end:],
+    )
+    try:
+        # Read again: a brace may as well stand in a text or a comment.
+        return with_id if end >= 0 and yaml_mapping(_text(with_id)) == {**found, "item_id": item_id} else None
+    except ItemError:
+        return None
 
 
 def _with_header_id(raw: bytes, item_id: str, marker: str) -> bytes:

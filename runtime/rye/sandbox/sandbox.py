@@ -39,7 +39,7 @@ from rye.sandbox import bubblewrap, environment, landlock, limits
 from rye.sandbox.policy import Confined, Mode, Policy
 from rye.workspace.workspace import project_changed
 
-__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "effective", "insist", "layers"]
+__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "confines", "effective", "insist", "layers"]
 
 ALWAYS: Final = (
     "processes_end",
@@ -114,6 +114,15 @@ def asked(policy: Policy) -> tuple[str, ...]:
 def layers() -> Mapping[str, str]:
     """Return why each layer cannot be used here; empty where it can."""
     return {"bubblewrap": bubblewrap.ability().why_not, "landlock": landlock.why_not()}
+
+
+def confines(root: str) -> bool:
+    """Tell whether any sandbox confines what runs in a project: the user has not turned it off, and the machine has one.
+
+    Raises:
+        UsageError: as `effective`.
+    """
+    return effective(root).mode != "off" and not all(layers().values())
 
 
 def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bool = True) -> Confined:
