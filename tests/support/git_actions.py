@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -52,6 +53,9 @@ WAYS = {
     "steps of a rebase": (REBASE, "echo 'exec touch $MARK' >>.git/rebase-merge/git-rebase-todo", "git rebase --continue"),
     "a rebase of the command's own": ("for n in 1 2; do echo $n >f$n; git add f$n; git commit -qm $n; done", "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i -x 'touch $MARK' HEAD~2", "git rebase --continue"),
     "a job whose mounts come off": ("", f"job: while ! {{ {APPEND} .git/config; }} 2>/dev/null; do :; done; sleep 60", "git config user.nick x; sleep 0.7; git status"),
+    "a command whose mounts come off": ("", f"meanwhile: touch started; while ! {{ {APPEND} .git/config; }} 2>/dev/null; do :; done", "git status"),
+    "a start file whose mount comes off": ("echo true >.envrc", "meanwhile: touch started; while ! { echo 'touch $MARK' >>.envrc; } 2>/dev/null; do :; done", "bash ./.envrc"),
+    "tasks whose mount comes off": ("echo '{}' >.mcp.json", "job: while ! { echo 'touch $MARK' >.mcp.json; } 2>/dev/null; do :; done; sleep 60", "cp .mcp.json x; mv x .mcp.json; sleep 1; bash ./.mcp.json"),
     "four calls of write": ("", "write:", "cd docs && git status"),
 }  # fmt: skip
 WRITES = {
@@ -80,6 +84,8 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
             else:
                 rye.execute("rye/file-system/write", {"file_path": path, "content": content}, project_path=project)
         return {}
+    if command.startswith("meanwhile: "):
+        return with_the_user_beside(project, {**parameters, "command": command[11:].replace("$MARK", str(mark)), "timeout": 60})
     if command.startswith("job: "):
         parameters.update(command=command[5:].replace("$MARK", str(mark)), background=True)
     else:
@@ -90,6 +96,20 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
         answer = rye.execute("rye/bash/bash", {**parameters, "command": one}, project_path=project)
     assert answer["data"].get("code") not in ("tool_crashed", "sandbox_unavailable"), answer
     return answer["data"]
+
+
+def with_the_user_beside(project: Path, parameters: dict) -> dict:
+    """Run a command, while the user's git and editor replace files."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(rye.execute("rye/bash/bash", parameters, project_path=project)))
+    thread.start()
+    while thread.is_alive() and not (project / "started").exists():
+        time.sleep(0.02)
+    while thread.is_alive():
+        time.sleep(0.1)
+        users_shell(project, "git config user.nick x; cp .envrc x && mv x .envrc", project)
+    thread.join()
+    return answers[0]["data"]
 
 
 def tried(base: Path, name: str) -> dict:

@@ -38,10 +38,11 @@ def home() -> str:
     """Return the home directory: `HOME`; the account's where that is no absolute path, which a project could hold."""
     # `expanduser` returns a relative path where HOME is one.
     given = os.path.expanduser("~")
-    return given if os.path.isabs(given) and os.environ.get("HOME") != "" else _home_of_account()
+    return given if os.path.isabs(given) and os.environ.get("HOME") != "" else home_of_account()
 
 
-def _home_of_account() -> str:
+def home_of_account() -> str:
+    """Return the home that the password file names for this user; `/` where it names none."""
     import pwd
 
     try:

@@ -226,7 +226,7 @@ def _started(
         _note_no_programs(confined.report)
     try:
         # What a tool puts where the user's git acts on it counts as a command's does.
-        look = repository_look.begin(workspace, confined.report)
+        look = repository_look.begin(workspace, confined)
         if policy.mode == "require" and "protected_names" not in confined.report["holds"]:
             raise _without_a_look(confined.report)
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.

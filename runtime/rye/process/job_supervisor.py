@@ -204,9 +204,6 @@ class Supervisor:
         status, left = reaper.end_tree(self._leader)
         self.record["exit_status"] = status if status is not None else self.record["exit_status"]
         self.record["uncovered"] = path
-        if self._look is not None:
-            # The sandbox no longer covers the repository's settings, so the look must judge them as well.
-            self._look[2] = False
         self._finish("unprotected", left)
 
     def _step(self, seconds: float | None) -> None:

@@ -491,12 +491,14 @@ def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
     """Return the root of the project whose files a call may change: the one that is named, else that of the current folder.
 
     Raises:
-        UsageError: `no_project`, where that would be a whole home or disk: clients and terminals often start there.
+        UsageError: `no_project`, where that would hold a whole home: clients and terminals often start there.
     """
     if named is not None:
         return os.fspath(named)
     root = find_root(os.getcwd())
-    if os.path.realpath(root) in (os.sep, os.path.realpath(os.path.expanduser("~"))):
+    above = os.path.realpath(root).rstrip(os.sep) + os.sep
+    # Also a folder above it, such as `/home`; HOME may name another place than the account's own home.
+    if any(f"{os.path.realpath(home)}/".startswith(above) for home in (user_dirs.home(), user_dirs.home_of_account())):
         hint = "Go into one, or name it: --project DIR, or project_path= in Python."
         raise UsageError("no_project", f"{root} is no project's folder.", hint)
     return root

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rye.process import git_settings, repository_look
+from rye.sandbox.policy import Confined
 from rye.workspace.workspace import Workspace
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
@@ -18,6 +19,10 @@ from support.shell_calls import bash, job, started
 
 def report():
     return {"kind": "bubblewrap", "holds": ["protected_names"], "missing": {}}
+
+
+def confined():
+    return Confined([], {}, (), report())
 
 
 def git(*words, cwd):
@@ -38,7 +43,7 @@ def looked(root, *commands, cwd=None):
     """What a look finds after commands that run as a model's do."""
     time.sleep(0.012)
     with Workspace(root) as ws:
-        look = repository_look.begin(ws, report())
+        look = repository_look.begin(ws, confined())
         for command in commands:
             subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
         return repository_look.end(look, report(), ws.fd)
@@ -136,7 +141,7 @@ def test_which_settings_start_a_program(tmp_path, key, value, is_program):
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
     time.sleep(0.012)
     with Workspace(root) as ws:
-        repository_look.begin(ws, report())
+        repository_look.begin(ws, confined())
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
@@ -182,7 +187,7 @@ def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
 
 def test_nothing_is_looked_at_without_a_sandbox(root):
     with Workspace(root) as ws:
-        look = repository_look.begin(ws, {"kind": "none", "holds": [], "missing": {}})
+        look = repository_look.begin(ws, Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}))
         git("init", "-q", "new", cwd=root)
         git("config", "core.pager", "./evil", cwd=f"{root}/new")
         assert repository_look.end(look, report(), ws.fd) == []

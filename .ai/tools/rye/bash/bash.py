@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:42:17Z:2673493d6930daaf250fc56e423c75bc4e21c829758a1839aa5aa9dc35920bf2:hZKg66x64vbEZy6ZysfydP0RK5yDZhR0Mi7OrGWSBzTOwxeXCkLdUUonWXhWjzXPBXeYFSEM4_yJbIPP7EiWDQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:51:48Z:ee5256e16d7f7789cf2809f6f71353e0cd0e35cf3f900d13ec6fc3aecba4d68e:RGz1AHL6WmNXrj9XBHrlUNgzHcmtx9rcxFuOnOh1sqv8Bkq-ITNFnmyE2PDW9HUP2qF2pvXXYRTQ203HvAJ7CA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -165,7 +165,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             try:
                 # The sandbox first: its report says what the look must judge afterwards.
                 confined = sandbox.confine(left.argv, policy, chosen.mode)
-                look = repository_look.begin(ws, confined.report, covered=".git" not in confined.absent)
+                look = repository_look.begin(ws, confined)
                 _insist(ws, confined, policy, chosen.mode, look)
             except BaseException:
                 tree_changes.drop(ws, recording)
@@ -192,7 +192,7 @@ def _as_job(
     # Nobody serves it: this process may end before the job does.
     policy = changed(policy, env={**policy.env, VARIABLE: NONE})
     confined = sandbox.confine([_shell(), "-c", params["command"]], policy, mode)
-    look = repository_look.begin(ws, confined.report)
+    look = repository_look.begin(ws, confined)
     _insist(ws, confined, policy, mode, look)
     facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
     try:

@@ -1,0 +1,251 @@
+"""What makes git, an editor or a shell start a program, below a project's root: settings, hooks, steps and start files.
+
+`rye.process.repository_look` compares what is there before a command with what is there after it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+from rye.fs import beneath
+from rye.workspace import protected_paths
+
+_MAX_FILE: Final = 1 << 20
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+_CONFIGS: Final = ("config", "config.worktree")
+_STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
+EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
+_MAX_INCLUDES: Final = 4
+NAME: Final = "protected name"
+_MOST_NAMES: Final = 200
+
+
+class Tree(NamedTuple):
+    """A project's root: its real path, and a descriptor of it."""
+
+    root: str
+    fd: int
+    parsed: dict[str, Any]
+
+    def folder(self, path: str) -> int:
+        """Open a folder below it, through no link. Raises OSError."""
+        parts = tuple(part for part in path.split("/") if part)
+        return beneath.open_unlinked(self.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
+
+
+@contextmanager
+def opened(root: str, identity: Sequence[int]) -> Iterator[Tree]:
+    """Open a project; raises OSError, also where another folder has taken its path."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        info = os.fstat(fd)
+        if (info.st_dev, info.st_ino) != tuple(identity):
+            raise OSError(errno.ESTALE, "another folder has taken the project's path")
+        yield Tree(root, fd, {})
+    finally:
+        os.close(fd)
+
+
+class Finding(NamedTuple):
+    """Something in a repository that makes git start a program.
+
+    Attributes:
+        path: the file that holds it, from the project's root.
+        what: the setting's key, `hook`, `exec`, `link`, `unreadable`, or `protected name`.
+        value: what it says; of a hook its digest.
+        changed: when the file, its folder or the repository's was changed last (ns).
+        place: the repository's folder; of a protected name nothing.
+    """
+
+    path: str
+    what: str
+    value: str
+    changed: int
+    place: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What tells it from others, in a short word."""
+        return _short(self.path, self.what, self.value)
+
+    @property
+    def kind(self) -> str:
+        """What tells which program it starts, wherever it lies: a copy of the user's own starts no other one."""
+        return _short(os.path.basename(self.path), self.what, self.value)
+
+
+def _short(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def at_names(tree: Tree, held: Sequence[str], *, own: bool = False, exactly: Container[str] = ()) -> Iterator[Finding]:
+    """Yield the files at the names that editors, shells and the like act on.
+
+    Args:
+        tree: the project.
+        held: the names.
+        own: the sandbox covers those that it can: they are passed over.
+        exactly: names whose content counts as well.
+    """
+    for name in held:
+        if own and name in protected_paths.ALSO_ABSENT:
+            continue
+        with suppress(OSError):
+            info = os.lstat(name, dir_fd=tree.fd)
+            value = os.readlink(name, dir_fd=tree.fd) if stat.S_ISLNK(info.st_mode) else ""
+            yield Finding(name, NAME, f"{value}\0{_digest(tree.fd, name)}" if name in exactly else value, info.st_ctime_ns)
+
+
+def _digest(folder: int, name: str, depth: int = 2) -> str:
+    """Return a digest of a file, or of a folder with what it holds."""
+    data, _, _ = content(folder, name)
+    if data is not None or depth == 0:
+        return hashlib.sha256(data or b"").hexdigest()
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return ""
+    try:
+        below = sorted(os.listdir(fd))[:_MOST_NAMES]
+        return _short(*(f"{one}\0{_digest(fd, one, depth - 1)}" for one in below))
+    finally:
+        os.close(fd)
+
+
+def in_repository(tree: Tree, path: str, *, own: bool = False) -> Iterator[Finding]:
+    """Yield the findings of one repository; `own`: what the sandbox covers of the project's own is passed over."""
+    try:
+        fd = tree.folder(path)
+    except OSError:
+        return
+    covered = own and path == ".git"
+    try:
+        # An old file that was moved into a repository changes the folder, and only that.
+        changed = os.fstat(fd).st_ctime_ns
+        found = [*_settings(tree, path, fd, "config", included_only=covered), *_settings(tree, path, fd, "config.worktree")]
+        found += [] if covered else _hooks(path, fd)
+        for name in _STEPS:
+            found += _steps(path, fd, name)
+    finally:
+        os.close(fd)
+    yield from (one._replace(changed=max(one.changed, changed), place=path) for one in found)
+
+
+def _settings(tree: Tree, path: str, fd: int, name: str, *, included_only: bool = False, depth: int = 0) -> Iterator[Finding]:
+    file = f"{path}/{name}" if path else name
+    data, changed, why = content(fd, name)
+    if why and not included_only:
+        yield Finding(file, why, "", changed)
+    if data is None or (included_only and b"include" not in data.lower()):
+        return
+    found = _programs(tree, path, data)
+    if found is None and not included_only:
+        yield Finding(file, "unreadable", hashlib.sha256(data).hexdigest(), changed)
+    for key, value in found or ():
+        if not included_only:
+            yield Finding(file, key, value, changed)
+        if key.startswith("include") and depth < _MAX_INCLUDES:
+            yield from _included(tree, path, value, depth + 1)
+
+
+def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
+    """Return the settings of a file that start a program; None where git cannot read it."""
+    # A cold supervisor starts without it.
+    from rye.process import git_settings
+
+    # The folder counts as well: it decides where a relative path leads.
+    digest = hashlib.sha256(os.fsencode(path) + b"\0" + data).hexdigest()
+    if digest not in tree.parsed:
+        try:
+            tree.parsed[digest] = git_settings.programs(data, os.path.join(tree.root, path), tree.root)
+        except git_settings.UnreadableError:
+            # Not kept: git may be installed, or be quicker, the next time.
+            return None
+    return [(key, value) for key, value in tree.parsed[digest]]
+
+
+def _included(tree: Tree, path: str, value: str, depth: int) -> Iterator[Finding]:
+    """Yield the findings of a file of the project that a repository's settings include: a command may write it."""
+    # Only files of the project: a command cannot write others, and their content is the user's.
+    target = os.path.realpath(os.path.join(tree.root, path, value))
+    if not target.startswith(f"{tree.root}/"):
+        return
+    folder, _, name = os.path.relpath(target, tree.root).rpartition("/")
+    with suppress(OSError):
+        fd = tree.folder(folder)
+        try:
+            yield from _settings(tree, folder, fd, name, depth=depth)
+        finally:
+            os.close(fd)
+
+
+def content(fd: int, name: str) -> tuple[bytes | None, int, str]:
+    """Return a file's bytes, when it or its folder was changed, and why it has no bytes that could be judged."""
+    folder = os.fstat(fd).st_ctime_ns
+    try:
+        at = os.open(name, _READ, dir_fd=fd)
+    except OSError as err:
+        link = err.errno in (errno.ELOOP, errno.EMLINK)
+        return None, folder, "link" if link else "" if err.errno in (errno.ENOENT, errno.ENOTDIR) else "unreadable"
+    try:
+        info = os.fstat(at)
+        changed = max(info.st_ctime_ns, 0)
+        # A named pipe or a device would block git, or give it other bytes at each read.
+        if not stat.S_ISREG(info.st_mode):
+            return None, changed, "unreadable"
+        # One byte more than allowed shows that a file is too large to judge.
+        data = os.pread(at, _MAX_FILE + 1, 0)
+        return (None, changed, "unreadable") if len(data) > _MAX_FILE else (data, changed, "")
+    finally:
+        os.close(at)
+
+
+def _hooks(path: str, fd: int) -> Iterator[Finding]:
+    folder = f"{path}/hooks" if path else "hooks"
+    try:
+        hooks = os.open("hooks", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    except OSError as err:
+        if err.errno in (errno.ELOOP, errno.ENOTDIR):
+            yield Finding(folder, "link", "", os.lstat("hooks", dir_fd=fd).st_ctime_ns)
+        return
+    try:
+        changed = os.fstat(hooks).st_ctime_ns
+        # Git runs only files with a hook's exact name; `pre-commit.sample` has a dot.
+        for name in (one for one in os.listdir(hooks) if "." not in one):
+            with suppress(OSError):
+                entry = os.lstat(name, dir_fd=hooks)
+                found = max(entry.st_ctime_ns, changed)
+                if stat.S_ISLNK(entry.st_mode):
+                    # Whatever it leads to now: another file can be put there later.
+                    yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks), found)
+                elif stat.S_ISREG(entry.st_mode) and entry.st_mode & 0o111:
+                    data, _, _ = content(hooks, name)
+                    digest = hashlib.sha256(data).hexdigest() if data is not None else str(entry.st_ino)
+                    yield Finding(f"{folder}/{name}", "hook", digest, found)
+    finally:
+        os.close(hooks)
+
+
+def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
+    folder, _, file = name.partition("/")
+    try:
+        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
+    except OSError:
+        return
+    try:
+        data, changed, why = content(at, file)
+        changed = max(changed, os.fstat(at).st_ctime_ns)
+    finally:
+        os.close(at)
+    shown = f"{path}/{name}" if path else name
+    if why:
+        yield Finding(shown, why, "", changed)
+    elif data and (lines := EXEC.findall(data)):
+        yield Finding(shown, "exec", hashlib.sha256(b"".join(lines)).hexdigest(), changed)

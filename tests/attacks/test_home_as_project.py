@@ -1,0 +1,70 @@
+"""A whole home is no project unless it is named: every front end refuses it, and a folder above it, too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import rye
+from rye.errors import UsageError
+
+RUNTIME = str(Path(rye.__file__).parents[1])
+WRITE = ["execute", "rye/file-system/write", "file_path=.config/git/config", "content=evil"]
+
+
+@pytest.fixture(params=["the home", "a folder above it", "a home with items"])
+def place(request, tmp_path, monkeypatch):
+    """The folder that a client starts in, and the user's home."""
+    home = tmp_path / "above/home"
+    (home / ".config/git").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("USER_SPACE")
+    if request.param == "a home with items":
+        (home / ".ai/tools").mkdir(parents=True)
+    here = home.parent if request.param == "a folder above it" else home
+    monkeypatch.chdir(here)
+    return here, home
+
+
+def python(*words):
+    env = {**os.environ, "PYTHONPATH": RUNTIME}
+    return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.slow
+def test_no_front_end_takes_it_for_a_project(place):
+    _, home = place
+    done = python("-m", "rye", *WRITE)
+    assert done.returncode != 0
+    assert "is no project's folder" in done.stderr, done
+    done = python("-m", "rye.cli.rt.main", "create", ".config/git/config")
+    assert "is no project's folder" in done.stderr, done
+    done = python("-m", "rye", "mcp")
+    assert "is no project's folder" in done.stderr, done
+    with pytest.raises(UsageError, match="is no project's folder"):
+        rye.toolset()
+    with pytest.raises(UsageError, match="is no project's folder"):
+        rye.execute("rye/file-system/write", {"file_path": "x", "content": "x"})
+    assert not (home / ".config/git/config").exists()
+
+
+@pytest.mark.slow
+def test_control_named_it_is_one(place):
+    here, _ = place
+    done = python("-m", "rye", *WRITE[:2], "file_path=made", "content=x", "--project", str(here))
+    assert done.returncode == 0, done
+    assert (here / "made").read_text() == "x"
+
+
+def test_a_project_below_the_home_is_one(place, monkeypatch):
+    _, home = place
+    project = home / "work"
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    assert rye.execute("rye/file-system/write", {"file_path": "x", "content": "x"})["status"] == "success"
+    assert (project / "x").exists()
