@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rye.call.event_log import tell as log_event
     from rye.call.results import Page, cut_notice, fit_lines, ok
     from rye.edits.apply import Applied, Show
-    from rye.edits.line_id_changes import edit_lines
+    from rye.edits.edit_files import Edited, edit_files, edit_lines
     from rye.edits.whole_file import Replaced, replace_file
     from rye.errors import EditError, RyeError, UsageError, WorkspaceError
     from rye.line_ids.document import Document, view_lines
@@ -24,6 +24,7 @@ _PLACES = {
     "Applied": "edits.apply.Applied",
     "Document": "line_ids.document.Document",
     "EditError": "errors.EditError",
+    "Edited": "edits.edit_files.Edited",
     "OpenFile": "workspace.workspace.OpenFile",
     "Page": "call.results.Page",
     "Replaced": "edits.whole_file.Replaced",
@@ -35,7 +36,8 @@ _PLACES = {
     "checked": "lsp.check.checked",
     "cut_notice": "call.results.cut_notice",
     "deadline": "call.context.deadline",
-    "edit_lines": "edits.line_id_changes.edit_lines",
+    "edit_files": "edits.edit_files.edit_files",
+    "edit_lines": "edits.edit_files.edit_lines",
     "fit_lines": "call.results.fit_lines",
     "log_event": "call.event_log.tell",
     "ok": "call.results.ok",
@@ -47,6 +49,7 @@ __all__ = [
     "Applied",
     "Document",
     "EditError",
+    "Edited",
     "OpenFile",
     "Page",
     "Replaced",
@@ -58,6 +61,7 @@ __all__ = [
     "checked",
     "cut_notice",
     "deadline",
+    "edit_files",
     "edit_lines",
     "fit_lines",
     "log_event",

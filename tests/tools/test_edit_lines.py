@@ -193,10 +193,14 @@ def test_a_change_of_nothing_is_said(project, file, names):
     assert "no-op" in no("no_change", project, {"line_id": names[1], "new_content": "b"})
 
 
-@pytest.mark.parametrize("content", ["[LID:abc123] x", "ok\n  [LID:abc123] y"])
+@pytest.mark.parametrize("content", ["[LID:{}] x", "ok\n  [LID:{}] y"])
 def test_pasted_prefixes_are_refused(project, file, names, content):
-    assert "[LID:…] prefix" in no("pasted_ids", project, {"line_id": names[0], "new_content": content})
+    change = {"line_id": names[0], "new_content": content.format(names[1])}
+    assert f"begins a line with [LID:{names[1]}]" in no("pasted_ids", project, change)
     assert file.read_bytes() == TEXT
+    # Control: what no view of this file showed is text.
+    edit(project, {"line_id": names[0], "new_content": content.format("abc123")})
+    assert b"[LID:abc123]" in file.read_bytes()
 
 
 def test_pasted_prefixes_are_allowed_where_the_file_has_such_lines(project, file):

@@ -120,17 +120,15 @@ def test_malformed_changes(project, file, names, name):
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"line_id": "x"},
-        {"new_content": 7, "line_id": "x"},
-        {"line_id": [7], "new_content": "x"},
-        {"new_content": "", "nope": 1},
-        "x",
-    ],
+    "wrong", [{"new_content": 7, "line_id": "x"}, {"line_id": [7], "new_content": "x"}, {"new_content": "", "nope": 1}, 7]
 )
 def test_what_is_no_change_at_all(project, file, names, wrong):
     refused("invalid_parameters", "edit_lines", project, file_path="f.txt", changes=[wrong])
+
+
+@pytest.mark.parametrize("wrong", [{"line_id": "x"}, "x", "12", "12-15", {"new_content": "", "find": "a", "replace": "b"}])
+def test_what_asks_for_nothing_or_for_two_things(project, file, names, wrong):
+    assert "Change 1" in no("malformed_change", project, wrong)
 
 
 OVERLAPS = {
@@ -174,7 +172,7 @@ def test_all_problems_are_told_at_once(project, file, names):
         {"line_id": "ffffff", "new_content": "x"},
         {"new_content": "x"},
         {"start_line_id": names[3], "end_line_id": names[1], "new_content": "x"},
-        {"line_id": names[0], "new_content": "[LID:abc123] x"},
+        {"line_id": names[0], "new_content": f"[LID:{names[1]}] x"},
         {"line_id": names[4], "new_content": "1"},
         {"line_id": names[4], "new_content": "2"},
     )
@@ -182,7 +180,7 @@ def test_all_problems_are_told_at_once(project, file, names):
         "Change 1: invalid",
         "Change 2 names no line ID",
         "Change 3 is reversed",
-        "Change 4: new_content",
+        "Change 4: The new text begins a line with",
         "5 and 6 overlap",
     ):
         assert part in error

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from rye.call.results import MAX_LINE_CHARS, shortened
-from rye.edits import brief, commit, journal
+from rye.edits import brief, commit, journal, syntax
 from rye.edits.entries import Entry, Recorded
 from rye.edits.splices import Splice, refine, render, unified_diff
 from rye.errors import EditError, WorkspaceError
@@ -99,10 +99,14 @@ class Show(Record):
 
 
 class Revived(NamedTuple):
-    """What the lines of a splice were called before, one each: their IDs and short addresses, None where unknown."""
+    """What the lines of a splice were called before, one each: their IDs and short addresses, None where unknown.
+
+    `shown` tells of each whether it was shown as it stands.
+    """
 
     ids: Sequence[str | None]
     shorts: Sequence[str | None] = ()
+    shown: Sequence[bool] = ()
 
 
 _NO_NAMES = Revived(())
@@ -165,22 +169,52 @@ def prepare(
 
 
 def apply(
-    document: Document, splices: Sequence[Splice], tool: str, *, dry_run: bool = False, show: Show | None = None
+    document: Document,
+    splices: Sequence[Splice],
+    tool: str,
+    *,
+    dry_run: bool = False,
+    show: Show | None = None,
+    revive: Sequence[Revived] = (),
+    guard: str = "tell",
 ) -> Applied:
     """Apply assembled splices to a document that is open for editing; with `dry_run` write nothing.
+
+    A syntax error that the change makes is a warning; with `guard` "refuse" it is an error.
 
     Raises:
         EditError: as `prepare`.
         WorkspaceError, DeadlineError: nothing was written.
     """
-    made = prepare(document, splices, tool)
+    made = prepare(document, splices, tool, revive=revive)
+    told = syntax_warnings(document, made.document, guard, short=show is not None and show.short)
     if dry_run:
         # A dry run opens no place, so a protected path must be refused here, as the real call refuses it.
         document.ws.guard(document.file.parts)
-        return Applied(made.document, made.splices, made.diff, None, [])
+        return Applied(made.document, made.splices, made.diff, None, told)
     with document.ws.place(document.path) as place:
-        warnings = journal.apply_change(document.ws, place, made.document.data or b"", made.entry)
+        warnings = journal.apply_change(document.ws, place, made.document.data or b"", made.entry) + told
         return store_applied(made, place, made.entry.id, warnings, show)
+
+
+def syntax_warnings(before: Document | None, after: Document, guard: str = "tell", *, short: bool = False) -> list[str]:
+    """Return the warning about a syntax error that a change made, with the address of its line.
+
+    Raises:
+        EditError: `syntax_error`, with `guard` "refuse". Nothing was written.
+    """
+    found = syntax.new_error(after.path, None if before is None else before.data, after.data or b"")
+    if found is None or isinstance(found, str):
+        return [found] if found else []
+    at = min(max(found.line, 1), max(after.count, 1)) - 1
+    named = ""
+    if after.count:
+        named = f" {after.shorts(at, at + 1)[0]}" if short else f" {at + 1} [LID:{after.ids(at, at + 1)[0]}]"
+    text = f"No valid {found.language} any more: {found.message}, in {after.path} at line{named}"
+    if guard == "refuse":
+        line = after.texts(at, at + 1)[0].strip()[:200] if after.count else ""
+        raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", 'guard="tell" writes it all the same.')
+    return [f"{text}."]
 
 
 def store_applied(made: Prepared, place: Place, entry: str, warnings: Sequence[str], show: Show | None = None) -> Applied:
@@ -325,6 +359,7 @@ class WholeFile(NamedTuple):
         data: the new content.
         encoding: codec name for its index.
         ids, shorts: IDs and short addresses that its lines get back, one each; empty when new.
+        seen: of each line, whether the caller has seen it as it will be.
         shown: the caller has seen these lines as they will be.
     """
 
@@ -334,6 +369,7 @@ class WholeFile(NamedTuple):
     ids: Sequence[str | None] = ()
     shown: bool = False
     shorts: Sequence[str | None] = ()
+    seen: Sequence[bool] = ()
 
 
 class FileChange(NamedTuple):
@@ -357,7 +393,7 @@ def apply_all(ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str
             warnings += store_applied(piece.made, piece.place, entry, ()).warnings
         elif piece.made.data is not None:
             made = piece.made
-            names = Revived(made.ids, made.shorts)
+            names = Revived(made.ids, made.shorts, made.seen)
             warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, names, shown=made.shown)
     return commit.Committed(committed.entries, warnings)
 
@@ -386,7 +422,8 @@ def index_whole(
             if name is not None:
                 known = names.shorts[at] if names.shorts else None
                 loose, short = line_ids_index.loose_digest(keys[at]), known or line_ids_index.new_short(index, at)
-                index.marks[at] = line_ids_index.LineId(name, loose, 0, 0 if shown else -1, short, known is not None)
+                seen = 0 if shown or (names.shown and names.shown[at]) else -1
+                index.marks[at] = line_ids_index.LineId(name, loose, 0, seen, short, known is not None)
     documents.fit(index, text)
     try:
         # Through the held directory: the path may lead elsewhere by now.

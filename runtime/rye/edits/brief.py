@@ -66,7 +66,7 @@ def _hunk(document: Document, low: int, start: int, stop: int, high: int) -> lis
     for at in printed:
         if at == stop - 1 and stop - start > _WHOLE:
             between = addresses.ranges(names[start + 1 - low : stop - 1 - low])
-            out.append(f"… {between}: {stop - start - 2} more lines as sent")
+            out.append(f"… {between}: {stop - start - 2} more lines")
         text = texts[at - low]
         known = start <= at < stop or document.is_seen(at)
         most = _KNOWN_CHARS if known else _CHARS

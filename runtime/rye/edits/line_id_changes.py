@@ -1,385 +1,360 @@
-"""Edit a file by line ID: all changes are checked first, and one refusal names every problem."""
+"""Edits by line address, worked out: each change is located, checked and made a splice; one refusal names every problem."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import NamedTuple, cast
 
 from rye.call.safe_text import nearest
-from rye.edits import commit
+from rye.edits import change_forms, find_replace, pasted
 from rye.edits import splices as edits_splices
-from rye.edits.apply import Applied, Show, apply, change_bom
+from rye.edits.apply import Revived
+from rye.edits.change_forms import Change
+from rye.edits.refusals import ENDS, Problems, around_dead, bare, refusal, short_of, stale, why_dead, wrong_version
 from rye.edits.splices import FinalNewline, Newline, Splice
-from rye.errors import EditError, UsageError
+from rye.errors import EditError
 from rye.line_ids import addresses
-from rye.line_ids.document import Document, open_for_edit
-from rye.line_ids.index import Index
-from rye.plain_class import Record, field
-from rye.workspace.text import content_lines
-from rye.workspace.workspace import Workspace
-
-MAX_SHOWN = 40
-"""Lines that a refusal shows at most."""
+from rye.line_ids.document import Document
+from rye.plain_class import Record, changed
 
 _AVAILABLE = 20
-_ENDS = ("start", "end")
-# What is pasted around an ID: blanks, quotes, the brackets in which read prints it.
-_AROUND = " \t\r\n\"'`[]<>"
 _FORMS = ({"line_id"}, {"start_line_id", "end_line_id"}, {"after_line_id"}, {"before_line_id"})
-_PASTED = re.compile(r"^\s*\[LID:[0-9a-z]{4,}\]")
+_RANGES = _FORMS[:2]
 
 
-class _Plan(Record, frozen=False):
-    """One change, located: lines [start, stop) of the present text, its new lines, its place in the request."""
+class Plan(Record):
+    """One change, located: lines [start, stop) of the present text become `raw` lines, called `names` from then on.
+
+    With `quoted` the caller gave the text that is there instead of having been shown it.
+    """
 
     number: int
     start: int
     stop: int
-    bodies: list[bytes]
-    newline: Newline
+    raw: list[bytes]
+    names: Revived | None = None
+    quoted: bool = False
 
 
-class _Problems(Record, frozen=False):
-    """What is wrong with a request, the lines that the refusal shows, and how it shows them."""
+class Options(Record):
+    """How the changes of a call are meant.
 
-    form: str = "lid"
-    messages: list[str] = field(factory=list)
-    codes: list[str] = field(factory=list)
-    lines: set[int] = field(factory=set)
-    details: dict[str, Any] = field(factory=dict)
-
-    def add(self, code: str, text: str, *around: int) -> None:
-        self.codes.append(code)
-        self.messages.append(text)
-        self.lines.update(around)
-
-
-def edit_lines(
-    project_path: str,
-    file_path: str,
-    changes: Sequence[dict[str, Any]],
-    *,
-    tool: str,
-    show: Show | None = None,
-    version: str | None = None,
-    on_stale: str = "refuse",
-    line_ids: str = "lid",
-    newline: Newline = "keep",
-    final_newline: FinalNewline = "keep",
-    convert_newlines: Literal["lf", "crlf"] | None = None,
-    bom: Literal["keep", "add", "remove"] = "keep",
-    encoding: str | None = None,
-    dry_run: bool = False,
-) -> Applied:
-    """Apply changes by line ID to one file: all of them, or none.
-
-    Args:
-        project_path: the project's root.
-        file_path: the file, from the root.
-        changes: see `splices_for`.
-        tool: item id for the journal.
-        show: which lines of the new text the result prints.
-        version: refuse unless the file is in this version.
-        on_stale: see `splices_for`.
-        line_ids: how refusals show lines, see `addresses.form_of`.
+    Attributes:
         newline: terminators of changed lines, see `splices.terminated`.
-        final_newline: whether the file ends in a newline.
-        convert_newlines: give every line this terminator.
-        bom: add or remove the byte order mark, in a call without other changes.
-        encoding: codec name, where it is not recognised.
-        dry_run: work out the diff, write nothing.
-
-    Raises:
-        EditError: as `splices_for` and `apply`; `wrong_version`. Nothing was written.
-        WorkspaceError, UsageError: as `document.view`; `no_changes`, `protected_path`, `conflict` and what the system refuses.
-    """
-    with Workspace(project_path) as ws:
-        # First: settling a crash may change the content that is about to be read.
-        recovered = commit.recover(ws)
-        with open_for_edit(ws, file_path, encoding) as document:
-            form = addresses.form_of(line_ids)
-            since = _since(document, version, on_stale, changes, form)
-            others = bool(changes) or final_newline != "keep" or convert_newlines is not None
-            if bom != "keep":
-                if others:
-                    raise UsageError("bom_alone", "bom changes nothing else.", "Change the lines in a call of their own.")
-                applied = change_bom(document, bom, tool, dry_run=dry_run)
-                applied.warnings[:0] = recovered
-                return applied
-            if not others:
-                raise UsageError("no_changes", "changes is empty, and no newline option is given.", "Give at least one change.")
-            splices = splices_for(document, changes, newline=newline, on_stale=on_stale, form=form, since=since)
-            assembled = edits_splices.assemble(document.text, splices, final_newline)
-            if convert_newlines is not None:
-                assembled = edits_splices.converted(document.text, assembled, convert_newlines)
-            applied = apply(document, assembled, tool, dry_run=dry_run, show=show)
-    applied.warnings[:0] = recovered
-    return applied
-
-
-def _since(document: Document, version: str | None, on_stale: str, changes: Sequence[dict[str, Any]], form: str) -> int | None:
-    """Return the revision of the caller's view, where it is an older one that may be rebased.
-
-    Raises:
-        EditError: `wrong_version`.
-    """
-    if version is None or not document.known or document.index.is_version(version):
-        return None
-    since = document.index.revision_of(version)
-    if since is None or on_stale != "rebase":
-        raise _wrong_version(document, version, changes, form)
-    return since
-
-
-def _wrong_version(document: Document, version: str, changes: Sequence[dict[str, Any]], form: str) -> EditError:
-    now = document.index.positions()
-    shown = excerpt(document, {now[name] for name in _named(document.index, changes) if name in now}, form=form)
-    return EditError(
-        "wrong_version",
-        f"{document.path} is in version {document.short_version if form == 'short' else document.version}, not {version[:80]}. "
-        "Nothing was written." + (f"\nThe lines there now:\n{shown}\n" if shown else ""),
-        f'Call read(file_path="{document.path}", changes_since="{version}") to see what changed.',
-        version=document.version,
-    )
-
-
-def splices_for(
-    document: Document,
-    changes: Sequence[dict[str, Any]],
-    *,
-    newline: Newline = "keep",
-    on_stale: str = "refuse",
-    form: str = "lid",
-    since: int | None = None,
-) -> list[Splice]:
-    """Return the raw splices that a list of changes by ID means on the present text.
-
-    Args:
-        document: held for editing.
-        changes: each with `new_content` and one of `line_id`; `start_line_id` and `end_line_id`; `after_line_id`;
-            `before_line_id` (the last two also "start" or "end"); optionally its own `newline`.
-        newline: terminators of changed lines, see `edits.terminated`.
         on_stale: "refuse", or "rebase": apply to a file that others changed if every covered line is untouched.
         form: how refusals show lines, see `addresses.FORMS`.
-        since: the revision that the caller saw; lines that changed after it are refused.
-
-    Raises:
-        EditError: `no_index`, `stale_file`, `invalid_line_id`, `unseen_lines`, `overlapping_changes`,
-            `malformed_change`, `pasted_ids`, `unencodable`. Nothing was written.
     """
-    if not document.known:
-        raise EditError(
-            "no_index",
-            f"No line IDs exist for {document.path}. Read the file first to generate line IDs.",
-            f'Call read(file_path="{document.path}"). Nothing was written.',
-        )
-    problems = _Problems(form)
-    if document.before is not None and on_stale != "rebase":
-        raise _stale(document, changes, form)
-    positions = document.index.positions()
-    plans = [
-        plan
-        for number, change in enumerate(changes, 1)
-        if (plan := _plan(document, positions, number, change, newline, problems))
-    ]
-    # By position for the checks below; at one position in the request's order, in which insertions are joined.
-    plans.sort(key=lambda plan: (plan.start, plan.stop, plan.number))
-    for plan in plans:
-        _check_seen(document, plan, problems, since)
-    _check_overlaps(plans, problems)
-    if problems.messages:
-        raise _refusal(document, problems)
-    return joined([edits_splices.terminated(document.text, p.start, p.stop, p.bodies, p.newline) for p in plans])
+
+    newline: Newline = "keep"
+    on_stale: str = "refuse"
+    form: str = "lid"
 
 
-def joined(splices: list[Splice]) -> list[Splice]:
-    """Join splices that meet, such as insertions at one point in the order given."""
-    out: list[Splice] = []
-    for splice in splices:
-        if out and out[-1].stop == splice.start:
-            out[-1] = edits_splices.Splice(out[-1].start, splice.stop, [*out[-1].lines, *splice.lines])
-        else:
-            out.append(splice)
-    return out
+class Spliced(NamedTuple):
+    """What changes mean on the present text: assembled splices, and the names that each one's lines keep, if any keep one."""
+
+    splices: list[Splice]
+    revive: list[Revived]
 
 
-def _plan(
-    document: Document, positions: dict[str, int], number: int, change: dict[str, Any], newline: Newline, problems: _Problems
-) -> _Plan | None:
-    form = {key for key in change if key.endswith("_id")}
-    if form not in _FORMS:
-        named = " and ".join(sorted(form)) or "no line ID"
-        problems.add(
-            "malformed_change",
-            f"Change {number} names {named}; it needs line_id, or start_line_id with end_line_id, or after_line_id, "
-            "or before_line_id.",
-        )
-        return None
-    found = {key: _locate(document, positions, number, key, change[key], problems) for key in sorted(form)}
-    content = str(change.get("new_content", ""))
-    bodies = _bodies(document, number, content, problems)
-    if None in found.values() or bodies is None:
-        return None
-    own = cast("Newline", change.get("newline", newline))
-    spot = cast("dict[str, int]", found)
-    if "line_id" in spot:
-        return _Plan(number, spot["line_id"], spot["line_id"] + 1, bodies, own)
-    if "start_line_id" in spot:
-        if spot["start_line_id"] > spot["end_line_id"]:
-            problems.add(
-                "malformed_change",
-                f"Change {number} is reversed: {change['start_line_id']} is line {spot['start_line_id'] + 1}, after "
-                f"{change['end_line_id']} on line {spot['end_line_id'] + 1}.",
-                spot["start_line_id"],
-                spot["end_line_id"],
+class Checker:
+    """The changes of one open file: located as they are added, then checked all together."""
+
+    def __init__(self, document: Document, changes: Sequence[Change], options: Options, version: str | None = None) -> None:
+        """Take a document that is held for editing, and the changes that name its lines.
+
+        Raises:
+            EditError: `no_index`, `wrong_version`, `stale_file`. Nothing was written.
+        """
+        self.document, self.options = document, options
+        self.problems = Problems(options.form)
+        self.plans: list[Plan] = []
+        by_text = bool(changes) and all(change.kind == "find" and not change.names for change in changes)
+        if not document.known and not by_text:
+            raise EditError(
+                "no_index",
+                f"No line IDs exist for {document.path}. Read the file first to generate line IDs.",
+                f'Call read(file_path="{document.path}"). Nothing was written.',
             )
+        self._since = self._revision(version, changes)
+        if document.before is not None and options.on_stale != "rebase":
+            raise stale(document, changes, options.form)
+        self._positions = document.index.positions()
+
+    def _revision(self, version: str | None, changes: Sequence[Change]) -> int | None:
+        """Return the revision of the caller's view, where it is an older one that may be rebased."""
+        if version is None or not self.document.known or self.document.index.is_version(version):
             return None
-        return _Plan(number, spot["start_line_id"], spot["end_line_id"] + 1, bodies, own)
-    if not bodies:
-        problems.add("malformed_change", f'Change {number} inserts nothing: new_content is "" (one empty line is "\\n").')
+        since = self.document.index.revision_of(version)
+        if since is None or self.options.on_stale != "rebase":
+            raise wrong_version(self.document, version, changes, self.options.form)
+        return since
+
+    def add(self, change: Change) -> None:
+        """Locate a change of lines and plan it; what is wrong is remembered."""
+        if change.kind == "find":
+            self._add_found(change)
+            return
+        found = self.located(change)
+        if found is None:
+            return
+        start, stop = found
+        if change.kind in change_forms.TRANSFERS:
+            self._add_transfer(change, start, stop)
+            return
+        bodies = self.bodies(change, change_forms.lines_of(change.fields["new_content"]))
+        if bodies is None:
+            return
+        if start == stop and not bodies:
+            self.problems.add(
+                "malformed_change", f'Change {change.number} inserts nothing: new_content is "" (one empty line is "\\n").'
+            )
+            return
+        newline = cast("Newline", change.fields.get("newline", self.options.newline))
+        raw = edits_splices.terminated(self.document.text, start, stop, bodies, newline).lines
+        self.plans.append(Plan(change.number, start, stop, raw))
+
+    def located(self, change: Change) -> tuple[int, int] | None:
+        """Return the lines [start, stop) that a change names."""
+        form = set(change.names)
+        forms = _FORMS if change.kind == "new_content" else _RANGES
+        if form not in forms:
+            named = " and ".join(sorted(form)) or "no line ID"
+            wanted = "line_id, or start_line_id with end_line_id" + (
+                ", or after_line_id, or before_line_id" if forms is _FORMS else ""
+            )
+            self.problems.add("malformed_change", f"Change {change.number} names {named}; it needs {wanted}.")
+            return None
+        found = {key: self.locate(change.number, key, change.fields[key]) for key in sorted(form)}
+        if None in found.values():
+            return None
+        spot = cast("dict[str, int]", found)
+        if "line_id" in spot:
+            return spot["line_id"], spot["line_id"] + 1
+        if "start_line_id" not in spot:
+            at = spot["after_line_id"] + 1 if "after_line_id" in spot else spot["before_line_id"]
+            return at, at
+        start, stop = spot["start_line_id"], spot["end_line_id"] + 1
+        if start < stop:
+            return start, stop
+        self.problems.add(
+            "malformed_change",
+            f"Change {change.number} is reversed: {change.fields['start_line_id']} is line {start + 1}, after "
+            f"{change.fields['end_line_id']} on line {stop}.",
+            start,
+            stop - 1,
+        )
         return None
-    at = spot["after_line_id"] + 1 if "after_line_id" in spot else spot["before_line_id"]
-    return _Plan(number, at, at, bodies, own)
 
+    def locate(self, number: int, key: str, given: object) -> int | None:
+        """Return the position an address names; for "start" and "end" such that inserting there works for both keys."""
+        if key in ("after_line_id", "before_line_id") and bare(given) in ENDS:
+            # `before_line_id="end"` means the line count itself; for `after_line_id` the caller adds one.
+            at = 0 if bare(given) == "start" else self.document.text.count
+            return at - 1 if key == "after_line_id" else at
+        short = short_of(given)
+        if short is not None:
+            return self._locate_short(number, short, given)
+        index, name = self.document.index, bare(given)
+        at_ = self._positions.get(name)
+        if at_ is None:
+            around = around_dead(index, self._positions, name)
+            self.problems.add("invalid_line_id", f"Change {number}: {why_dead(index, name, around)}", *around.values())
+            if name not in index.dead:
+                # Only IDs that the caller can have seen are suggested.
+                shown = [mark.id for mark in index.marks.values() if mark.shown >= 0]
+                self.problems.details.setdefault("nearest", {})[name] = nearest(name, shown)
+                self.problems.details.setdefault("available_ids", shown[:_AVAILABLE])
+        return at_
 
-def _locate(
-    document: Document, positions: dict[str, int], number: int, key: str, line_id: object, problems: _Problems
-) -> int | None:
-    """Return the position an ID names; for "start" and "end" such that inserting there works for both keys."""
-    if key in ("after_line_id", "before_line_id") and _bare(line_id) in _ENDS:
-        # `before_line_id="end"` means the line count itself; for `after_line_id` the caller adds one.
-        at = 0 if _bare(line_id) == "start" else document.text.count
-        return at - 1 if key == "after_line_id" else at
-    short = _short(line_id)
-    if short is not None:
-        if isinstance(line_id, int) and str(line_id) in positions:
-            problems.add("invalid_line_id", f'Change {number}: {line_id} is an ID: write it in quotes, "{line_id}".')
+    def _locate_short(self, number: int, short: str, given: object) -> int | None:
+        """Return the position that a short address names; only one that was shown can be known to anybody."""
+        index, problems = self.document.index, self.problems
+        if isinstance(given, int) and str(given) in self._positions:
+            problems.add("invalid_line_id", f'Change {number}: {given} is an ID: write it in quotes, "{given}".')
             return None
-        return _locate_short(document, positions, number, short, problems)
-    name = _bare(line_id)
-    at_ = positions.get(name)
-    if at_ is None:
-        around = _around_dead(document.index, positions, name)
-        problems.add("invalid_line_id", f"Change {number}: {_why_dead(document.index, name, around)}", *around.values())
-        if name not in document.index.dead:
-            # Only IDs that the caller can have seen are suggested.
-            shown = [mark.id for mark in document.index.marks.values() if mark.shown >= 0]
-            problems.details.setdefault("nearest", {})[name] = nearest(name, shown)
-            problems.details.setdefault("available_ids", shown[:_AVAILABLE])
-    return at_
+        at = index.places().get(short)
+        if at is not None and index.marks[at].told:
+            # What stands beside an insertion must be as it was shown, too: a number says nothing of its line's text.
+            age = index.ages.values(at, at + 1)[0]
+            if index.marks[at].shown < age or (self._since is not None and age > self._since):
+                problems.add("unseen_lines", f"Change {number}: line {short} changed since it was shown.", at)
+                return None
+            return at
+        name = next((name for name, fate in index.dead.items() if fate is not None and fate.short == short), None)
+        around = around_dead(index, self._positions, name) if name is not None else {}
+        if name is not None:
+            why = why_dead(index, name, around, "short")
+        elif at is not None:
+            why = f"the address {short} was never shown."
+        else:
+            why = f"no line has the address {short}: it was deleted or replaced long ago, or is of another state of the file."
+        # Without a trace the number may be a line number: what stands there now helps most.
+        here = min(addresses.split(short)[0], self.document.count) - 1
+        problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([here] if here >= 0 else [])))
+        return None
 
-
-def _locate_short(document: Document, positions: dict[str, int], number: int, short: str, problems: _Problems) -> int | None:
-    """Return the position that a short address names; only one that was shown can be known to anybody."""
-    index = document.index
-    at = index.places().get(short)
-    if at is not None and index.marks[at].told:
-        # What stands beside an insertion must be as it was shown, too: a number says nothing of its line's text.
-        if index.marks[at].shown < index.ages.values(at, at + 1)[0]:
-            problems.add("unseen_lines", f"Change {number}: line {short} changed since it was shown.", at)
+    def bodies(self, change: Change, lines: list[str]) -> list[bytes] | None:
+        """Return new lines in the file's encoding, None where addresses were pasted with them."""
+        prefix = pasted.found(self.document.index, self.document.data or b"", lines)
+        if prefix is not None:
+            self.problems.add("pasted_ids", f"Change {change.number}: {pasted.explained(prefix)}")
             return None
-        return at
-    name = next((name for name, fate in index.dead.items() if fate is not None and fate.short == short), None)
-    around = _around_dead(index, positions, name) if name is not None else {}
-    if name is not None:
-        why = _why_dead(index, name, around, "short")
-    elif at is not None:
-        why = f"the address {short} was never shown."
-    else:
-        why = f"no line has the address {short}: it was deleted or replaced long ago, or is of another state of the file."
-    # Without a trace the number may be a line number: what stands there now helps most.
-    here = min(addresses.split(short)[0], document.count) - 1
-    problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([here] if here >= 0 else [])))
-    return None
+        return [self.document.encode(line) for line in lines]
+
+    def _add_found(self, change: Change) -> None:
+        """Plan a replacement of exact text: in the lines that the change names, or in the whole file."""
+        where = self.located(change) if change.names else (0, self.document.count)
+        if where is None:
+            return
+        start, stop = where
+        old, new = str(change.fields["find"]), str(change.fields["replace"])
+        if not old or old == new:
+            self.problems.add("malformed_change", f"Change {change.number}: find is empty, or the same as replace.")
+            return
+        if self.bodies(change, new.split("\n")) is None:
+            return
+        found = find_replace.find(self.document, start, stop, old, new)
+        wanted = int(change.fields.get("count", 1))
+        if found.places != wanted:
+            if found.places:
+                what = (
+                    f"{found.places} place(s) have the text of find, not {wanted}: give more of it, name lines, or give count."
+                )
+                self.problems.add("text_count", f"Change {change.number}: {what}", *found.lines)
+                return
+            near = find_replace.alike(self.document, start, stop, old)
+            more = " But for white space these lines have it." if near else ""
+            self.problems.add("text_not_found", f"Change {change.number}: no line has the text {old[:80]!r}.{more}", *near)
+            return
+        self.plans += [Plan(change.number, one.start, one.stop, one.lines, quoted=True) for one in found.splices]
+
+    def _add_transfer(self, change: Change, start: int, stop: int) -> None:
+        """Plan a move or copy of lines; into another file `several_files` puts them there."""
+        kind, document = change.kind, self.document
+        moved = kind.startswith("move")
+        if moved:
+            self.plans.append(Plan(change.number, start, stop, []))
+        else:
+            # Of a move the lines that go are checked with all others.
+            self._check_seen(Plan(change.number, start, stop, []))
+        if change.fields.get("to_file", change.file) != change.file:
+            return
+        at = self.target(change)
+        if at is None:
+            return
+        if moved and start <= at <= stop:
+            self.problems.add("malformed_change", f"Change {change.number} moves lines to where they are.", at)
+            return
+        raw = [
+            line if document.text.encoding.terminator(line) else self._ended(at, line)
+            for line in document.text.lines(start, stop)
+        ]
+        names = Revived(document.ids(start, stop), document.shorts(start, stop)) if moved else None
+        self.plans.append(Plan(change.number, at, at, raw, names))
+
+    def target(self, change: Change) -> int | None:
+        """Return before which line the lines go that a change moves or copies."""
+        key = "after_line_id" if change.kind.endswith("after") else "before_line_id"
+        at = self.locate(change.number, key, change.fields[change.kind])
+        return None if at is None else at + (key == "after_line_id")
+
+    def take(self, change: Change, bodies: list[bytes]) -> None:
+        """Plan the lines that a change moves or copies to here from another file."""
+        at = self.target(change)
+        if at is not None:
+            raw = edits_splices.terminated(self.document.text, at, at, bodies, self.options.newline).lines
+            self.plans.append(Plan(change.number, at, at, raw))
+
+    def _ended(self, at: int, line: bytes) -> bytes:
+        return edits_splices.terminated(self.document.text, at, at, [line]).lines[0]
+
+    def spliced(self, final_newline: FinalNewline = "keep") -> Spliced:
+        """Check all changes, and return the splices.
+
+        Raises:
+            EditError: `invalid_line_id`, `unseen_lines`, `overlapping_changes`, `malformed_change`, `pasted_ids`,
+                `text_count`, `text_not_found`, `unencodable`. Nothing was written.
+        """
+        # By position for the checks below; at one position in the request's order, in which insertions are joined.
+        plans = sorted(self.plans, key=lambda plan: (plan.start, plan.stop, plan.number))
+        for plan in plans:
+            self._check_seen(plan)
+        _check_overlaps(plans, self.problems)
+        if self.problems.messages:
+            raise refusal(self.document, self.problems)
+        given = _joined_plans(plans)
+        splices = edits_splices.assemble(
+            self.document.text, [Splice(plan.start, plan.stop, plan.raw) for plan in given], final_newline
+        )
+        if not any(plan.names for plan in given):
+            return Spliced(splices, [])
+        # Assembling may add a splice at the end of the file; its lines keep no name by order of the caller.
+        names = {(plan.start, plan.stop, len(plan.raw)): plan.names for plan in given}
+        return Spliced(splices, [_named_or_none(names.get((s.start, s.stop, len(s.lines))), len(s.lines)) for s in splices])
+
+    def _listed(self, positions: list[int]) -> str:
+        some = positions[:8]
+        if self.options.form == "short":
+            names = addresses.ranges([self.document.shorts(at, at + 1)[0] for at in some])
+        else:
+            names = ", ".join(str(at + 1) for at in some)
+        return names + ("…" if len(positions) > len(some) else "")
+
+    def _check_seen(self, plan: Plan) -> None:
+        """A change covers the lines that were shown as they are, side by side; others are shown now, not written over."""
+        index = self.document.index
+        marks, ages = index.marks, index.ages.values(plan.start, plan.stop)
+        unseen: list[int] = []
+        if plan.quoted:
+            return
+        for at, age in zip(range(plan.start, plan.stop), ages, strict=True):
+            mark = marks.get(at)
+            seen = mark is not None and mark.shown >= age and (self._since is None or age <= self._since)
+            # Neighbours must have been printed since they became neighbours, or a line inserted between could be lost unseen.
+            beside = at == plan.start or (mark is not None and mark.shown >= mark.near)
+            before = (
+                at == plan.start
+                or (unseen and unseen[-1] == at - 1)
+                or (mark is not None and (other := marks.get(at - 1)) is not None and other.shown >= mark.near)
+            )
+            if not (seen and beside and before):
+                unseen.append(at)
+        if unseen:
+            shown = self._listed(unseen)
+            self.problems.add(
+                "unseen_lines",
+                f"Change {plan.number} covers {len(unseen)} line(s) that were never shown as they are now "
+                f"(changed, moved in, or next to removed ones since): line {shown}.",
+                *unseen,
+            )
 
 
-def _short(line_id: object) -> str | None:
-    """Return the short address that a caller names, None where it names an ID."""
-    return addresses.parsed(_bare(line_id) if isinstance(line_id, str) else line_id)
+def _named_or_none(names: Revived | None, count: int) -> Revived:
+    return names if names is not None else Revived([None] * count)
 
 
-def _bare(line_id: object) -> str:
-    """Return an ID without what was pasted with it: the mark and brackets of read, the line's text, quotes; in lower case."""
-    name = str(line_id).strip(_AROUND).partition("\t")[0]
-    if name[:4].lower() == "lid:":
-        name = name[4:].partition("]")[0]
-    return name.strip(_AROUND).lower()
-
-
-def _around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str, int]:
-    """Follow a dead line's neighbours to lines that still exist: {"after": position, "before": position}, as far as known."""
-    out: dict[str, int] = {}
-    for side in ("after", "before"):
-        at: str | None = name
-        # Bounded: in a damaged index dead lines could name each other in a circle.
-        for _ in range(100):
-            fate = index.dead.get(at) if at else None
-            at = getattr(fate, side) if fate else None
-            if at is None or at in positions:
-                break
-        if at in positions:
-            out[side] = positions[at]
+def _joined_plans(plans: Sequence[Plan]) -> list[Plan]:
+    """Join changes that meet, such as insertions at one point in the order given."""
+    out: list[Plan] = []
+    for plan in plans:
+        if not out or out[-1].stop != plan.start:
+            out.append(plan)
+            continue
+        last = out[-1]
+        names = None
+        if last.names or plan.names:
+            a, b = _named_or_none(last.names, len(last.raw)), _named_or_none(plan.names, len(plan.raw))
+            names = Revived([*a.ids, *b.ids], [*_shorts(a), *_shorts(b)])
+        out[-1] = changed(last, stop=plan.stop, raw=[*last.raw, *plan.raw], names=names)
     return out
 
 
-def _why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid") -> str:
-    fate = index.dead.get(name)
-    if fate is not None:
-        by_id = {position: mark.short if form == "short" else mark.id for position, mark in index.marks.items()}
-        sides = [by_id[around[side]] for side in ("after", "before") if side in around]
-        where = " between " if len(sides) == 2 else " next to " if sides else ""
-        name = fate.short if form == "short" else name
-        return f"line {name} was {fate.how} (it was line {fate.line}{where}{' and '.join(sides)})."
-    if name in index.dead:
-        return f"line {name} was deleted or replaced a long time ago."
-    return f"invalid line ID {name}: no line of the file has it now, and none of the last that were deleted or replaced had it."
+def _shorts(names: Revived) -> Sequence[str | None]:
+    return names.shorts or [None] * len(names.ids)
 
 
-def _bodies(document: Document, number: int, content: str, problems: _Problems) -> list[bytes] | None:
-    lines = content_lines(content)
-    if any(map(_PASTED.match, lines)) and not _has_pasted(document):
-        problems.add(
-            "pasted_ids",
-            f"Change {number}: new_content begins a line with a [LID:…] prefix; IDs belong to read's output, not to the file.",
-        )
-        return None
-    return [document.encode(line) for line in lines]
-
-
-def _has_pasted(document: Document) -> bool:
-    """Tell whether the file itself has lines that begin so, as a text about these tools may."""
-    return re.search(rb"^\s*\[LID:", document.data or b"", re.MULTILINE) is not None
-
-
-def _check_seen(document: Document, plan: _Plan, problems: _Problems, since: int | None) -> None:
-    """A change covers the lines that were shown as they are, side by side; anything else is shown now, not written over."""
-    marks = document.index.marks
-    ages = document.index.ages.values(plan.start, plan.stop)
-    unseen: list[int] = []
-    for at, age in zip(range(plan.start, plan.stop), ages, strict=True):
-        mark = marks.get(at)
-        seen = mark is not None and mark.shown >= age and (since is None or age <= since)
-        # Neighbours must have been printed since they became neighbours, or a line inserted between them could be lost unseen.
-        beside = at == plan.start or (mark is not None and mark.shown >= mark.near)
-        before = (
-            at == plan.start
-            or (unseen and unseen[-1] == at - 1)
-            or (mark is not None and (other := marks.get(at - 1)) is not None and other.shown >= mark.near)
-        )
-        if not (seen and beside and before):
-            unseen.append(at)
-    if unseen:
-        named = ", ".join(str(at + 1) for at in unseen[:8]) + ("…" if len(unseen) > 8 else "")
-        problems.add(
-            "unseen_lines",
-            f"Change {plan.number} covers {len(unseen)} line(s) that were never shown as they are now "
-            f"(changed, moved in, or next to removed ones since): line {named}.",
-            *unseen,
-        )
-
-
-def _check_overlaps(plans: list[_Plan], problems: _Problems) -> None:
+def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:
     reach, holder = -1, 0
     for plan in plans:
         # A change that begins where another ends does not overlap it.
@@ -391,87 +366,15 @@ def _check_overlaps(plans: list[_Plan], problems: _Problems) -> None:
             reach, holder = plan.stop, plan.number
 
 
-def excerpt(document: Document, around: set[int], context: int = 1, form: str = "lid") -> str:
-    """Return up to `MAX_SHOWN` present lines at and around some positions, with IDs, and record them as shown."""
-    count = document.text.count
-    wanted = sorted({n for at in sorted(around) for n in range(at - context, at + context + 1) if 0 <= n < count})[:MAX_SHOWN]
-    out: list[str] = []
-    last = -1
-    for at in wanted:
-        if out and at != last + 1:
-            out.append("…")
-        row = document.rows(at, at + 1)[0]
-        short = addresses.printed(row.short or "", row.text[:500])
-        out.append(short if form == "short" else f"{row.number}: [LID:{row.id}] {row.text[:500]}")
-        last = at
-    # The refusal prints these lines, so the next request may change them.
-    document.shown(*_spans(wanted), short=form == "short")
-    return "\n".join(out)
-
-
-def _spans(positions: list[int]) -> list[tuple[int, int]]:
-    out: list[tuple[int, int]] = []
-    for at in positions:
-        if out and out[-1][1] == at:
-            out[-1] = (out[-1][0], at + 1)
+def joined(splices: list[Splice]) -> list[Splice]:
+    """Join splices that meet, such as insertions at one point in the order given."""
+    out: list[Splice] = []
+    for splice in splices:
+        if out and out[-1].stop == splice.start:
+            out[-1] = Splice(out[-1].start, splice.stop, [*out[-1].lines, *splice.lines])
         else:
-            out.append((at, at + 1))
+            out.append(splice)
     return out
 
 
-def _refusal(document: Document, problems: _Problems) -> EditError:
-    listed = "\n".join(f"- {text}" for text in problems.messages)
-    shown = excerpt(document, problems.lines, form=problems.form)
-    now = f"\nThe lines there now:\n{shown}" if shown else ""
-    ids = problems.details.get("available_ids")
-    if ids:
-        # Several unknown IDs may have the same nearest ones.
-        close = sorted({name for names in problems.details["nearest"].values() for name in names})
-        now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}."
-    kind = problems.codes[0]
-    hint = (
-        "Correct the changes and send all of them again."
-        if shown
-        else f'Call read(file_path="{document.path}") and use the IDs it shows.'
-    )
-    return EditError(
-        kind, f"Nothing was written to {document.path}:\n{listed}{now}\n", hint, problems=problems.messages, **problems.details
-    )
-
-
-def _named(index: Index, changes: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the IDs of the lines that changes name, each once; a short address that no line has stays as it is."""
-    ids = {mark.short: mark.id for mark in index.marks.values()}
-    given = [value for change in changes for key, value in change.items() if key.endswith("_id") and _bare(value) not in _ENDS]
-    return [*dict.fromkeys(ids.get(_short(value) or "") or _bare(value) for value in given)]
-
-
-def _stale(document: Document, changes: Sequence[dict[str, Any]], form: str = "lid") -> EditError:
-    """Say which of the named lines changed, how, and what is there now."""
-    assert document.before is not None  # noqa: S101 - the caller's condition
-    was, now = document.before.positions(), document.index.positions()
-    named = _named(document.before, changes)
-    messages: list[str] = []
-    lines: set[int] = set()
-    for name in named:
-        if name in now:
-            at = now[name]
-            lines.add(at)
-            age = document.index.ages.values(at, at + 1)[0]
-            moved = f"moved from line {was[name] + 1} to {at + 1}" if was.get(name, at) != at else f"still line {at + 1}"
-            fresh = age == document.index.revision
-            messages.append(f"- {name}: {'its white space or place changed; now' if fresh else 'unchanged,'} {moved}")
-        else:
-            around = _around_dead(document.index, now, name)
-            lines.update(around.values())
-            messages.append(f"- {_why_dead(document.index, name, around)}")
-    shown = excerpt(document, lines, context=2, form=form)
-    return EditError(
-        "stale_file",
-        f"File has changed since last read (by another program): {document.path}. Nothing was written.\n"
-        + "\n".join(messages)
-        + (f"\nThe lines there now:\n{shown}\n" if shown else "\n"),
-        'Re-read what you need (changes_since tells what changed), then send the edit again; on_stale="rebase" applies it '
-        "when the covered lines are untouched.",
-        version=document.index.version,
-    )
+__all__ = ["Checker", "Options", "Plan", "Spliced", "joined"]

@@ -14,9 +14,9 @@ from typing import Any
 
 from rye.call.context import check_deadline
 from rye.call.safe_text import nearest
-from rye.edits import journal
+from rye.edits import journal, pasted
 from rye.edits import splices as edits_splices
-from rye.edits.apply import FileChange, WholeFile, prepare
+from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
 from rye.edits.patches import Batch, FilePatch, Problems, check_digest, splices_for
 from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import beneath, names
@@ -351,7 +351,13 @@ def _edited(
         problems.warnings.append(
             f"{path} is active: the file on the disk differs from the active content, which is written with these changes."
         )
+    new = [line for splice in splices for line in document.text.encoding.show_all(splice.lines)]
+    prefix = pasted.found(document.index, document.data or b"", new)
+    if prefix is not None:
+        problems.add("pasted_ids", pasted.explained(prefix), patch)
+        return None
     made = prepare(document, splices, TOOL)
+    problems.warnings += syntax_warnings(document, made.document)
     return Worked(patch, path, source, before, made.entry.after, diff, FileChange(place, made))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from rye.edits import commit, journal
+from rye.edits import commit, journal, pasted, syntax
 from rye.edits.apply import index_whole, text_encoding
 from rye.edits.splices import Splice, line_ends, refine, unified_diff
 from rye.errors import EditError
@@ -52,7 +52,14 @@ class Replaced(Record):
 
 
 def replace_file(
-    project_path: str, file_path: str, content: str, *, tool: str, encoding: str = "utf-8", expected_sha256: str | None = None
+    project_path: str,
+    file_path: str,
+    content: str,
+    *,
+    tool: str,
+    encoding: str = "utf-8",
+    expected_sha256: str | None = None,
+    guard: str = "tell",
 ) -> Replaced:
     """Create a file or replace its content; missing folders are made.
 
@@ -63,9 +70,10 @@ def replace_file(
         tool: item id for the journal.
         encoding: codec name; `utf-8-sig` puts a byte order mark before the text.
         expected_sha256: refuse unless the present content has this digest.
+        guard: "refuse" a content with a syntax error, or "tell" of it.
 
     Raises:
-        EditError: `wrong_digest`, `escaped_bytes`, `unencodable`. Nothing was written.
+        EditError: `wrong_digest`, `escaped_bytes`, `unencodable`, `pasted_ids`, `syntax_error`. Nothing was written.
         WorkspaceError, UsageError: `protected_path`, `is_directory`, `conflict`, `unknown_encoding` and others.
     """
     code = detect(b"", encoding)
@@ -79,14 +87,27 @@ def replace_file(
             old = _content(ws, place)
             _check_digest(place, old, expected_sha256)
             _check_escapes(ws, place, old, content, encoding)
+            pasted.refuse_in_file(ws, place.path, place.shown, old or b"", content)
             if old == data:
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered)
+            told = _syntax(place, old, data, guard)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
-            warnings = [*recovered, *journal.apply_change(ws, place, data, entry)]
+            warnings = [*recovered, *told, *journal.apply_change(ws, place, data, entry)]
             warnings += index_whole(ws, place, data, code.name)
             warnings += _line_end_warning(place, old, data, code.name)
             return Replaced(place.shown, data, old, code.name, entry.id, warnings)
+
+
+def _syntax(place: Place, old: bytes | None, data: bytes, guard: str) -> list[str]:
+    """Return the warning about a syntax error that the new content has and the old one had not."""
+    found = syntax.new_error(place.shown, old, data)
+    if found is None or isinstance(found, str):
+        return [found] if found else []
+    text = f"No valid {found.language}: {found.message}, in {place.shown} at line {found.line}"
+    if guard == "refuse":
+        raise EditError("syntax_error", f"{text}. Nothing was written.", 'guard="tell" writes it all the same.')
+    return [f"{text}."]
 
 
 def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: str) -> list[str]:

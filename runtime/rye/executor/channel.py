@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from rye import errors
-from rye.edits import line_id_changes, whole_file
+from rye.edits import edit_files, whole_file
 from rye.edits.apply import Applied, Show
 from rye.edits.splices import Splice
 from rye.errors import RyeError, UsageError, WorkspaceError
@@ -43,6 +43,7 @@ _EDIT_OPTIONS = {
     "convert_newlines": str,
     "bom": str,
     "encoding": str,
+    "guard": str,
     "dry_run": bool,
 }
 # In others, bytes that look like ASCII can mean something else: a worker must not make later reads show such text.
@@ -149,20 +150,17 @@ class FileService:
         _encoding(options.get("encoding"))
         show = None if budget is None else Show(budget, ids, (span[0], span[1]) if span else None, short)
         # The journal gets our own item id: a worker cannot record its change under another tool's name.
-        applied = line_id_changes.edit_lines(self._root, _text(path), list(changes), tool=self._item_id, show=show, **options)
-        self._given(applied.lines)
+        edited = edit_files.edit_files(self._root, _text(path), list(changes), tool=self._item_id, show=show, **options)
+        for applied in edited.files:
+            self._given(applied.lines)
         return {
-            "document": _described(applied.document),
-            "splices": [(splice.start, splice.stop, len(splice.lines)) for splice in applied.splices],
-            "diff": applied.diff,
-            "entry": applied.entry,
-            "warnings": applied.warnings,
-            "lines": applied.lines,
-            "cut": applied.cut,
-            "brief": applied.brief,
+            "files": [_made(applied) for applied in edited.files],
+            **{name: getattr(edited, name) for name in ("notes", "entries", "batch", "warnings")},
         }
 
-    def _replace(self, path: str, content: str, encoding: str, expected_sha256: str | None) -> dict[str, Any]:
+    def _replace(
+        self, path: str, content: str, encoding: str, expected_sha256: str | None, guard: str = "tell"
+    ) -> dict[str, Any]:
         self._need("write")
         replaced = whole_file.replace_file(
             self._root,
@@ -171,6 +169,7 @@ class FileService:
             tool=self._item_id,
             encoding=_encoding(encoding) or "utf-8",
             expected_sha256=None if expected_sha256 is None else _text(expected_sha256),
+            guard=_text(guard),
         )
         # A tool without the permission to read does not learn the old content.
         before = replaced.before if replaced.before is None or "read" in self._permissions else b""
@@ -198,6 +197,14 @@ def _encoding(name: str | None) -> str | None:
             f"One of {', '.join(_ENCODINGS)}; or leave it out for the one that is recognised.",
         )
     return name
+
+
+def _made(applied: Applied) -> dict[str, Any]:
+    return {
+        "document": _described(applied.document),
+        "splices": [(splice.start, splice.stop, len(splice.lines)) for splice in applied.splices],
+        **{name: getattr(applied, name) for name in ("diff", "entry", "warnings", "lines", "cut", "brief")},
+    }
 
 
 def _described(document: Document) -> dict[str, Any]:
@@ -305,30 +312,42 @@ class RemoteFiles:
         finally:
             self.ask(op="close")
 
-    def edit_lines(
-        self, project_path: str, file_path: str, changes: Sequence[dict[str, Any]], show: Show | None = None, **options: Any
-    ) -> Applied:
-        """Apply changes by line ID; see `rye.edits.line_id_changes.edit_lines`. The journal names the tool that runs."""
+    def edit_lines(self, project_path: str, file_path: str, changes: Sequence[Any], **options: Any) -> Applied:
+        """Apply changes to the lines of one file; see `rye.edits.edit_files.edit_lines`."""
+        edited = self.edit_files(project_path, file_path, changes, **options)
+        if edited.batch is not None:
+            raise UsageError("one_file", "These changes were of several files, and are made.", "Call edit_files.")
+        return edited.files[0]
+
+    def edit_files(
+        self, project_path: str, file_path: str, changes: Sequence[Any], show: Show | None = None, **options: Any
+    ) -> edit_files.Edited:
+        """Apply changes by line address; see `rye.edits.edit_files`. The journal names the tool that runs."""
         self._hold_to_root(project_path)
         options.pop("tool", None)
         wanted = {"budget": show and show.budget, "span": show and show.span, "ids": show is None or show.ids}
         wanted |= {"short": show is not None and show.short, **options}
         made = self.ask(op="edit_lines", path=file_path, changes=list(changes), **wanted)
-        return Applied(
-            RemoteDocument(self, made["document"]),  # type: ignore[arg-type]  # it offers what tools may ask of one
-            [Splice(start, stop, [b""] * count) for start, stop, count in made["splices"]],
-            made["diff"],
-            made["entry"],
-            made["warnings"],
-            [Row(*row) for row in made["lines"]],
-            made["cut"],
-            made["brief"],
-        )
+        files = [
+            Applied(
+                RemoteDocument(self, one["document"]),  # type: ignore[arg-type]  # it offers what tools may ask of one
+                [Splice(start, stop, [b""] * count) for start, stop, count in one["splices"]],
+                one["diff"],
+                one["entry"],
+                one["warnings"],
+                [Row(*row) for row in one["lines"]],
+                one["cut"],
+                one["brief"],
+            )
+            for one in made["files"]
+        ]
+        return edit_files.Edited(files, made["notes"], made["entries"], made["batch"], made["warnings"])
 
     def replace_file(self, project_path: str, file_path: str, content: str, **options: Any) -> whole_file.Replaced:
         """Create a file or replace its content; see `rye.edits.whole_file.replace_file`."""
         self._hold_to_root(project_path)
         wanted = {"encoding": options.get("encoding", "utf-8"), "expected_sha256": options.get("expected_sha256")}
+        wanted["guard"] = options.get("guard", "tell")
         made = self.ask(op="replace_file", path=file_path, content=content, **wanted)
         before = None if made["before"] is None else base64.b64decode(made["before"])
         return whole_file.Replaced(

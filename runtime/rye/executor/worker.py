@@ -24,7 +24,7 @@ from rye.errors import RyeError
 LENGTH = struct.Struct(">I")
 """The head of a frame."""
 
-_OF_THE_PARENT = ("view_lines", "edit_lines", "replace_file")
+_OF_THE_PARENT = ("view_lines", "edit_files", "edit_lines", "replace_file")
 _TRACE_MAX = 20_000
 _REPORT_MAX = 65_536
 # Modules that tools use most, loaded while the worker waits, so that no call waits for the imports.

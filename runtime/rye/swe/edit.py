@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, fit_lines, ok
-from rye.edits import journal
+from rye.edits import journal, pasted
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
 from rye.edits.splices import Splice
@@ -48,12 +48,12 @@ def edit(
     Args:
         tool: item id for the journal.
         project_path: the project's root.
-        params: `path`, `dry_run`, `show_diff`, `line_ids`, and perhaps `encoding`.
+        params: `path`, `dry_run`, `show_diff`, `line_ids`, `guard`, and perhaps `encoding`; `new_text` or `new`.
         wanted: returns the edit of an open file.
         by_number: the edit names lines by number: those that were shown must be as they were shown.
 
     Raises:
-        EditError: `lines_changed`, and as `apply`; what `wanted` raises. Nothing was written.
+        EditError: `lines_changed`, `pasted_ids`, and as `apply`; what `wanted` raises. Nothing was written.
         WorkspaceError, UsageError: see `document.view`, `config_profile.enabled`.
     """
     config_profile.enabled()
@@ -64,13 +64,14 @@ def edit(
         held_back = profile == config_profile.READ_ONLY
         journal.recover(ws)
         with documents.open_for_edit(ws, params["path"], params.get("encoding")) as document:
+            pasted.refuse(document.index, document.data or b"", _new_text(params).split("\n"), document.path)
             asked = wanted(document)
             remembers = config_profile.views_kept()
             if by_number and remembers:
                 _check_shown(document, asked)
             dry_run = params["dry_run"] or held_back
             show = _show(document, asked, line_ids=params["line_ids"])
-            applied = apply(document, asked.splices, tool, dry_run=dry_run, show=show)
+            applied = apply(document, asked.splices, tool, dry_run=dry_run, show=show, guard=params["guard"])
             facts = {"profile": profile, "total_before": document.count, **_facts(applied, asked)}
             if dry_run:
                 head = [not_applied()] if held_back and not params["dry_run"] else []
@@ -82,6 +83,10 @@ def edit(
             head = [f"✓ Edited {applied.document.path}:{first}-{last}", _counts(asked), *applied.printed()]
             diff = applied.diff if with_diff else []
             return _result(applied, asked, head, diff, {"applied": True, **facts}, applied.cut)
+
+
+def _new_text(params: dict[str, Any]) -> str:
+    return str(params.get("new_text", params.get("new", "")))
 
 
 def _check_shown(document: Document, asked: Asked) -> None:

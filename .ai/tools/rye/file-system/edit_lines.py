@@ -1,17 +1,16 @@
-# rye:signed:2026-11-22T06:25:05Z:2efd15d80e06e66b2224f03789577c3a5f78bd633a882fa679d5db676a6b8b44:DyeJd7Y-e6jJ_IircXZRk5G42CXa6FbfSdkqkyI3sn5ALnhhyenF3q8yyAl1yXSDejJ7dcPUh3Lx3JwrgSiXAw==:b63173adc9f5699f
-"""Edit a text file by line ID: replace, delete or insert whole lines without retyping the old text.
+# rye:signed:2026-11-22T06:43:36Z:59748217bc08881ff2ed24e9268faf1185f7652e34f1a01b44cbb610082b21f4:eVIq-Gd8mXlxIgXAyGUnyFYu9hVyTZh4aSaxoxpoO8r3a5XOEBdqL7j20Ho1TUJLfMVfnBUNXkofgRnRz-0KDA==:b63173adc9f5699f
+"""Edit text files by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
-Requires: a prior read (or grep) of the file, whose [LID:…] IDs name the lines. Each change has new_content and one of:
-line_id (replace that line); start_line_id + end_line_id (replace the range, inclusive); after_line_id or before_line_id
-(insert; "start" and "end" of the file allowed). new_content is lines without IDs: "" deletes, "\\n" is one empty line,
-"a" and "a\\n" are one line.
-Does not: match text, guess, or apply a part: all changes are checked first, then all land or none ("Nothing was written").
-It refuses unknown or dead IDs (telling what became of them), overlaps, lines never shown, files changed by others since.
-Side effects: rewrites the file atomically (mode, encoding, line endings, other bytes kept); recorded for undo.
-Returns: output (unified diff, then the changed lines with their new IDs and two lines around, so no re-read is needed),
-changes_applied, lines_changed, version, entry_id. Over 50 KB the output is cut with a [tool_result: …] line.
-on_stale="rebase" applies to a file changed by others if every covered line is untouched. dry_run shows the diff only.
-check=true asks a language server what the edit broke or mended.
+Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
+"12|new text", "12-15|one\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", "12-15 move after 40"
+(copy, before), "b.py:12|x" (another file), "b.py delete file", "b.py rename to c.py"; or an object with new_content and
+line_id, start_line_id + end_line_id, after_line_id or before_line_id ("" deletes; "a" and "a\n" are one line), or with
+find + replace (exact text; count places, 1 if absent; no read needed).
+Does not: guess or apply a part: all is checked first, then all lands or none ("Nothing was written"). It refuses unknown or
+dead addresses, overlaps, lines never shown as they are, several places for find; each refusal shows the lines as they are.
+Side effects: rewrites files atomically (mode, encoding, line ends kept); one undo takes the call back.
+Returns: output (new lines with their addresses and lines around; a diff with diff=true), changes_applied, version, entry_id.
+New syntax errors are told (guard="refuse" refuses them). dry_run shows the diff only; check=true asks a language server.
 Prefer it to write for any change of an existing file.
 """
 
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.toolkit import Applied, Show, cut_notice, edit_lines, fit_lines, ok, output_budget
+from rye.toolkit import Applied, Edited, Show, cut_notice, edit_files, fit_lines, ok, output_budget
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -37,21 +36,14 @@ CONFIG_SCHEMA = {
         "file_path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "changes": {
             "type": "array",
-            "description": "Changes by line ID, all checked first, then applied together; [] only to set newlines",
+            "description": 'Changes ("12-15|new text" or objects), applied together or not at all; [] only to set newlines',
             "items": {
-                "type": "object",
+                "type": ["object", "string"],
                 "properties": {
+                    "file_path": {"type": "string", "format": "workspace-path", "description": "Another file than the call's"},
                     "line_id": {"type": ["string", "integer"], "minLength": 1, "description": "Replace this line"},
-                    "start_line_id": {
-                        "type": ["string", "integer"],
-                        "minLength": 1,
-                        "description": "First line of a range to replace",
-                    },
-                    "end_line_id": {
-                        "type": ["string", "integer"],
-                        "minLength": 1,
-                        "description": "Last line of the range, inclusive",
-                    },
+                    "start_line_id": {"type": ["string", "integer"], "minLength": 1, "description": "First line of a range"},
+                    "end_line_id": {"type": ["string", "integer"], "minLength": 1, "description": "Last line, inclusive"},
                     "after_line_id": {
                         "type": ["string", "integer"],
                         "minLength": 1,
@@ -62,10 +54,31 @@ CONFIG_SCHEMA = {
                         "minLength": 1,
                         "description": 'Insert before this line ("start", "end" allowed)',
                     },
-                    "new_content": {"type": "string", "description": 'The new lines; "" deletes'},
+                    "new_content": {
+                        "type": ["string", "array"],
+                        "items": {"type": "string"},
+                        "description": 'The new lines, as text or a list; "" or [] deletes',
+                    },
+                    "find": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "Exact text to replace, in these lines or the file",
+                    },
+                    "replace": {"type": "string", "description": "What replaces it"},
+                    "count": {"type": "integer", "minimum": 1, "description": "How many places must have it (1)"},
+                    "move_after": {
+                        "type": ["string", "integer"],
+                        "minLength": 1,
+                        "description": "Move the lines behind this one",
+                    },
+                    "move_before": {"type": ["string", "integer"], "minLength": 1, "description": "Move them before this one"},
+                    "copy_after": {"type": ["string", "integer"], "minLength": 1, "description": "Copy them behind this one"},
+                    "copy_before": {"type": ["string", "integer"], "minLength": 1, "description": "Copy them before this one"},
+                    "to_file": {"type": "string", "format": "workspace-path", "description": "Move or copy to this file"},
+                    "rename_to": {"type": "string", "format": "workspace-path", "description": "Rename the file"},
+                    "delete_file": {"type": "boolean", "const": True, "description": "Delete the file"},
                     "newline": {"type": "string", "enum": ["keep", "lf", "crlf"], "description": "Terminator of these lines"},
                 },
-                "required": ["new_content"],
                 "additionalProperties": False,
             },
         },
@@ -106,6 +119,12 @@ CONFIG_SCHEMA = {
             "default": "keep",
             "description": "Add or remove the byte order mark; with changes=[]",
         },
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "diff": {"type": "boolean", "default": True, "description": "Show a unified diff in the answer"},
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
@@ -126,6 +145,10 @@ OUTPUT_SCHEMA = {
         "dry_run": {"type": "boolean", "description": "Whether nothing was written"},
         "truncated": {"type": "boolean", "description": "Whether the output was cut"},
         "warnings": {"type": "array", "description": "What went less than well"},
+        "files": {"type": "array", "description": "Of several files: file_path, version, lines_changed of each"},
+        "notes": {"type": "array", "description": "Files renamed or deleted"},
+        "batchId": {"type": "string", "description": "Of several files: what undo takes all of them back by"},
+        "entry_ids": {"type": "array", "description": "Of several files: the change of each"},
     },
 }
 
@@ -139,8 +162,10 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         # The rest is for the lines as they are now.
         diff_budget = budget * 3 // 5
         show = Show(budget - diff_budget, ids=params["line_ids"] != "none", short=params["line_ids"] == "short")
-        applied = edit_lines(project_path, **wanted, tool=__item_id__, show=show)
-        return _result(applied, params, diff_budget)
+        edited = edit_files(project_path, **wanted, tool=__item_id__, show=show)
+        if len(edited.files) == 1 and not edited.notes and edited.batch is None:
+            return _result(edited.files[0], params, diff_budget)
+        return _results(edited, params, diff_budget)
 
     if not params["check"]:
         return edit()
@@ -151,31 +176,69 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 
 
 def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:
-    """Return the diff, then the changed lines with their IDs."""
-    wanted = params["diff"] or params["dry_run"]
-    diff, cut = fit_lines(applied.diff, diff_budget) if wanted else ([], False)
-    cut = cut or applied.cut
-    output = [*diff]
-    if applied.brief:
-        output += [*([""] if diff else []), *applied.brief]
-    if applied.lines:
-        output += ["", "Lines now:", *applied.printed()]
-    for warning in applied.warnings:
-        output += ["", f"Warning: {warning}"]
+    """Return what became of one file."""
+    output, cut = _printed(applied, params, diff_budget)
+    output += _warnings(applied.warnings, params)
     if cut:
         total = len(applied.diff) + sum(stop - start for start, stop in applied.regions())
         call = f'read(file_path="{params["file_path"]}")'
-        output.append(cut_notice(len(diff) + len(applied.lines), total, "lines", call))
-    if params["line_ids"] == "short" and not params["dry_run"]:
-        output.append(f"[version {applied.document.short_version}]")
+        output.append(cut_notice(sum(not line.startswith("[") for line in output), total, "lines", call))
     lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
     return ok(
         "\n".join(output),
         **({"dry_run": True} if params["dry_run"] else {"entry_id": applied.entry, "lines": lines}),
         changes_applied=0 if params["dry_run"] else len(params["changes"]),
-        lines_changed=sum(max(splice.stop - splice.start, len(splice.lines)) for splice in applied.splices),
+        lines_changed=_changed(applied),
         truncated=cut,
         file_path=applied.document.path,
         version=applied.document.version,
         warnings=applied.warnings,
     )
+
+
+def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:
+    """Return what became of several files."""
+    output, cut = list[str](), False
+    for applied in edited.files:
+        printed, more = _printed(applied, params, diff_budget // len(edited.files))
+        output += [f"{applied.document.path}:", *printed]
+        cut = cut or more
+    output += [*edited.notes, *_warnings(edited.warnings, params)]
+    if cut:
+        output.append("[some lines were left out: read(file_path=…, changes_since=…) shows them]")
+    files = [
+        {"file_path": one.document.path, "version": one.document.version, "lines_changed": _changed(one)}
+        for one in edited.files
+    ]
+    return ok(
+        "\n".join(output),
+        **({"dry_run": True} if params["dry_run"] else {"batchId": edited.batch, "entry_ids": edited.entries}),
+        changes_applied=0 if params["dry_run"] else len(params["changes"]),
+        files=files,
+        notes=edited.notes,
+        truncated=cut,
+        warnings=edited.warnings,
+    )
+
+
+def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tuple[list[str], bool]:
+    """Return the diff where it is wanted, and the changed lines with their addresses; and whether some were left out."""
+    wanted = params["diff"] or params["dry_run"]
+    diff, cut = fit_lines(applied.diff, diff_budget) if wanted else ([], False)
+    output = [*diff]
+    if applied.brief:
+        output += [*([""] if diff else []), *applied.brief]
+    if applied.lines:
+        output += ["", "Lines now:", *applied.printed()]
+    if params["line_ids"] == "short" and not params["dry_run"]:
+        output.append(f"[version {applied.document.short_version}]")
+    return output, cut or applied.cut
+
+
+def _warnings(warnings: list[str], params: dict[str, Any]) -> list[str]:
+    blank = [] if params["line_ids"] == "short" else [""]
+    return [line for warning in warnings for line in (*blank, f"Warning: {warning}")]
+
+
+def _changed(applied: Applied) -> int:
+    return sum(max(splice.stop - splice.start, len(splice.lines)) for splice in applied.splices)

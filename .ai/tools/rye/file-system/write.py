@@ -44,6 +44,12 @@ CONFIG_SCHEMA = {
             "pattern": "^(sha256:)?[0-9a-fA-F]{64}$",
             "description": "Write only if the file's present content has this SHA-256",
         },
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {
             "type": "string",
@@ -74,7 +80,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Write the file."""
 
     def write() -> dict[str, Any]:
-        wanted = {name: params[name] for name in ("file_path", "content", "encoding")}
+        wanted = {name: params[name] for name in ("file_path", "content", "encoding", "guard")}
         return _result(replace_file(project_path, **wanted, expected_sha256=params.get("expected_sha256"), tool=__item_id__))
 
     if not params["check"]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:470af26883237e523331a07530325e3906a2c3724bb8f81982ab241f4b0d39c1:ePvunDNGukRcLcPayQBgnJHmsyBEt6l6TtJ1sgWGGo_CfTG6AYLicYneyeoKwR-FBqAaKyS4QnJ75U-D7xt9Ag==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:43:36Z:fa17ea2b69a955ba7c1febbbd507bcf24694244ea123e49559e9576c99d93c6b:OgGrCePLFhBHtlagwxSRmuj9deB-LSQVycVNXr6qXev3ChDX6R5ditKIEqt5ap8Hpo-k1qDenYTf0pO-zKFnDA==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -56,6 +56,12 @@ CONFIG_SCHEMA = {
         "new": {"type": "string", "description": "What stands there afterwards"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:6a562f1e43b48ff12c8af92612dd62ad89d98adae95254d1df6e83cfe640181a:oPpfDw9-ieudV_okHC7UY9zkF1HhX_n9puJ-AkU9v1azHQUg4ud6RWWqIFAU9iXyRhu1TM3Sg6u2rt6kitzHDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:43:36Z:0e56a40d19a7c0a93800632fd70de738a2b8f591d56944988f3100bdf2953a6e:4rjWKVYjy2-_6Hq4kg8hQZqSHK0DICPClzrY8FGWk5NT30U_zD5s-sc_ZGJNKPRYOyTZYACJZzU9ntz_Rh2lCA==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file stands now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -52,6 +52,12 @@ CONFIG_SCHEMA = {
         },
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },

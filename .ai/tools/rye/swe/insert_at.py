@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:d64352978c55fab4a2efe7c7afabdb08ae31f7b119e3c4bcefdd19226bdf708f:uN3GIX15VWSr_sszf_5PQlAnjVk4o4gJYS3UL78mwPZMt3CUO9Bw5CZNWkceWP6yBKxkjNrq4j17n_XJMB92DA==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:43:36Z:67557d72c9d87104830306c8eb4ff52eb0b1925f096a2303b18debe9192708b8:bg1Zl0_MqUbSlr7yoBiWKa79BeTO-fU8yU4q23hbLfCcw0DOW_inLkp1_vSeUXxNQOWH7JcmYs9WOXkk9vaTBQ==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file stands now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
@@ -41,6 +41,12 @@ CONFIG_SCHEMA = {
         "new_text": {"type": "string", "description": "The lines to insert"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },

@@ -1,0 +1,363 @@
+"""One call of line edits: of one file, or of several as one, files renamed and deleted among them; all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal
+
+from rye.edits import brief, change_forms, commit, journal
+from rye.edits import splices as edits_splices
+from rye.edits.apply import (
+    Applied,
+    FileChange,
+    Prepared,
+    Revived,
+    Show,
+    WholeFile,
+    apply,
+    change_bom,
+    index_whole,
+    prepare,
+    store_applied,
+    syntax_warnings,
+)
+from rye.edits.change_forms import Change
+from rye.edits.line_id_changes import Checker, Options
+from rye.edits.patch_store import new_id
+from rye.edits.refusals import wrong_version
+from rye.edits.splices import FinalNewline, Newline
+from rye.errors import EditError, UsageError
+from rye.line_ids import addresses, store
+from rye.line_ids import document as documents
+from rye.line_ids.document import Document, open_for_edit
+from rye.plain_class import Record, changed, field
+from rye.workspace import cache
+from rye.workspace.workspace import Place, Workspace
+
+
+class Edited(Record):
+    """What a call did.
+
+    Attributes:
+        files: the files whose lines changed, in the order of the call.
+        notes: what became of whole files, a line each.
+        entries: the journal's entries.
+        batch: the name by which several files are undone together; None for one file.
+        warnings: what went less than well.
+    """
+
+    files: list[Applied]
+    notes: list[str]
+    entries: list[str]
+    batch: str | None
+    warnings: list[str]
+
+
+def edit_lines(project_path: str, file_path: str, changes: Sequence[Any], **options: Any) -> Applied:
+    """Apply changes to the lines of one file, as `edit_files` does.
+
+    Raises:
+        UsageError: `one_file`, where a change names another file. Other errors as `edit_files`.
+    """
+    if not _is_of_one_file(change_forms.parsed(list(changes), file_path), file_path):
+        raise UsageError("one_file", "These changes are of several files.", "Call edit_files.")
+    return edit_files(project_path, file_path, changes, **options).files[0]
+
+
+def edit_files(
+    project_path: str,
+    file_path: str,
+    changes: Sequence[Any],
+    *,
+    tool: str,
+    show: Show | None = None,
+    version: str | None = None,
+    on_stale: str = "refuse",
+    line_ids: str = "lid",
+    newline: Newline = "keep",
+    final_newline: FinalNewline = "keep",
+    convert_newlines: Literal["lf", "crlf"] | None = None,
+    bom: Literal["keep", "add", "remove"] = "keep",
+    encoding: str | None = None,
+    guard: str = "tell",
+    dry_run: bool = False,
+) -> Edited:
+    """Apply changes by line address: all of them, or none.
+
+    Args:
+        project_path: the project's root.
+        file_path: the file, from the root, of every change that names none.
+        changes: objects or strings, see `change_forms`.
+        tool: item id for the journal.
+        show: which lines of the new text the result prints.
+        version: refuse unless `file_path` is in this version; with `on_stale` "rebase", unless its named lines are as in it.
+        on_stale: see `line_id_changes.Options`.
+        line_ids: how refusals show lines, see `addresses.form_of`.
+        newline: terminators of changed lines, see `splices.terminated`.
+        final_newline: whether the file ends in a newline.
+        convert_newlines: give every line this terminator.
+        bom: add or remove the byte order mark, in a call without other changes.
+        encoding: codec name, where it is not recognised.
+        guard: "refuse" a change that makes a syntax error, or "tell" of it.
+        dry_run: work out the diff, write nothing.
+
+    Raises:
+        EditError: as `Checker`, `Checker.spliced` and `apply`; `file_exists`. Nothing was written.
+        WorkspaceError, UsageError: as `document.view`; `no_changes`, `protected_path`, `conflict` and what the system refuses.
+    """
+    asked = change_forms.parsed(list(changes), file_path)
+    options = Options(newline, on_stale, addresses.form_of(line_ids))
+    with Workspace(project_path) as ws:
+        # First: settling a crash may change the content that is about to be read.
+        recovered = commit.recover(ws)
+        if _is_of_one_file(asked, file_path):
+            with open_for_edit(ws, file_path, encoding) as document:
+                if bom != "keep":
+                    if asked or final_newline != "keep" or convert_newlines is not None:
+                        raise UsageError("bom_alone", "bom changes nothing else.", "Change the lines in a call of their own.")
+                    if version is not None and not document.index.is_version(version):
+                        raise wrong_version(document, version, [], options.form)
+                    applied = change_bom(document, bom, tool, dry_run=dry_run)
+                else:
+                    checker = _checked(document, asked, options, version)
+                    if not asked and final_newline == "keep" and convert_newlines is None:
+                        why = "changes is empty, and no newline option is given."
+                        raise UsageError("no_changes", why, "Give at least one change.")
+                    splices, revive = checker.spliced(final_newline)
+                    if convert_newlines is not None:
+                        splices, revive = edits_splices.converted(document.text, splices, convert_newlines), []
+                    applied = apply(document, splices, tool, dry_run=dry_run, show=show, revive=revive, guard=guard)
+        else:
+            if bom != "keep" or convert_newlines is not None or encoding is not None or final_newline != "keep":
+                why = "bom, convert_newlines, final_newline and encoding are of one file."
+                raise UsageError("one_file", why, "Give them in a call that changes that file alone.")
+            job = _Job(ws, tool, options, file_path, version, guard, show)
+            with _held(job, asked) as files:
+                edited = _made(job, asked, files, dry_run=dry_run)
+            edited.warnings[:0] = recovered
+            return edited
+    applied.warnings[:0] = recovered
+    return Edited([applied], [], [applied.entry] if applied.entry else [], None, applied.warnings)
+
+
+def _is_of_one_file(asked: Sequence[Change], file_path: str) -> bool:
+    return all(
+        change.file == file_path and change.kind not in ("delete_file", "rename_to") and change.fields.get("to_file") is None
+        for change in asked
+    )
+
+
+def _checked(document: Document, asked: Sequence[Change], options: Options, version: str | None) -> Checker:
+    checker = Checker(document, asked, options, version)
+    for change in asked:
+        checker.add(change)
+    return checker
+
+
+class _Job(Record):
+    """What a call of several files is made with."""
+
+    ws: Workspace
+    tool: str
+    options: Options
+    file_path: str
+    version: str | None
+    guard: str
+    show: Show | None
+
+
+class _File(Record, frozen=False):
+    """One file of the call: its place, held and locked; its document, where lines of it change; what becomes of it."""
+
+    name: str
+    place: Place
+    document: Document | None = None
+    checker: Checker | None = None
+    gone: bool = False
+    made: Prepared | None = None
+    note: str = ""
+    pieces: list[FileChange] = field(factory=list)
+
+
+@contextmanager
+def _held(job: _Job, asked: Sequence[Change]) -> Iterator[dict[str, _File]]:
+    """Hold every file of a call under its lock, and open those whose lines change.
+
+    Raises:
+        EditError: `duplicate_file`; WorkspaceError: as `open_for_edit`, `protected_path`.
+    """
+    lines, others = dict[str, None](), dict[str, None]()
+    for change in asked:
+        whole = change.kind in ("delete_file", "rename_to")
+        (others if whole else lines)[change.file] = None
+        if change.fields.get("to_file") is not None:
+            lines[str(change.fields["to_file"])] = None
+        if change.kind == "rename_to":
+            others[str(change.fields["rename_to"])] = None
+    renamed = {str(change.fields["rename_to"]) for change in asked if change.kind == "rename_to"}
+    with ExitStack() as stack:
+        # All places before any lock: locks are named by physical paths and taken in one order.
+        files: dict[str, _File] = {}
+        for name in {**lines, **others}:
+            place = stack.enter_context(job.ws.place(name, create_parents=name in renamed))
+            if any(other.place.path == place.path for other in files.values()):
+                raise EditError("duplicate_file", f"{name} is named twice, by two paths.", "Name each file by one path.")
+            files[name] = _File(name, place)
+        stack.enter_context(cache.locked(job.ws, *{file.place.path for file in files.values()}))
+        for name in lines:
+            place = files[name].place
+            files[name].document = stack.enter_context(documents.open_locked_for_edit(job.ws, name, place.parts))
+        yield files
+
+
+def _made(job: _Job, asked: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:
+    """Work out every file's change, then make all of them."""
+    refused = list[EditError]()
+    for name, file in files.items():
+        if file.document is None:
+            continue
+        own = [change for change in asked if change.file == name and change.kind not in ("delete_file", "rename_to")]
+        try:
+            file.checker = _checked(file.document, own, job.options, job.version if name == job.file_path else None)
+        except EditError as err:
+            refused.append(err)
+    for change in asked:
+        if change.fields.get("to_file") not in (None, change.file):
+            _transfer(change, files)
+    for file in files.values():
+        try:
+            if file.checker is not None and file.document is not None:
+                splices, revive = file.checker.spliced()
+                if splices:
+                    file.made = prepare(file.document, splices, job.tool, revive=revive)
+        except EditError as err:
+            refused.append(err)
+    if refused:
+        hint = refused[0].hint if len({err.hint for err in refused}) == 1 else "Correct the changes and send all of them again."
+        raise EditError(refused[0].code, "\n".join(err.message.rstrip() for err in refused) + "\n", hint)
+    for change in asked:
+        if change.kind == "rename_to":
+            _rename(job, change, files)
+        elif change.kind == "delete_file":
+            _delete(job, files[change.file])
+    return _committed(job, list(files.values()), dry_run=dry_run)
+
+
+def _transfer(change: Change, files: dict[str, _File]) -> None:
+    """Put the lines that a change moves or copies to another file into the changes of that file."""
+    source, target = files[change.file], files[str(change.fields["to_file"])]
+    if source.checker is None or target.checker is None or source.document is None or target.document is None:
+        return
+    found = source.checker.located(change)
+    if found is None:
+        return
+    text = source.document.text
+    raw = text.lines(*found)
+    if text.encoding.name == target.document.text.encoding.name:
+        bodies = text.encoding.bodies(raw)
+    else:
+        bodies = [target.document.encode(text.encoding.show(line)) for line in raw]
+    target.checker.take(change, bodies)
+
+
+def _delete(job: _Job, file: _File) -> None:
+    """Work out the deletion of a file."""
+    data = _content(job.ws, file)
+    if file.made is not None:
+        raise _both(file.name, "edited and deleted")
+    entry = journal.whole_entry(job.ws, job.tool, file.place, data, None)
+    file.gone, file.pieces = True, [FileChange(file.place, WholeFile(entry, None))]
+    file.note = f"deleted {file.place.shown}"
+
+
+def _both(name: str, what: str) -> EditError:
+    return EditError("malformed_change", f"{name} is both {what}. Nothing was written.", "Choose one.")
+
+
+def _content(ws: Workspace, file: _File) -> bytes:
+    with ws.file(file.name) as opened:
+        return opened.read()
+
+
+def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
+    """Work out the renaming of a file, edited in the same call or not; its lines keep their addresses."""
+    source, target = files[change.file], files[str(change.fields["rename_to"])]
+    if target.place.stat is not None or target.pieces:
+        raise EditError("file_exists", f"{target.name} exists already. Nothing was written.", "Choose another name.")
+    if source.gone:
+        raise _both(source.name, "renamed and deleted")
+    data, names, encoding, lines = _content(job.ws, source), Revived(()), "utf-8", list[str]()
+    known = store.load(job.ws, source.place.path, dense=False)
+    before = journal.whole_entry(job.ws, job.tool, source.place, data, None)
+    if source.made is not None:
+        edited = source.made.document
+        # Before the names are taken: what is printed here counts as shown.
+        lines = brief.collected(edited, source.made.splices)
+        data, encoding = edited.data or b"", edited.text.encoding.name
+        names = _names(edited)
+    elif known is not None and known.index.content_hash == before.before:
+        encoding = known.encoding.name
+        with documents.open_locked_for_edit(job.ws, source.name, source.place.parts) as document:
+            names = _names(document)
+    entry = journal.whole_entry(job.ws, job.tool, target.place, None, data, encoding)
+    entry = changed(entry, mode=before.mode)
+    made = WholeFile(entry, data, encoding, names.ids, shorts=names.shorts, seen=names.shown)
+    source.gone, source.pieces = True, [FileChange(source.place, WholeFile(before, None))]
+    target.pieces = [FileChange(target.place, made)]
+    target.note = f"renamed {source.place.shown} to {target.place.shown}"
+    if source.made is not None:
+        target.note = "\n".join([target.note, *lines])
+
+
+def _names(document: Document) -> Revived:
+    marks = document.index.marks
+    ids = [marks[at].id if at in marks else None for at in range(document.count)]
+    return Revived(
+        ids, [document.index.told(at) for at in range(document.count)], [document.is_seen(at) for at in range(document.count)]
+    )
+
+
+def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
+    """Make the changes under one name in the journal; return what became of each file."""
+    warnings = list[str]()
+    short = job.show is not None and job.show.short
+    for file in files:
+        if file.made is not None:
+            if not file.gone:
+                file.pieces = [FileChange(file.place, file.made)]
+            warnings += syntax_warnings(file.document, file.made.document, job.guard, short=short)
+    at_work = [file for file in files if file.pieces]
+    if not at_work:
+        raise EditError("no_change", "The changes leave every file as it is. Nothing was written.", "Check the new content.")
+    notes = [file.note for file in at_work if file.note]
+    if dry_run:
+        for file in at_work:
+            job.ws.guard(file.place.parts)
+        applied = [Applied(made.document, made.splices, made.diff, None, []) for file in at_work if (made := file.made)]
+        return Edited(applied, notes, [], None, warnings)
+    pieces = [piece for file in at_work for piece in file.pieces]
+    changes = [commit.Change(piece.place, piece.made.entry.before, _data(piece), piece.made.entry) for piece in pieces]
+    batch = new_id()
+    committed = commit.commit(job.ws, changes, job.tool, batch)
+    warnings += committed.warnings
+    edited = Edited([], notes, committed.entries, batch, warnings)
+    for file, entry in zip(at_work, committed.entries, strict=True):
+        _store(job, file, entry, edited)
+    return edited
+
+
+def _data(piece: FileChange) -> bytes | None:
+    return (piece.made.document.data or b"") if isinstance(piece.made, Prepared) else piece.made.data
+
+
+def _store(job: _Job, file: _File, entry: str, edited: Edited) -> None:
+    """Store the index of a file that was written, and say in `edited` what became of it."""
+    (piece,) = file.pieces
+    made = piece.made
+    if isinstance(made, Prepared):
+        edited.files.append(store_applied(made, piece.place, entry, (), job.show))
+        edited.warnings.extend(edited.files[-1].warnings)
+    elif made.data is not None:
+        names = Revived(made.ids, made.shorts, made.seen)
+        edited.warnings.extend(index_whole(job.ws, piece.place, made.data, made.encoding, names))

@@ -1,0 +1,181 @@
+"""Refusals of edits by line address: what is wrong, and the lines as they are now, which the next try may name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rye.edits.change_forms import Change
+from rye.errors import EditError
+from rye.line_ids import addresses
+from rye.line_ids.document import Document
+from rye.line_ids.index import Index
+from rye.plain_class import Record, field
+
+MAX_SHOWN = 40
+"""Lines that a refusal shows at most."""
+
+ENDS = ("start", "end")
+"""Names of the places before the first line and behind the last one."""
+
+# What is pasted around an ID: blanks, quotes, the brackets in which read prints it.
+_AROUND = " \t\r\n\"'`[]<>"
+
+
+class Problems(Record, frozen=False):
+    """What is wrong with a request, the lines that the refusal shows, and how it shows them."""
+
+    form: str = "lid"
+    messages: list[str] = field(factory=list)
+    codes: list[str] = field(factory=list)
+    lines: set[int] = field(factory=set)
+    details: dict[str, Any] = field(factory=dict)
+
+    def add(self, code: str, text: str, *around: int) -> None:
+        """Remember a problem, and the lines that help to solve it."""
+        self.codes.append(code)
+        self.messages.append(text)
+        self.lines.update(around)
+
+
+def short_of(line_id: object) -> str | None:
+    """Return the short address that a caller names, None where it names an ID."""
+    return addresses.parsed(bare(line_id) if isinstance(line_id, str) else line_id)
+
+
+def bare(line_id: object) -> str:
+    """Return an ID without what was pasted with it: the mark and brackets of read, the line's text, quotes; in lower case."""
+    name = str(line_id).strip(_AROUND).partition("\t")[0]
+    if name[:4].lower() == "lid:":
+        name = name[4:].partition("]")[0]
+    return name.strip(_AROUND).lower()
+
+
+def around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str, int]:
+    """Follow a dead line's neighbours to lines that still exist: {"after": position, "before": position}, as far as known."""
+    out: dict[str, int] = {}
+    for side in ("after", "before"):
+        at: str | None = name
+        # Bounded: in a damaged index dead lines could name each other in a circle.
+        for _ in range(100):
+            fate = index.dead.get(at) if at else None
+            at = getattr(fate, side) if fate else None
+            if at is None or at in positions:
+                break
+        if at in positions:
+            out[side] = positions[at]
+    return out
+
+
+def why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid") -> str:
+    """Return what became of a line that is gone."""
+    fate = index.dead.get(name)
+    if fate is not None:
+        by_id = {position: mark.short if form == "short" else mark.id for position, mark in index.marks.items()}
+        sides = [by_id[around[side]] for side in ("after", "before") if side in around]
+        where = " between " if len(sides) == 2 else " next to " if sides else ""
+        name = fate.short if form == "short" else name
+        return f"line {name} was {fate.how} (it was line {fate.line}{where}{' and '.join(sides)})."
+    if name in index.dead:
+        return f"line {name} was deleted or replaced a long time ago."
+    return f"invalid line ID {name}: no line of the file has it now, and none of the last that were deleted or replaced had it."
+
+
+def excerpt(document: Document, around: set[int], context: int = 1, form: str = "lid") -> str:
+    """Return up to `MAX_SHOWN` present lines at and around some positions, with IDs, and record them as shown."""
+    count = document.text.count
+    wanted = sorted({n for at in sorted(around) for n in range(at - context, at + context + 1) if 0 <= n < count})[:MAX_SHOWN]
+    out: list[str] = []
+    last = -1
+    for at in wanted:
+        if out and at != last + 1:
+            out.append("…")
+        row = document.rows(at, at + 1)[0]
+        short = addresses.printed(row.short or "", row.text[:500])
+        out.append(short if form == "short" else f"{row.number}: [LID:{row.id}] {row.text[:500]}")
+        last = at
+    # The refusal prints these lines, so the next request may change them.
+    document.shown(*_spans(wanted), short=form == "short")
+    return "\n".join(out)
+
+
+def _spans(positions: list[int]) -> list[tuple[int, int]]:
+    out: list[tuple[int, int]] = []
+    for at in positions:
+        if out and out[-1][1] == at:
+            out[-1] = (out[-1][0], at + 1)
+        else:
+            out.append((at, at + 1))
+    return out
+
+
+def refusal(document: Document, problems: Problems) -> EditError:
+    """Return the error that names every problem, with the lines as they are now."""
+    listed = "\n".join(f"- {text}" for text in problems.messages)
+    shown = excerpt(document, problems.lines, form=problems.form)
+    now = f"\nThe lines there now:\n{shown}" if shown else ""
+    ids = problems.details.get("available_ids")
+    if ids:
+        # Several unknown IDs may have the same nearest ones.
+        close = sorted({name for names in problems.details["nearest"].values() for name in names})
+        now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}."
+    kind = problems.codes[0]
+    hint = (
+        "Correct the changes and send all of them again."
+        if shown
+        else f'Call read(file_path="{document.path}") and use the IDs it shows.'
+    )
+    return EditError(
+        kind, f"Nothing was written to {document.path}:\n{listed}{now}\n", hint, problems=problems.messages, **problems.details
+    )
+
+
+def names_in(index: Index, changes: Sequence[Change]) -> list[str]:
+    """Return the IDs of the lines that changes name, each once; a short address that no line has stays as it is."""
+    ids = {mark.short: mark.id for mark in index.marks.values()}
+    given = [value for change in changes for value in change.names.values() if bare(value) not in ENDS]
+    return [*dict.fromkeys(ids.get(short_of(value) or "") or bare(value) for value in given)]
+
+
+def wrong_version(document: Document, version: str, changes: Sequence[Change], form: str) -> EditError:
+    """Say which version the file is in, with the named lines as they are now."""
+    now = document.index.positions()
+    shown = excerpt(document, {now[name] for name in names_in(document.index, changes) if name in now}, form=form)
+    return EditError(
+        "wrong_version",
+        f"{document.path} is in version {document.short_version if form == 'short' else document.version}, not {version[:80]}. "
+        "Nothing was written." + (f"\nThe lines there now:\n{shown}\n" if shown else ""),
+        f'Call read(file_path="{document.path}", changes_since="{version}") to see what changed.',
+        version=document.version,
+    )
+
+
+def stale(document: Document, changes: Sequence[Change], form: str = "lid") -> EditError:
+    """Say which of the named lines changed, how, and what is there now."""
+    assert document.before is not None  # noqa: S101 - the caller's condition
+    was, now = document.before.positions(), document.index.positions()
+    named = names_in(document.before, changes)
+    messages: list[str] = []
+    lines: set[int] = set()
+    for name in named:
+        if name in now:
+            at = now[name]
+            lines.add(at)
+            age = document.index.ages.values(at, at + 1)[0]
+            moved = f"moved from line {was[name] + 1} to {at + 1}" if was.get(name, at) != at else f"still line {at + 1}"
+            fresh = age == document.index.revision
+            messages.append(f"- {name}: {'its white space or place changed; now' if fresh else 'unchanged,'} {moved}")
+        else:
+            around = around_dead(document.index, now, name)
+            lines.update(around.values())
+            messages.append(f"- {why_dead(document.index, name, around)}")
+    shown = excerpt(document, lines, context=2, form=form)
+    return EditError(
+        "stale_file",
+        f"File has changed since last read (by another program): {document.path}. Nothing was written.\n"
+        + "\n".join(messages)
+        + (f"\nThe lines there now:\n{shown}\n" if shown else "\n"),
+        'Re-read what you need (changes_since tells what changed), then send the edit again; onstale="rebase" applies it '
+        "when the covered lines are untouched.",
+        version=document.index.version,
+    )

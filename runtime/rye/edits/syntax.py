@@ -1,0 +1,124 @@
+"""Syntax after an edit: Python, JSON, TOML and YAML are parsed in this process, and a new error is told where it stands.
+
+Small files only, so that an edit stays fast: up to 256 KB, and about 50 ms of parsing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+MAX_BYTES = 256 << 10
+_SECONDS = 0.05
+# Its parser is Python, at about 1 MB/s, and cannot be stopped on the way.
+_MAX_TOML = 40 << 10
+# These hold JSON with comments.
+_WITH_COMMENTS = ("tsconfig", "jsconfig", ".eslintrc", "devcontainer")
+
+
+class Broken(NamedTuple):
+    """A syntax error: what is wrong, and the line (from 1)."""
+
+    language: str
+    message: str
+    line: int
+
+
+class _TooLongError(Exception):
+    """The time is up."""
+
+
+def broken(path: str, data: bytes) -> Broken | str | None:
+    """Return a file's first syntax error, a text that says why it was not checked, or None: it has none, or is no such file."""
+    parser = _parser_of(path)
+    if parser is None or not data:
+        return None
+    if len(data) > MAX_BYTES or (parser is _toml and len(data) > _MAX_TOML):
+        return f"Syntax not checked: the file has {len(data) >> 10} KB."
+    try:
+        return parser(data)
+    except _TooLongError:
+        return f"Syntax not checked: that takes longer than {_SECONDS * 1000:.0f} ms."
+    except (RecursionError, MemoryError):
+        return "Syntax not checked: the file is nested too deeply."
+    except UnicodeError:
+        # The encoding is another matter, which the edit itself has judged.
+        return None
+
+
+def new_error(path: str, before: bytes | None, after: bytes) -> Broken | str | None:
+    """Return the syntax error that a change made, as `broken` does; None where the old content had it already."""
+    now = broken(path, after)
+    if not isinstance(now, Broken):
+        return now
+    was = broken(path, before) if before is not None else None
+    if isinstance(was, Broken) and (was.message, _line(before or b"", was.line)) == (now.message, _line(after, now.line)):
+        return None
+    return now
+
+
+def _line(data: bytes, number: int) -> bytes:
+    return data.split(b"\n")[number - 1 : number][0].strip() if data.count(b"\n") >= number - 1 else b""
+
+
+def _parser_of(path: str) -> Callable[[bytes], Broken | None] | None:
+    name = path.rpartition("/")[2].lower()
+    suffix = name.rpartition(".")[2]
+    if suffix == "json" and (name.startswith(_WITH_COMMENTS) or "/.vscode/" in f"/{path}"):
+        return None
+    return {"py": _python, "pyi": _python, "json": _json, "toml": _toml, "yaml": _yaml, "yml": _yaml}.get(suffix)
+
+
+def _python(data: bytes) -> Broken | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Only parsed: nothing of the file runs. The flag is `ast.PyCF_ONLY_AST`, without importing `ast`.
+            compile(data, "file", "exec", 0x400, dont_inherit=True)
+    except SyntaxError as err:
+        return Broken(f"Python {sys.version_info[0]}.{sys.version_info[1]}", str(err.msg), err.lineno or 1)
+    except ValueError:
+        # A NUL, which no text file here holds.
+        return None
+    return None
+
+
+def _json(data: bytes) -> Broken | None:
+    import json
+
+    try:
+        json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError as err:
+        return Broken("JSON", err.msg, err.lineno)
+    return None
+
+
+def _toml(data: bytes) -> Broken | None:
+    import re
+    import tomllib
+
+    try:
+        tomllib.loads(data.decode("utf-8-sig"))
+    except tomllib.TOMLDecodeError as err:
+        found = re.search(r" \(at line (\d+), column \d+\)$| \(at end of document\)$", str(err))
+        line = int(found[1]) if found and found[1] else data.count(b"\n") + (not data.endswith(b"\n"))
+        return Broken("TOML", str(err)[: found.start()] if found else str(err), max(line, 1))
+    return None
+
+
+def _yaml(data: bytes) -> Broken | None:
+    import yaml
+
+    end = time.perf_counter() + _SECONDS
+    try:
+        for at, _ in enumerate(yaml.parse(data.decode("utf-8-sig"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))):
+            if at % 64 == 0 and time.perf_counter() > end:
+                raise _TooLongError
+    except yaml.YAMLError as err:
+        mark = getattr(err, "problem_mark", None)
+        message = getattr(err, "problem", None) or str(err).partition("\n")[0]
+        return Broken("YAML", message, mark.line + 1 if mark is not None else 1)
+    return None
