@@ -75,6 +75,9 @@ def flat(part: Any) -> Any:
         return flat(own)
     if isinstance(kinds := own.get("type"), list):
         own["type"] = next((kind for kind in kinds if kind != "null"), "string")
+        # What is said of the other types would be said of a type that is not listed.
+        for name in {"string": ("properties", "required", "items"), "object": ("items",)}.get(own["type"], ()):
+            own.pop(name, None)
     if isinstance(values := own.get("enum"), list) and None in values:
         own["enum"] = [value for value in values if value is not None]
     if own.get("default", ...) is None:

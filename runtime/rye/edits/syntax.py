@@ -73,11 +73,13 @@ def _parser_of(path: str) -> Callable[[bytes], Broken | None] | None:
 
 
 def _python(data: bytes) -> Broken | None:
+    import ast
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Only parsed: nothing of the file runs. The flag is `ast.PyCF_ONLY_AST`, without importing `ast`.
-            compile(data, "file", "exec", 0x400, dont_inherit=True)
+            # Only parsed: nothing of the file runs.
+            ast.parse(data)
     except SyntaxError as err:
         return Broken(f"Python {sys.version_info[0]}.{sys.version_info[1]}", str(err.msg), err.lineno or 1)
     except ValueError:

@@ -1,5 +1,5 @@
-# rye:signed:2026-11-22T06:43:36Z:59748217bc08881ff2ed24e9268faf1185f7652e34f1a01b44cbb610082b21f4:eVIq-Gd8mXlxIgXAyGUnyFYu9hVyTZh4aSaxoxpoO8r3a5XOEBdqL7j20Ho1TUJLfMVfnBUNXkofgRnRz-0KDA==:b63173adc9f5699f
-"""Edit text files by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
+# rye:signed:2026-11-22T06:57:05Z:8dd702cf3e857b7dc7abf9cb2f1d3e82f22edd99cf8e0adb72d566f5f8e61d4f:Y8q_Q6wUVjh1fl9yZLCppZAdhUnYtyZTYr-Fjh7EiVQ15UfKOccFB7p67IKMACsYBFK_ncEPOX7LJVVLuHroAw==:b63173adc9f5699f
+"""Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
 "12|new text", "12-15|one\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", "12-15 move after 40"
@@ -28,6 +28,16 @@ __tool_description__ = "Edit lines of a file by their persistent IDs: replace, i
 __item_id__ = "rye/file-system/edit_lines"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
+__agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
+"12|new text" or "12-15|one\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
+"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or an object
+{"find": "exact text", "replace": "new", "count": 1}.
+Requires: lines that were shown (find needs none).
+Does not: guess or apply a part: refused changes come back with the lines as they are.
+Side effects: writes files; one undo takes the call back.
+Returns: the new addresses, one line around each place; new syntax errors.
+Prefer it to write for existing files."""
+__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only"}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -38,7 +48,7 @@ CONFIG_SCHEMA = {
             "type": "array",
             "description": 'Changes ("12-15|new text" or objects), applied together or not at all; [] only to set newlines',
             "items": {
-                "type": ["object", "string"],
+                "type": ["string", "object"],
                 "properties": {
                     "file_path": {"type": "string", "format": "workspace-path", "description": "Another file than the call's"},
                     "line_id": {"type": ["string", "integer"], "minLength": 1, "description": "Replace this line"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:25:05Z:060d7afec8836171d64562ae3705b83c6cc198b89ad63eabadf88e8f88a376dd:yGxH7miC_k-Cqwh57hSF9_gk9tP7CJ3nyAknJQPuDLSqLM3mvt69io_TfqEv2NUReK6NMU4YsJCLnBrA3cpJDQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:57:05Z:7884a7fb67a5ac87f14ef0c360a6629916534bbd195c14826d42e08000cc1b8d:fF9vfk3o7krrQpcnH_AzN_-8zXxVvPUVjoo1nje6-WRK0l6l0myHvlImsf2nOLZhgNDxW3ya0xMxcBnIaGFLBw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
@@ -29,6 +29,18 @@ __tool_description__ = "Read a text file with persistent line IDs, a window at a
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
+__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted), which stays its own through every edit.
+Requires: file_path.
+Does not: show binary files.
+Side effects: none.
+Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
+Prefer it to cat in bash."""
+__agent_parameters__ = {
+    "file_path": "",
+    "offset": "First line, from 1; negative from the end",
+    "limit": "",
+    "changes_since": "Version of your last read",
+}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {

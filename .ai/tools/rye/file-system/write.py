@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:28:59Z:4c5d521d37cccbafd102c541323020aa99a1f1073dae5358dd139b8b7b899065:7bcRl4m11zYfzV4zI5_POhUshw4xURZKtgmt-bNXjIBBagJZS75LgCVUVY3iy_9vvpBmysiEXsb-QEAUK-WpBg==:b63173adc9f5699f
+# rye:signed:2026-11-22T06:49:27Z:7d14534c8b161473c96eeb167fa5941f613a1b62ad1b2183d973804039aab9c3:ZqTJS519yW-dxROrlRPNenuP2y70mwaG_F39WRnmByN_wU0O7itdOMVo6tGawW-8WWO8B0CA26AgwJ37pYbYDQ==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
