@@ -51,7 +51,7 @@ class Chain(Record):
         primitive: the name of the primitive.
         config: `config` of all links, see the module's text.
         env_config: `env_config` of all links.
-        suffixes: of files that the chain takes; empty for any.
+        suffixes: of files that the chain takes; None for any.
         files: content of the tool's other files by path below its folder, as its signed text names them.
     """
 
@@ -61,7 +61,7 @@ class Chain(Record):
     primitive: str
     config: dict[str, Any]
     env_config: dict[str, Any]
-    suffixes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] | None = None
     files: dict[str, bytes] = field(factory=dict)
 
 
@@ -134,10 +134,10 @@ def assemble(links: Sequence[Link]) -> Chain:
         if limits:
             config[key] = min(_number(tool.id, key, limit) for limit in limits)
     suffixes = _suffixes(behind)
-    if suffixes and tool.suffix not in suffixes:
+    if suffixes is not None and tool.suffix not in suffixes:
         raise ItemError(
             "runtime_missing",
-            f"{tool.id} is a {tool.suffix} file, and {tool.executor_id} runs {', '.join(suffixes)} files only.",
+            f"{tool.id} is a {tool.suffix} file, and {tool.executor_id} runs {', '.join(suffixes) or 'no'} files only.",
             "Write the tool in a file of that kind, or name another runtime.",
         )
     allowed = changed(tool, permissions=_permissions(tool, behind))
@@ -221,15 +221,15 @@ def _number(item_id: str, key: str, value: object) -> float:
     return value
 
 
-def _suffixes(behind: Iterable[Tool]) -> tuple[str, ...]:
-    """Return the suffixes that all links take which list any."""
+def _suffixes(behind: Iterable[Tool]) -> tuple[str, ...] | None:
+    """Return the suffixes that all links take which list any; None where none does."""
     listed = [one.metadata["suffixes"] for one in behind if "suffixes" in one.metadata]
     for one in listed:
         if not isinstance(one, list) or not all(isinstance(suffix, str) for suffix in one):
             raise ItemError(
                 "malformed_item", "The suffixes of a runtime must be a list of texts.", "Correct it and sign it again."
             )
-    return tuple(suffix for suffix in listed[0] if all(suffix in one for one in listed)) if listed else ()
+    return tuple(suffix for suffix in listed[0] if all(suffix in one for one in listed)) if listed else None
 
 
 def _permissions(tool: Tool, behind: Iterable[Tool]) -> tuple[str, ...]:
