@@ -243,13 +243,15 @@ def unified_diff(
         grown = sum(len(s.lines) - (s.stop - s.start) for s in group)
         out.append(f"@@ -{_span(low, high - low)} +{_span(low + shift, high - low + grown)} @@")
         old = text.lines(low, high)
+        # Shown in one go: to decode each few lines by themselves takes longer than the rest of a diff.
+        shown = text.encoding.show_all(old)
         at = 0
         for splice in group:
             start, stop = splice.start - low, splice.stop - low
-            out += _signed(" ", old[at:start], text.encoding)
-            out += _changed(old[start:stop], splice.lines, text.encoding, line_ends=line_ends)
+            out += _signed(" ", old[at:start], shown[at:start], text.encoding)
+            out += _changed(old[start:stop], shown[start:stop], splice.lines, text.encoding, line_ends=line_ends)
             at = stop
-        out += _signed(" ", old[at:], text.encoding)
+        out += _signed(" ", old[at:], shown[at:], text.encoding)
         shift += grown
     return out
 
@@ -269,7 +271,7 @@ def _groups(splices: Sequence[Splice]) -> list[list[Splice]]:
     return groups
 
 
-def _changed(old: list[bytes], new: list[bytes], code: Encoding, *, line_ends: bool) -> list[str]:
+def _changed(old: list[bytes], shown: list[str], new: list[bytes], code: Encoding, *, line_ends: bool) -> list[str]:
     """Return both sides; where a line's terminator alone changes, it is named."""
     plain = code.bodies([*old, *new])
     bodies = plain[: len(old)], plain[len(old) :]
@@ -282,13 +284,13 @@ def _changed(old: list[bytes], new: list[bytes], code: Encoding, *, line_ends: b
         # A line that is on both sides differs in its terminator alone.
         twins = {*bodies[0]} & {*bodies[1]}
     out: list[str] = []
-    for sign, lines, plain in zip("-+", (old, new), bodies, strict=True):
-        out += _signed(sign, lines, code, [at for at, body in enumerate(plain) if body in twins])
+    for sign, lines, texts, plain in zip("-+", (old, new), (shown, code.show_all(new)), bodies, strict=True):
+        out += _signed(sign, lines, texts, code, [at for at, body in enumerate(plain) if body in twins])
     return out
 
 
-def _signed(sign: str, lines: list[bytes], code: Encoding, reveal: Collection[int] = ()) -> list[str]:
-    out = [sign + text for text in code.show_all(lines)]
+def _signed(sign: str, lines: list[bytes], texts: list[str], code: Encoding, reveal: Collection[int] = ()) -> list[str]:
+    out = [sign + text for text in texts]
     for at in reveal:
         ending = code.terminator(lines[at])
         out[at] += (" [CRLF]" if ending == code.crlf else " [LF]") if ending else ""

@@ -11,7 +11,8 @@ hexadecimal digits, and none that look like a digit.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 _LETTERS = "ghjkmnpqrstuvwxyz"
 _FIRST_LONG = 100_000
@@ -43,6 +44,18 @@ def split(address: str) -> tuple[int, str]:
     """Return an address's number and letters."""
     digits = address.rstrip(_LETTERS)
     return int(digits), address[len(digits) :]
+
+
+def runs_of(names: Iterable[str]) -> list[list[Any]]:
+    """Return addresses as runs: how many, the first number, the letters behind each. Most files are one run."""
+    runs: list[list[Any]] = []
+    for name in names:
+        number, tail = (int(name), "") if name.isdecimal() else split(name)
+        if runs and runs[-1][2] == tail and runs[-1][1] + runs[-1][0] == number:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, number, tail])
+    return runs
 
 
 def parsed(value: object) -> str | None:

@@ -287,7 +287,7 @@ def _streamed(file: OpenFile) -> Text | None:
         return None
     text = streamed(file.fd, UTF8)
     # Compared after the scan: a writer may have changed the file while it was read.
-    return text if text is not None and store.stamp_of(os.fstat(file.fd)) == store.stamp_of(file.stat) else None
+    return text if text is not None and store.same_state(os.fstat(file.fd), file.stat) else None
 
 
 def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) -> Text:
@@ -392,7 +392,7 @@ def _stable(file: OpenFile) -> tuple[OpenFile, bytes]:
     for _ in range(4):
         data = file.read()
         looked, info = time.time_ns(), os.fstat(file.fd)
-        if store.stamp_of(info) == store.stamp_of(file.stat):
+        if store.same_state(info, file.stat):
             return file, data
         file = changed(file, stat=info, looked=looked)
     raise WorkspaceError(

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from rye.errors import WorkspaceError
 from rye.fs import names
 from rye.fs.digest import MUCH, sha256, sha256_of_much
-from rye.line_ids.addresses import split
+from rye.line_ids.addresses import runs_of
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed
 from rye.workspace import cache, seals
@@ -73,6 +73,11 @@ class Stored(Record):
 def stamp_of(info: os.stat_result) -> Stamp:
     """Return what of a file's state changes whenever its content does, clock grain aside."""
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
+
+
+def same_state(one: os.stat_result, other: os.stat_result) -> bool:
+    """Tell whether two states of a file have the same stamp."""
+    return stamp_of(one) == stamp_of(other)
 
 
 def settled(stamp: Stamp, looked: int) -> bool:
@@ -207,23 +212,11 @@ def _fate(how: object, line: object, after: object, before: object, revision: ob
 
 
 def _addresses(runs: list[tuple[int, int, str]]) -> list[str]:
-    """Return the addresses of runs: how many lines, the first number, the letters behind each."""
+    """Return the addresses that `addresses.runs_of` wrote as runs."""
     if sum(whole(length) for length, _, _ in runs) > 10_000_000:
         raise ValueError(runs)
     tails = {tail: _word(tail) if tail else "" for _, _, tail in runs}
     return [f"{number}{tails[tail]}" for length, first, tail in runs for number in range(whole(first), first + length)]
-
-
-def _address_runs(marks: Iterable[LineId]) -> list[list[Any]]:
-    """Return what `_addresses` reads: most files are one run."""
-    runs: list[list[Any]] = []
-    for mark in marks:
-        number, tail = split(mark.short)
-        if runs and runs[-1][2] == tail and runs[-1][1] + runs[-1][0] == number:
-            runs[-1][0] += 1
-        else:
-            runs.append([1, number, tail])
-    return runs
 
 
 def _expand(runs: list[tuple[int, int]]) -> list[int]:
@@ -321,7 +314,7 @@ def _views(index: Index) -> dict[str, Any]:
         "near": _collapse(mark.near for mark in marks),
         "shown": _collapse(mark.shown for mark in marks),
         "told": _collapse(int(mark.told) for mark in marks),
-        "short": _address_runs(marks),
+        "short": runs_of(mark.short for mark in marks),
     }
 
 
@@ -436,6 +429,7 @@ __all__ = [
     "load",
     "note_shown",
     "prune",
+    "same_state",
     "save",
     "settled",
     "stamp_of",

@@ -57,18 +57,15 @@ class OpenFile(Record):
     """A regular file held open for reading: where it physically lies, and its state when opened.
 
     Attributes:
+        path: physical and project-relative; `parts` are its components.
         looked: a time just before `stat` was taken, in nanoseconds since the epoch.
     """
 
     fd: int
     parts: beneath.Parts
+    path: bytes
     stat: os.stat_result
     looked: int
-
-    @property
-    def path(self) -> bytes:
-        """Return the physical project-relative path."""
-        return b"/".join(self.parts)
 
     @property
     def shown(self) -> str:
@@ -148,6 +145,7 @@ class _Root:
 
     def __init__(self, path: str, given: str) -> None:
         self.path = path
+        self.parsed = "", b""
         self._users = 1
         self._lock = threading.Lock()
         try:
@@ -260,7 +258,11 @@ class Workspace:
                 "Give a path relative to the project, such as src/app.py.",
             )
         try:
-            raw = names.parse(path)
+            known, raw = self.opened.parsed
+            # Most calls are about one path, which is opened several times.
+            if known != path:
+                raw = names.parse(path)
+                self.opened.parsed = path, raw
         except UnicodeEncodeError:
             raise WorkspaceError(
                 "bad_path",
@@ -313,7 +315,7 @@ class Workspace:
         except BaseException:
             os.close(fd)
             raise
-        return OpenFile(fd, physical, info, looked)
+        return OpenFile(fd, physical, b"/".join(physical), info, looked)
 
     @contextmanager
     def file(self, path: str) -> Iterator[OpenFile]:
