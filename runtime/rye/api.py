@@ -189,7 +189,7 @@ def verify_iter(
         targets: item ids; files, folders and globs, from the current directory.
         project_path: the project root, whose spaces serve ids and whose trusted keys count.
         space: `project`, `user` or `system`: ids and `everything` come from this one only.
-        trust: key documents that count for this call.
+        trust: key documents that count for this call, with authority over all ids of the files, those under `rye/` included.
         everything: every item of the spaces, in place of targets; of a release also every file of the package `rye`.
 
     Returns:

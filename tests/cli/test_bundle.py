@@ -121,7 +121,7 @@ def reserved(bundle):
 
 @pytest.mark.parametrize(
     ("change", "verdict"),
-    [(unsigned, "unsigned"), (foreign, "untrusted_key"), (misplaced, "misplaced"), (reserved, "untrusted_key")],
+    [(unsigned, "unsigned"), (foreign, "untrusted_key"), (misplaced, "misplaced"), (reserved, "reserved_id")],
 )
 def test_what_the_manifest_lists_must_itself_be_good(bundle, change, verdict):
     change(bundle)

@@ -267,6 +267,7 @@ def exit_code(response: dict[str, Any]) -> int:
     from rye.trust.verify import VERDICTS
 
     code = response.get("code")
-    if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable"):
-        return EXIT_TRUST
-    return EXIT_USAGE if code in _USAGE_CODES else EXIT_NO
+    # First: an id that nobody serves is the caller's mistake, although files may be judged by the same word.
+    if code in _USAGE_CODES:
+        return EXIT_USAGE
+    return EXIT_TRUST if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable") else EXIT_NO

@@ -33,7 +33,7 @@ In folders, names that begin with . or _ are left out, but for .ai. Quote a glob
 
 _VERIFY_EPILOG = f"""\
 {_TARGETS}
-Verdicts: valid, or one of unsigned, malformed, tampered, untrusted_key, bad_signature, misplaced, revoked_key.
+Verdicts: valid, or one of unsigned, malformed, tampered, untrusted_key, bad_signature, misplaced, revoked_key, reserved_id.
 Exit code 0 only if every file is valid, and there was one.
 
 examples:
@@ -41,7 +41,7 @@ examples:
   rye verify --all --space project            only the project's
   rye verify rye/file-system/read             one item, wherever it is served from
   rye verify '.ai/**/*.md' notes/plan.md      files
-  rye verify download/ --trust sender.toml    with a key that counts for this call only
+  rye verify download/ --trust sender.toml    with a key that counts for this call only, for ids under rye/ too
 """
 
 _SIGN_EPILOG = f"""\

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from rye.trust.verify import Verified
 
 
-_FENCE = r"(?s)\s*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)"
+# Other installations leave the mark of a file that was not signed yet above the header.
+_FENCE = r"(?s)\s*(?:<!-- rye:unsigned -->\s*)*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)"
 _FRONT = r"(?s)\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)"
 _DEEPEST = 64
 PERMISSIONS = ("read", "write", "network", "run")

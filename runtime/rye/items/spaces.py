@@ -411,10 +411,11 @@ def _document(fd: int, name: str) -> bytes | None:
 
 
 def refuse_alien_key(item_id: str, role: str) -> None:
-    """Raise TrustError `untrusted_key` for a reserved id that another key than the system's signed."""
-    if item_id.startswith(RESERVED) and role != "system":
+    """Raise TrustError `reserved_id` for a reserved id signed by another key than the system's, or one named for the call."""
+    if item_id.startswith(RESERVED) and role not in ("system", "explicit"):
         raise TrustError(
-            "untrusted_key",
+            "reserved_id",
             f"{item_id} is reserved for the system bundle's key, and another trusted key signed it.",
-            "Move it to an id that does not begin with rye/, then sign it again.",
+            "Move it to an id that does not begin with rye/, then sign it again. To check the files of another bundle against "
+            "its own key, name that: rye verify --trust KEY.toml FILES.",
         )

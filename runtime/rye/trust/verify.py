@@ -21,7 +21,17 @@ from rye.fs.digest import sha256
 from rye.plain_class import Record, changed, field
 from rye.trust.signature import Form, PublicKey, Signature, Signed, check, split
 
-VERDICTS: Final = ("valid", "unsigned", "malformed", "tampered", "untrusted_key", "bad_signature", "misplaced", "revoked_key")
+VERDICTS: Final = (
+    "valid",
+    "unsigned",
+    "malformed",
+    "tampered",
+    "untrusted_key",
+    "bad_signature",
+    "misplaced",
+    "revoked_key",
+    "reserved_id",
+)
 """The verdicts on an item: `misplaced` by `rye.items.parse`, the rest here; all but `valid` as an error's code."""
 
 SYSTEM_KEY_DIGEST: Final = "ef544e2052b291c02bd0f42b8cfb868683b5caaad9f5db5b3f677f393f66052d"
@@ -168,8 +178,9 @@ class TrustStore(Record):
         # In this order, so that of several documents for one key the strongest role wins.
         places: tuple[tuple[Role, Iterable[bytes]], ...] = (
             ("system", system_documents),
-            ("user", user_documents),
+            # Before the user's: a key that is named for a call has authority over its files, also over reserved ids.
             ("explicit", explicit_documents),
+            ("user", user_documents),
             ("project", proposed_documents),
         )
         for role, documents in places:

@@ -159,7 +159,7 @@ def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, mo
     monkeypatch.setattr(verify, "SYSTEM_KEY_DIGEST", MINE.public.digest)
     monkeypatch.setattr(spaces, "system_folder", lambda: folder / ".ai")
     trust_key(STRANGER)
-    assert refused(project, "rye/tool") == "untrusted_key"
+    assert refused(project, "rye/tool") == "reserved_id"
     # Control: signed by that key it is the system's.
     put(folder, "tools/rye/tool.py", signed(tool_text("rye/tool")))
     put(folder, "bundles/rye/manifest.yaml", signed(bundles.compose(system, facts), suffix=".yaml"))

@@ -28,6 +28,14 @@ def entry(raw, item_id="my/entry", suffix=".md"):
     return parse.read_knowledge(verified(raw, "knowledge", suffix), item_id, suffix)
 
 
+def test_the_mark_of_a_file_that_was_not_signed_yet_may_stand_above_the_header():
+    text = b"```yaml\nid: entry\ntitle: T\nentry_type: guide\ncategory: my\nversion: '1.0.0'\n```\n\n# T\n"
+    plain = entry(text)
+    for marks in (b"<!-- rye:unsigned -->\n\n", b"<!-- rye:unsigned -->\n<!-- rye:unsigned -->\n"):
+        assert entry(marks + text).header == plain.header
+    assert refusal(entry, b"<!-- anything else -->\n" + text).code == "malformed_item"
+
+
 def refusal(read, *args):
     with pytest.raises(RyeError) as caught:
         read(*args)

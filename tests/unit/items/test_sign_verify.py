@@ -112,7 +112,7 @@ def test_every_verdict_is_told_apart_and_says_what_next(project):
         assert (row["expected"] != row["actual"]) == (name == "tampered")
         # An owner's name stands only beside a signature that was proven.
         assert (row["owner"] is None) == (name != "misplaced")
-    assert {*expected, "valid", "revoked_key"} == set(verify.VERDICTS)
+    assert {*expected, "valid", "revoked_key", "reserved_id"} == set(verify.VERDICTS)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,33 @@ def test_reserved_ids_need_the_system_key_wherever_they_stand(project):
     raw = tool(category="rye/my", item_id="rye/my/greet")
     put(project, ".ai/tools/rye/my/greet.py", raw, MINE)
     row = verdict(".ai/tools/rye/my/greet.py")
-    assert (row["verdict"], row["owner"]) == ("untrusted_key", "me")
-    assert outcome(".ai/tools/rye/my/greet.py")["code"] == "untrusted_key"
+    assert (row["verdict"], row["owner"]) == ("reserved_id", "me")
+    assert "--trust" in row["hint"]
+    assert outcome(".ai/tools/rye/my/greet.py")["code"] == "reserved_id"
+
+
+def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(project, tmp_path):
+    """As for the files of another bundle of RYE: its own key decides, for this call and for nothing else."""
+    document = tmp_path / "their.toml"
+    document.write_bytes(verify.render_key_document(OTHER.public, "their bundle"))
+    put(project, ".ai/tools/rye/my/greet.py", tool(category="rye/my", item_id="rye/my/greet"), OTHER)
+    put(project, ".ai/tools/my/greet.py", tool(item_id="my/greet"), OTHER)
+
+    def verdicts(**options):
+        return [row["verdict"] for row in api.verify([".ai/tools"], **options)]
+
+    assert verdicts() == ["untrusted_key", "untrusted_key"]
+    assert verdicts(trust=[document]) == ["valid", "valid"]
+    # Also where the user trusts it already, for ids of its own.
+    (project.parent / f"home/.ai/trusted_keys/{OTHER.public.fingerprint}.toml").write_bytes(document.read_bytes())
+    assert sorted(verdicts()) == ["reserved_id", "valid"]
+    assert verdicts(trust=[document]) == ["valid", "valid"]
+    # It changes nothing for calls, nor for files that another key signed, or nobody.
+    assert rye.execute("rye/my/greet", {}, project_path=project)["code"] == "reserved_id"
+    put(project, ".ai/tools/rye/my/greet.py", tool(category="rye/my", item_id="rye/my/greet"), MINE)
+    assert sorted(verdicts(trust=[document])) == ["reserved_id", "valid"]
+    (project / ".ai/tools/my/greet.py").write_bytes((project / ".ai/tools/my/greet.py").read_bytes() + b"#")
+    assert sorted(verdicts(trust=[document])) == ["reserved_id", "tampered"]
 
 
 def test_ids_that_no_reader_asks_for_are_malformed(project):

@@ -383,6 +383,21 @@ def test_a_directive_is_its_element():
     assert refusal(raw.replace(b"# <dir", b"<directive>\n# <dir"), DIRECTIVE) == "tampered"
 
 
+def test_an_earlier_line_above_a_directive_is_not_read_and_one_within_it_is_refused():
+    """As other installations leave them: the first line decides, what is covered is the same for every reader."""
+    raw = signed(b"<directive name='x'>\ntext\n</directive>\n", DIRECTIVE)
+    line, _, rest = raw.partition(b"\n")
+    twice = line + b"\n" + FOREIGN_LINE + rest
+    assert split(twice, DIRECTIVE).body == split(raw, DIRECTIVE).body
+    # The other way round the first line is of another text.
+    assert refusal(FOREIGN_LINE + raw, DIRECTIVE) == "tampered"
+    inside = signed(b"<directive name='x'>\ntext\n</directive>\n", DIRECTIVE).replace(b"text\n", FOREIGN_LINE)
+    assert refusal(inside, DIRECTIVE) == "malformed"
+    # Of every other form the whole file is covered, and a second line in it is refused.
+    line, _, rest = signed(b"text\n").partition(b"\n")
+    assert refusal(line + b"\n" + FOREIGN_LINE + rest) == "malformed"
+
+
 @pytest.mark.parametrize("body", [b"text", b"</directive><directive>", b"<directive/></directive>", b"<directive>"])
 def test_no_directive_no_signature(body):
     with pytest.raises(TrustError) as caught:

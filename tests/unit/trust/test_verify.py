@@ -173,7 +173,8 @@ def test_a_key_in_several_places_has_its_strongest_role(monkeypatch):
     monkeypatch.setattr(trust_verify, "SYSTEM_KEY_DIGEST", MINE.public.digest)
     mine = document(MINE)
     assert verify(RAW, TOOL, TrustStore.build([mine], [mine], [mine], [mine])).key.role == "system"
-    assert verify(RAW, TOOL, TrustStore.build([mine], [], [mine], [mine])).key.role == "user"
+    assert verify(RAW, TOOL, TrustStore.build([mine], [], [mine], [mine])).key.role == "explicit"
+    assert verify(RAW, TOOL, TrustStore.build([mine], [], [mine])).key.role == "user"
     assert TrustStore.build([mine], [mine], [mine], [mine]).proposed == ()
 
 
@@ -303,7 +304,7 @@ def test_the_first_fault_in_order_is_the_verdict(first, key_fault):
     order = [key_fault if fault == "untrusted_key" else fault for fault in ORDER]
     alone = refused(*damaged(order[first]))
     assert alone.code == refused(*damaged(*order[first:])).code == order[first]
-    assert set(ORDER) | {"valid", "misplaced", "revoked_key"} == set(VERDICTS)
+    assert set(ORDER) | {"valid", "misplaced", "revoked_key", "reserved_id"} == set(VERDICTS)
 
 
 def test_tampered_says_what_was_expected_and_found():
