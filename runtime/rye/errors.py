@@ -14,8 +14,8 @@ EXHAUSTED: Final = {
 }
 """What to do where the system has run out of something. No file is at fault then, whichever was being opened."""
 
-# Codes of errors that say so themselves.
-_SAY_SO: Final = ("no_space", "too_many_open_files", "out_of_memory")
+RUN_OUT: Final = ("no_space", "too_many_open_files", "out_of_memory")
+"""Codes of errors that say so themselves."""
 
 
 class RyeError(Exception):
@@ -40,7 +40,7 @@ class RyeError(Exception):
     def hint(self) -> str:
         """The next thing to do."""
         cause = self.__context__
-        if not isinstance(cause, OSError) or self.code in _SAY_SO:
+        if not isinstance(cause, OSError) or self.code in RUN_OUT:
             return self._hint
         return EXHAUSTED.get(cause.errno or 0, self._hint)
 

@@ -18,7 +18,7 @@ from rye.call.results import MAX_LINE_CHARS, shortened
 from rye.edits import brief, commit, journal, syntax
 from rye.edits.entries import Entry, Recorded
 from rye.edits.splices import Splice, refine, render, unified_diff
-from rye.errors import EditError, WorkspaceError
+from rye.errors import EditError, RyeError, WorkspaceError
 from rye.line_ids import document as documents
 from rye.line_ids import epochs, reconcile, store
 from rye.line_ids import index as line_ids_index
@@ -293,7 +293,9 @@ def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, 
 
 def index_not_stored(err: Exception) -> str:
     """Return the warning of a change that was made, but whose line IDs could not be stored."""
-    return f"The change is made, but its line IDs could not be stored ({err}). Read the file again before the next edit."
+    # The message alone: what an error advises is for a call that did nothing.
+    why = (err.message if isinstance(err, RyeError) else str(err)).rstrip(".")
+    return f"The change is made, but its line IDs could not be stored ({why}). Read the file again before the next edit."
 
 
 def _whole(index: Index) -> Index:

@@ -387,9 +387,12 @@ def _drop(record: Path, steps: Sequence[Step]) -> None:
 
 
 def _finish(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
-    """Put the entries into the journal and remove the displaced contents."""
+    """Remove the displaced contents and put the entries into the journal."""
     if record.suffix != ".done":
         return
+    # First: they take room on a disk that may be full, and the record holds all that the journal needs.
+    for step in steps:
+        remove_temporary(step)
     folder = history.folder(ws)
     rows: list[history.Row] = []
     # Each entry is complete under a hidden name before the index lists it; the rename comes last, so no reader sees half.

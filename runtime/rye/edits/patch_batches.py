@@ -18,7 +18,7 @@ from rye.edits import journal, pasted
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
 from rye.edits.patches import Batch, FilePatch, Problems, check_digest, splices_for
-from rye.errors import EditError, RyeError, UsageError, WorkspaceError
+from rye.errors import RUN_OUT, CancelledError, DeadlineError, EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import beneath, names
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
@@ -239,7 +239,7 @@ def worked(
             try:
                 found.append((patch, *_placed(ws, docs, patch, stack, write=write)))
             except RyeError as err:
-                problems.add(err.code, str(err), patch)
+                _note(err, patch, problems)
         _check_apart(found, problems)
         stack.enter_context(cache.locked(ws, *{place.path for _, _, place in found if place is not None}))
         out: list[Worked] = []
@@ -247,10 +247,17 @@ def worked(
             try:
                 work = _work(ws, patch, path, place, overlay, problems, stack)
             except RyeError as err:
-                problems.add(err.code, str(err), patch)
+                _note(err, patch, problems)
                 continue
             out += [work] if work is not None else []
         yield out
+
+
+def _note(err: RyeError, patch: FilePatch, problems: Problems) -> None:
+    """Note what is wrong with a patch; what no other patch would mend is raised: the time is up, the disk is full."""
+    if isinstance(err, DeadlineError | CancelledError) or err.code in RUN_OUT:
+        raise err
+    problems.add(err.code, str(err), patch)
 
 
 def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *, write: bool) -> tuple[str, Place | None]:

@@ -62,8 +62,8 @@ def keep(ws: Workspace, record: dict[str, Any]) -> None:
     except OSError as err:
         raise WorkspaceError(
             "state_unwritable",
-            f"The batch cannot be stored in the user's state folder ({err.strerror}). Nothing was written.",
-            "Make it writable, or set USER_SPACE to a folder that is.",
+            f"The batch cannot be stored in the user's state folder ({err.strerror}).",
+            "Nothing was written. Make it writable, or set USER_SPACE to a folder that is.",
         ) from None
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.edits import entries, journal, merges, tree_changes
 from rye.edits.entries import Entry
-from rye.errors import EditError
+from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
 from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
@@ -243,8 +243,17 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list
         tree_changes.append(ws, changed(entry, files=done))
     (where / _PENDING).unlink(missing_ok=True)
     if failure is not None:
-        raise system_failure(failure, f"The undo, of which {len(done)} of {len(entry.files or ())} paths were done,") from None
+        raise _cut_off(failure, entry, len(done)) from None
     return warnings
+
+
+def _cut_off(failure: OSError, entry: Entry, done: int) -> WorkspaceError:
+    """Return the failure of an undo of which `done` paths are done."""
+    refusal = system_failure(failure, "The undo" if not done else f"{done} of {len(entry.files or ())} paths are undone, then")
+    if not done:
+        return refusal
+    more = f"Free what has run out, then undo the rest with entry_id={entry.undoes}, or take back what was done with entry_id="
+    return WorkspaceError(refusal.code, refusal.message, f"{more}{entry.id}.", **refusal.details)
 
 
 def _in_order(changes: Sequence[Change]) -> list[Change]:
@@ -279,7 +288,13 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
                 if one.after is None:
                     return ""
             if one.after.kind != "file" or not _linked(ws, fd, temporary, one):
-                _put(contents, fd, name, temporary, one.after)
+                try:
+                    _put(contents, fd, name, temporary, one.after)
+                except OSError:
+                    # Half of a file, where the disk is full.
+                    with suppress(OSError):
+                        os.unlink(temporary, dir_fd=fd)
+                    raise
             if one.after.kind != "directory":
                 os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
                 # The kernel does nothing where both are names of one file.

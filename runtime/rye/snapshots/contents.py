@@ -6,6 +6,7 @@ a process that is killed leaves the old state or the new one. What is damaged is
 
 from __future__ import annotations
 
+import errno
 import os
 import zlib
 from collections.abc import Collection
@@ -23,6 +24,17 @@ _NAME: Final = "contents.sqlite"
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS content (digest BLOB PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL)
 """
+
+
+# What the database says, as the system says it, so that the caller hears what to do about it.
+_ERRNOS: Final = {
+    "SQLITE_FULL": errno.ENOSPC,
+    "SQLITE_IOERR": errno.EIO,
+    "SQLITE_NOMEM": errno.ENOMEM,
+    "SQLITE_READONLY": errno.EROFS,
+    "SQLITE_BUSY": errno.EAGAIN,
+    "SQLITE_PERM": errno.EACCES,
+}
 
 
 class Contents:
@@ -56,15 +68,25 @@ class Contents:
                 db.execute(_SCHEMA)
             except sqlite3.OperationalError as err:
                 db.close()
-                raise OSError(str(err)) from None
+                raise self._failure(err) from None
             except sqlite3.DatabaseError as err:
                 db.close()
                 if attempt == 2:
-                    raise OSError(str(err)) from None
+                    raise self._failure(err) from None
                 self._set_aside()
             else:
                 return db
         raise AssertionError(self._path)
+
+    def _failure(self, err: sqlite3.Error) -> OSError:
+        """Return what the database refuses as an error of the system."""
+        # The extended codes begin with their family: SQLITE_IOERR_WRITE.
+        said = getattr(err, "sqlite_errorname", "")
+        number = next((number for name, number in _ERRNOS.items() if said.startswith(name)), errno.EIO)
+        with suppress(OSError):
+            # It also says so where there was no room for a file of its own.
+            number = errno.ENOSPC if number == errno.EIO and os.statvfs(self._path).f_bavail == 0 else number
+        return OSError(number, f"{os.strerror(number)} ({err})")
 
     def _set_aside(self) -> None:
         """Make way for a new store; what was in the damaged one counts as missing."""
@@ -119,7 +141,7 @@ class Contents:
                 self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?, ?)", (name, size, smaller, data))
         except sqlite3.Error as err:
-            raise OSError(str(err)) from None
+            raise self._failure(err) from None
 
     def has(self, digest: bytes) -> bool:
         """Tell whether a content is stored. Raises OSError."""
@@ -140,7 +162,7 @@ class Contents:
         try:
             return self._db.execute(question, values).fetchall()
         except sqlite3.Error as err:
-            raise OSError(str(err)) from None
+            raise self._failure(err) from None
 
     def save(self) -> None:
         """Make what was added last. Raises OSError."""
@@ -150,7 +172,7 @@ class Contents:
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
         except sqlite3.Error as err:
-            raise OSError(str(err)) from None
+            raise self._failure(err) from None
 
     def disk_size(self) -> int:
         """Return how much room the store takes (bytes), but for what was freed in it. Raises OSError."""
@@ -173,4 +195,4 @@ class Contents:
             self._db.execute("PRAGMA incremental_vacuum")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as err:
-            raise OSError(str(err)) from None
+            raise self._failure(err) from None
