@@ -11,12 +11,13 @@ TOOLS = Path(__file__).parents[2] / ".ai/tools"
 
 def execute(item_id, params, project):
     """Return what the file's `execute` returns; every parameter that it reads must be given."""
-    return _module(item_id).execute(params, str(project))
+    return module(item_id).execute(params, str(project))
 
 
 @functools.cache
-def _module(item_id):
+def module(item_id):
+    """Return a tool file as a module."""
     spec = importlib.util.spec_from_file_location(item_id.replace("/", "_").replace("-", "_"), TOOLS / f"{item_id}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made

@@ -12,6 +12,7 @@ import pytest
 
 import rye
 from support import web_site
+from support.tool_files import module
 
 TOOL = "rye/web/websearch"
 KEY = "sk-canary-1234567890"
@@ -288,3 +289,14 @@ def test_a_url_that_cannot_be_taken_apart_spoils_no_result(project, user_space):
     assert data["success"], data
     assert [row["url"] for row in data["results"]][-1] == "https://site.example/"
     assert data["count"] <= 2
+
+
+def test_variables_are_filled_in_once_and_the_missing_named(monkeypatch):
+    expanded = module("rye/web/websearch")._expanded
+    monkeypatch.setenv("ONE", "1 ${TWO}")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.delenv("TWO", raising=False)
+    assert expanded("a ${ONE} b") == ("a 1 ${TWO} b", [])
+    assert expanded("${TWO:-default}${EMPTY:-x}") == ("defaultx", [])
+    assert expanded("${TWO}${EMPTY}") == ("", ["TWO", "EMPTY"])
+    assert expanded("$ONE ${one} ${}") == ("$ONE ${one} ${}", [])

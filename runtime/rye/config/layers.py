@@ -5,8 +5,6 @@ Whoever reads them decides what a project may say: a project's file comes from w
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from rye.config import settings, user_dirs, yaml_files
 from rye.errors import UsageError
 from rye.plain_class import Record
 
-_VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}")
 # Path -> the file's bytes, and the mapping that they hold.
 _parsed: dict[str, tuple[bytes, dict[str, Any]]] = {}
 _MAX_PARSED = 64
@@ -58,19 +55,6 @@ def merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def _both(one: object, other: object) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)
-
-
-def expanded(text: str) -> tuple[str, list[str]]:
-    """Return a text with `${NAME}` and `${NAME:-default}` filled in from the environment, and the names that are not set."""
-    missing: list[str] = []
-
-    def fill(match: re.Match[str]) -> str:
-        value = os.environ.get(match[1]) or match[2]
-        if not value:
-            missing.append(match[1])
-        return value or ""
-
-    return _VARIABLE.sub(fill, text), missing
 
 
 def _bundled(name: str) -> Path:

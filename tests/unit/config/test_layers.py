@@ -42,16 +42,6 @@ def test_merging_keeps_what_only_one_says_and_takes_the_upper_of_both(under, ove
     assert layers.merged(both, over) == both
 
 
-def test_variables_are_filled_in_once_and_the_missing_named(monkeypatch):
-    monkeypatch.setenv("ONE", "1 ${TWO}")
-    monkeypatch.setenv("EMPTY", "")
-    monkeypatch.delenv("TWO", raising=False)
-    assert layers.expanded("a ${ONE} b") == ("a 1 ${TWO} b", [])
-    assert layers.expanded("${TWO:-default}${EMPTY:-x}") == ("defaultx", [])
-    assert layers.expanded("${TWO}${EMPTY}") == ("", ["TWO", "EMPTY"])
-    assert layers.expanded("$ONE ${one} ${}") == ("$ONE ${one} ${}", [])
-
-
 @pytest.mark.parametrize(
     "text",
     ["- a list", "a: [", "\t", b"\xff\xfe\0", "a: &a [*a]\n- b", "x" * 300_000, "!!python/object/apply:os.system ['true']"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:90e2faf0ffc03c1a12dc6f253ca010ba993410f09aab1bb4e9fecc616bb0c935:oR3PEGG4ZYHH8BL8S3W3rXE__TmxIcdiePgZgrba1xjxG0SZapN_VFm92acPcEa1GUTClI329EyFgGAuO3HDBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:05:45Z:ca48260f7fd49507278724868b8286905aebf6881bb720a6ecfd77bb5d7cf482:6UK71NAlxw-_QEUOGZbQyXEzVgQRff-eid8dRi0ayNIg4Agm6lTm_TbXlXIt04ZXhgTBgukgWtJ8TsEaNiLyCA==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -16,6 +16,7 @@ rye_search, for its files grep.
 from __future__ import annotations
 
 import html
+import os
 import re
 from typing import Any
 
@@ -82,6 +83,19 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     return _answer(provider.name, params["query"], found, _ignored(layers.project))
 
 
+def _expanded(text: str) -> tuple[str, list[str]]:
+    """Return a text with `${NAME}` and `${NAME:-default}` filled in from the environment, and the names that are not set."""
+    missing: list[str] = []
+
+    def fill(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1]) or match[2]
+        if not value:
+            missing.append(match[1])
+        return value or ""
+
+    return re.sub(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}", fill, text), missing
+
+
 def _chosen(layers: config_layers.Layers, named: str | None) -> Provider:
     """Return the provider that the call, the project, the user or the system names, or else the first that can be used."""
     known = _known(layers.own)
@@ -138,7 +152,7 @@ def _lacks(name: str, settings: dict[str, Any]) -> list[str]:
     if kind == "ddgs":
         return []
     value = settings.get(needed)
-    return config_layers.expanded(value)[1] if isinstance(value, str) and value else [needed]
+    return _expanded(value)[1] if isinstance(value, str) and value else [needed]
 
 
 def _ready(name: str, settings: dict[str, Any]) -> Provider:
@@ -156,9 +170,9 @@ def _ready(name: str, settings: dict[str, Any]) -> Provider:
     return Provider(
         name=name,
         kind=kind,
-        key=config_layers.expanded(key)[0] if isinstance(key, str) else "",
+        key=_expanded(key)[0] if isinstance(key, str) else "",
         key_from=_source(key),
-        base_url=config_layers.expanded(base)[0] if isinstance(base, str) else DEFAULT_URLS.get(kind, ""),
+        base_url=_expanded(base)[0] if isinstance(base, str) else DEFAULT_URLS.get(kind, ""),
         chosen_host=isinstance(base, str),
         proxy=str(context.settings().get("web.proxy")) or None,
     )
