@@ -23,7 +23,7 @@ _FOLDER_MARK = "\0"
 def wait(answers: int) -> None:
     """Take the one call and become its program."""
     os.set_inheritable(answers, False)
-    # Loaded while nobody waits for it.
+    # Loaded while nobody waits for it, and all that starting a program needs.
     from rye.sandbox import launcher, seccomp
 
     (size,) = _LENGTH.unpack(_exactly(_LENGTH.size))
@@ -60,9 +60,9 @@ def _exactly(size: int) -> bytes:
 
 def _written(files: dict[str, str], folder: str | None) -> str:
     """Write the tool's files into a new folder, and return it."""
-    import tempfile
-
-    made = tempfile.mkdtemp(prefix="tool-", dir=folder or os.environ.get("TMPDIR"))
+    # Not `tempfile`, which loads much; nobody else sees the sandbox's own temporary folder.
+    made = os.path.join(folder or os.environ["TMPDIR"], f"tool-{os.urandom(4).hex()}")
+    os.mkdir(made, 0o700)
     for path, content in files.items():
         target = os.path.join(made, path)
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)

@@ -335,22 +335,23 @@ def run(
         for fd in (given, out_write, err_write):
             os.close(fd)
     try:
-        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds)
+        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, whole=True)
     finally:
         tree.close()
         for fd in (out_read, err_read):
             os.close(fd)
 
 
-def watch(tree: Tree, pipes: dict[int, Capture], seconds: float) -> Outcome:
+def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, whole: bool = False) -> Outcome:
     """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, then of error output.
 
-    The caller closes the tree and the pipes.
+    The caller ends and closes the tree, and closes the pipes: where the command has ended and its output too, nothing is waited
+    for.
     """
     # After the tree: without one there is nothing to wake.
     wake = Wake()
     try:
-        return _Watch(tree, wake.fd, pipes, seconds).outcome(*pipes.values())
+        return _Watch(tree, wake.fd, pipes, seconds, whole=whole).outcome(*pipes.values())
     finally:
         wake.close()
         for capture in pipes.values():
@@ -360,7 +361,8 @@ def watch(tree: Tree, pipes: dict[int, Capture], seconds: float) -> Outcome:
 class _Watch:
     """One run being watched, in one loop over everything that can happen."""
 
-    def __init__(self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float) -> None:
+    def __init__(self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, *, whole: bool) -> None:
+        self._whole = whole
         self._tree, self._wake, self._pipes = tree, wake, pipes
         self._begun = time.monotonic()
         self._end = self._begun + seconds
@@ -383,7 +385,9 @@ class _Watch:
                 self._look(fd)
             if self._live is not None:
                 self._live.report()
-            if self._judge():
+            # Nobody holds the output any more: what is left of the tree can be ended after the answer.
+            over = not self._whole and self._tree.exit_status is not None and not self._open
+            if over or self._judge():
                 break
         self._rest()
         failure = self._tree.failure()
