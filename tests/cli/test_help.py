@@ -88,10 +88,8 @@ def test_exit_codes_are_in_the_help(project):
 
 
 def test_the_manual_page_in_the_repository_is_what_the_command_prints(project):
-    """`rye help --man > docs/rye.1` makes it again."""
-    assert rye("help", "--man", cwd=project, env={"COLUMNS": "80"}).stdout.decode() == (ROOT / "docs/rye.1").read_text(
-        encoding="utf-8"
-    )
+    printed = rye("help", "--man", cwd=project, env={"COLUMNS": "80"}).stdout.decode()
+    assert printed == (ROOT / "docs/rye.1").read_text(encoding="utf-8"), "make it again: rye help --man > docs/rye.1"
 
 
 @pytest.mark.skipif(

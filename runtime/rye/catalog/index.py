@@ -200,6 +200,11 @@ class Index:
         for table in ("stems", "words"):
             self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
 
+    def __del__(self) -> None:
+        # Here, not where it leaves the cache: another thread may still search it.
+        if hasattr(self, "_db"):
+            self._db.close()
+
     def hits(self, table: str, expression: str, fields: Sequence[str]) -> dict[int, float]:
         """Return the BM25 value of each row that an FTS5 expression matches in some fields, the higher the better."""
         weights = ", ".join(str(WEIGHTS[name]) for name in FIELDS)

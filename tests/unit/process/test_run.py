@@ -55,7 +55,10 @@ def test_there_is_no_terminal_and_no_descriptor_of_ours(tmp_path):
 
 def test_signals_are_as_a_program_expects_them(tmp_path):
     done = run("grep -E 'Sig(Blk|Ign)' /proc/self/status; (yes; echo no >&2) | head -1", tmp_path)
-    assert text(done.stdout) == f"SigBlk:\t{'0' * 16}\nSigIgn:\t{'0' * 16}\ny\n"
+    blocked, ignored, yes = text(done.stdout).splitlines()
+    assert (blocked, yes) == (f"SigBlk:\t{'0' * 16}", "y")
+    # glibc's posix_spawn, by which Python 3.13 starts programs, ignores the two signals that are its own: 32 and 33.
+    assert int(ignored.split()[1], 16) & ~(0b11 << 31) == 0
     assert text(done.stderr) == "no\n", "a broken pipe ended yes, without a word"
 
 
