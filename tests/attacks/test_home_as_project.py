@@ -68,3 +68,11 @@ def test_a_project_below_the_home_is_one(place, monkeypatch):
     monkeypatch.chdir(project)
     assert rye.execute("rye/file-system/write", {"file_path": "x", "content": "x"})["status"] == "success"
     assert (project / "x").exists()
+
+
+def test_a_project_that_keeps_a_home_for_its_builds_is_one(tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / ".home"))
+    monkeypatch.chdir(tmp_path)
+    assert rye.execute("rye/file-system/write", {"file_path": "x", "content": "x"})["status"] == "success"

@@ -482,8 +482,7 @@ def find_root(start: str) -> str:
     here = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
     home = user_dirs.user_space()
     while folder != os.path.dirname(folder):
-        marked = os.path.exists(f"{folder}/.git") or _has_items(f"{folder}/.ai")
-        if marked and not (os.path.exists(home) and os.path.samefile(folder, home)):
+        if _is_marked(folder) and not (os.path.exists(home) and os.path.samefile(folder, home)):
             return folder
         folder = os.path.dirname(folder)
     return here
@@ -493,17 +492,24 @@ def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
     """Return the root of the project whose files a call may change: the one that is named, else that of the current folder.
 
     Raises:
-        UsageError: `no_project`, where that would hold a whole home: clients and terminals often start there.
+        UsageError: `no_project`, where that would be a whole home, or what is above it: clients often start there.
     """
     if named is not None:
         return os.fspath(named)
     root = find_root(os.getcwd())
-    above = os.path.realpath(root).rstrip(os.sep) + os.sep
-    # Also a folder above it, such as `/home`; HOME may name another place than the account's own home.
-    if any(f"{os.path.realpath(home)}/".startswith(above) for home in (user_dirs.home(), user_dirs.home_of_account())):
+    # HOME may name another place than the account's own home.
+    homes = [os.path.realpath(home) for home in (user_dirs.home(), user_dirs.home_of_account())]
+    real = os.path.realpath(root)
+    # Also a folder above one, such as `/home`; but a project may keep a home of its own for its builds.
+    above = not _is_marked(root) and any(home.startswith(f"{real}/") for home in homes)
+    if real in (os.sep, *homes) or above:
         hint = "Go into one, or name it: --project DIR, or project_path= in Python."
         raise UsageError("no_project", f"{root} is no project's folder.", hint)
     return root
+
+
+def _is_marked(folder: str) -> bool:
+    return os.path.exists(f"{folder}/.git") or _has_items(f"{folder}/.ai")
 
 
 def _has_items(folder: str) -> bool:
