@@ -40,6 +40,13 @@ WAYS = {
     "an alias": ("", "git init -q n && git -C n config alias.st '!touch $MARK'", "cd n && git st"),
     "settings that another file includes": ("", f"git init -q n && git -C n config include.path ../../inc && {APPEND} inc", "cd n && git status"),
     "a file that the user's settings include": ("git config include.path ../shared; touch shared", f"{APPEND} shared", "git status"),
+    "a hook where the user's settings look for it": ("mkdir .hooks; git config core.hooksPath .hooks", "printf '#!/bin/sh\ntouch $MARK\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "git commit --allow-empty -m x"),
+    "a changed hook where the user's settings look for it": ("mkdir .hooks; git config core.hooksPath .hooks; printf '#!/bin/sh\ntrue\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "echo 'touch $MARK' >>.hooks/pre-commit", "git commit --allow-empty -m x"),
+    "a hook that husky starts": ("mkdir -p .husky/_; git config core.hooksPath .husky/_; printf '#!/bin/sh\n. ./.husky/pre-commit\n' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; echo true >.husky/pre-commit", "echo 'touch $MARK' >.husky/pre-commit", "git commit --allow-empty -m x"),
+    "husky by write": ("mkdir -p .husky/_; git config core.hooksPath .husky/_; printf '#!/bin/sh\n. ./.husky/pre-commit\n' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; echo true >.husky/pre-commit", "write: hook", "git commit --allow-empty -m x"),
+    "an included file by write": ("git config include.path ../shared; touch shared", "write: shared", "git status"),
+    "a repository by one patch": ("", "patch:", "cd docs && git status"),
+    "a repository by an undo": ("", f"{PIECES.format('docs')}; rm docs/HEAD; {APPEND} docs/config; git config -f docs/config core.bare false; git config -f docs/config core.worktree .; git config -f docs/config core.repositoryformatversion 0; touch docs/objects/.keep docs/refs/.keep NEXT rm -r docs NEXT mkdir docs; echo ref: refs/heads/main >docs/HEAD NEXT undo:", "cd docs && git status"),
     "settings by a link": ("", f"git init -q n && mv n/.git/config cfg && ln -s ../../cfg n/.git/config && {APPEND} cfg", "cd n && git status"),
     "a folder that cannot be listed": ("", f"mkdir dark && cd dark && {NESTED}; cd ../..; chmod 311 .", "cd dark/vendor/lib && git status"),
     "config.worktree": ("git config extensions.worktreeConfig true", f"{APPEND} .git/config.worktree", "git status"),
@@ -60,9 +67,17 @@ WAYS = {
 }  # fmt: skip
 WRITES = {
     "docs/config": f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = "{PROGRAM}"\n',
-    "docs/objects/.keep": "",
-    "docs/refs/.keep": "",
+    "docs/objects/.keep": "x\n",
+    "docs/refs/.keep": "x\n",
     "docs/HEAD": "ref: refs/heads/main\n",
+}
+
+
+WRITE_SETS = {
+    "write:": WRITES,
+    "patch:": WRITES,
+    "write: hook": {".husky/pre-commit": "touch $MARK\n"},
+    "write: shared": {"shared": f'[core]\n\tfsmonitor = "{PROGRAM}"\n'},
 }
 
 
@@ -75,8 +90,15 @@ def users_shell(project: Path, script: str, mark: Path) -> None:
 def models_command(project: Path, command: str, mark: Path) -> dict:
     identity = {f"GIT_{who}_{what}": "m@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     parameters = {"env": {"MARK": str(mark), **identity}}
-    if command == "write:":
-        for path, content in WRITES.items():
+    if command == "patch:" and MODE != "off":
+        files = [{"path": path, "content": content} for path, content in reversed(WRITES.items())]
+        rye.execute(
+            "rye/workspace/workspace_write_patch", {"batchLabel": "x", "files": [], "createFiles": files}, project_path=project
+        )
+        return {}
+    if command in WRITE_SETS:
+        for path, text in WRITE_SETS[command].items():
+            content = text.replace("$MARK", str(mark)) if command == "write: hook" else text
             if MODE == "off":
                 # What the file tools refuse nobody can switch off, so the control is a plain write.
                 (project / path).parent.mkdir(parents=True, exist_ok=True)
@@ -91,11 +113,23 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
     else:
         parameters["command"] = command.replace("$MARK", str(mark))
     for one in parameters.pop("command").split(" NEXT "):
+        if one == "undo:":
+            undone(project)
+            continue
         # The clock of files goes on by ticks, and what an earlier command made must be older.
         time.sleep(0.02)
         answer = rye.execute("rye/bash/bash", {**parameters, "command": one}, project_path=project)
     assert answer["data"].get("code") not in ("tool_crashed", "sandbox_unavailable"), answer
     return answer["data"]
+
+
+def undone(project: Path) -> None:
+    """Take back the command before the last one, which removed a folder."""
+    listed = rye.execute("rye/file-system/undo", {"list": True}, project_path=project)["data"]["entries"]
+    for path, content in WRITES.items() if MODE == "off" else ():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(content)
+    rye.execute("rye/file-system/undo", {"entry_id": listed[1]["entry_id"]}, project_path=project)
 
 
 def with_the_user_beside(project: Path, parameters: dict) -> dict:

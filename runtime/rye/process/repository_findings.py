@@ -129,7 +129,8 @@ def in_repository(tree: Tree, path: str, *, own: bool = False) -> Iterator[Findi
     try:
         # An old file that was moved into a repository changes the folder, and only that.
         changed = os.fstat(fd).st_ctime_ns
-        found = [*_settings(tree, path, fd, "config", included_only=covered), *_settings(tree, path, fd, "config.worktree")]
+        found = [*_settings(tree, path, fd, "config", path, included_only=covered)]
+        found += _settings(tree, path, fd, "config.worktree", path)
         found += [] if covered else _hooks(path, fd)
         for name in _STEPS:
             found += _steps(path, fd, name)
@@ -138,12 +139,15 @@ def in_repository(tree: Tree, path: str, *, own: bool = False) -> Iterator[Findi
     yield from (one._replace(changed=max(one.changed, changed), place=path) for one in found)
 
 
-def _settings(tree: Tree, path: str, fd: int, name: str, *, included_only: bool = False, depth: int = 0) -> Iterator[Finding]:
+def _settings(
+    tree: Tree, path: str, fd: int, name: str, repository: str, *, included_only: bool = False, depth: int = 0
+) -> Iterator[Finding]:
+    """Yield the findings of a file of settings; with `included_only` those of the files that it names."""
     file = f"{path}/{name}" if path else name
     data, changed, why = content(fd, name)
     if why and not included_only:
         yield Finding(file, why, "", changed)
-    if data is None or (included_only and b"include" not in data.lower()):
+    if data is None or (included_only and not any(word in data.lower() for word in (b"include", b"hookspath"))):
         return
     found = _programs(tree, path, data)
     if found is None and not included_only:
@@ -152,7 +156,9 @@ def _settings(tree: Tree, path: str, fd: int, name: str, *, included_only: bool 
         if not included_only:
             yield Finding(file, key, value, changed)
         if key.startswith("include") and depth < _MAX_INCLUDES:
-            yield from _included(tree, path, value, depth + 1)
+            yield from _included(tree, path, value, repository, depth + 1)
+        if key == "core.hookspath":
+            yield from _named_hooks(tree, repository, value)
 
 
 def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
@@ -171,7 +177,7 @@ def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | Non
     return [(key, value) for key, value in tree.parsed[digest]]
 
 
-def _included(tree: Tree, path: str, value: str, depth: int) -> Iterator[Finding]:
+def _included(tree: Tree, path: str, value: str, repository: str, depth: int) -> Iterator[Finding]:
     """Yield the findings of a file of the project that a repository's settings include: a command may write it."""
     # Only files of the project: a command cannot write others, and their content is the user's.
     target = os.path.realpath(os.path.join(tree.root, path, value))
@@ -181,7 +187,7 @@ def _included(tree: Tree, path: str, value: str, depth: int) -> Iterator[Finding
     with suppress(OSError):
         fd = tree.folder(folder)
         try:
-            yield from _settings(tree, folder, fd, name, depth=depth)
+            yield from _settings(tree, folder, fd, name, repository, depth=depth)
         finally:
             os.close(fd)
 
@@ -216,21 +222,43 @@ def _hooks(path: str, fd: int) -> Iterator[Finding]:
             yield Finding(folder, "link", "", os.lstat("hooks", dir_fd=fd).st_ctime_ns)
         return
     try:
-        changed = os.fstat(hooks).st_ctime_ns
-        # Git runs only files with a hook's exact name; `pre-commit.sample` has a dot.
-        for name in (one for one in os.listdir(hooks) if "." not in one):
-            with suppress(OSError):
-                entry = os.lstat(name, dir_fd=hooks)
-                found = max(entry.st_ctime_ns, changed)
-                if stat.S_ISLNK(entry.st_mode):
-                    # Whatever it leads to now: another file can be put there later.
-                    yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks), found)
-                elif stat.S_ISREG(entry.st_mode) and entry.st_mode & 0o111:
-                    data, _, _ = content(hooks, name)
-                    digest = hashlib.sha256(data).hexdigest() if data is not None else str(entry.st_ino)
-                    yield Finding(f"{folder}/{name}", "hook", digest, found)
+        yield from _hooks_in(folder, hooks)
     finally:
         os.close(hooks)
+
+
+def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
+    """Yield the hooks that a repository's settings look for among the project's own files, as husky has them."""
+    above, name = os.path.split(repository)
+    target = os.path.realpath(os.path.join(tree.root, above if name == ".git" else repository, os.path.expanduser(value)))
+    # Those of Husky are in `_`, and start the files beside it.
+    for place in (target, os.path.dirname(target)) if os.path.basename(target) == "_" else (target,):
+        folder = os.path.relpath(place, tree.root)
+        # `.git/hooks` is looked at by itself.
+        if not place.startswith(f"{tree.root}/") or os.path.basename(os.path.dirname(place)) == ".git":
+            continue
+        with suppress(OSError):
+            fd = tree.folder(folder)
+            try:
+                yield from _hooks_in(folder, fd, started_by_another=place != target)
+            finally:
+                os.close(fd)
+
+
+def _hooks_in(folder: str, hooks: int, *, started_by_another: bool = False) -> Iterator[Finding]:
+    changed = os.fstat(hooks).st_ctime_ns
+    # Git runs only files with a hook's exact name; `pre-commit.sample` has a dot.
+    for name in (one for one in os.listdir(hooks) if "." not in one):
+        with suppress(OSError):
+            entry = os.lstat(name, dir_fd=hooks)
+            found = max(entry.st_ctime_ns, changed)
+            if stat.S_ISLNK(entry.st_mode):
+                # Whatever it leads to now: another file can be put there later.
+                yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks), found)
+            elif stat.S_ISREG(entry.st_mode) and (entry.st_mode & 0o111 or started_by_another):
+                data, _, _ = content(hooks, name)
+                digest = hashlib.sha256(data).hexdigest() if data is not None else str(entry.st_ino)
+                yield Finding(f"{folder}/{name}", "hook", digest, found)
 
 
 def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:

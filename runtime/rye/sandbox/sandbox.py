@@ -22,7 +22,7 @@ Three layers are tried in order: bubblewrap, Landlock with a system call filter,
                             it only where the user's `sandbox.require` names it, for few machines let a user make limits
 
 No layer prevents this: what is readable and not hidden can be read; with the network on it can be sent anywhere; a disk can
-be filled; hooks that git's configuration looks for among the project's own files (`core.hooksPath`) can be written.
+be filled; what the user runs from the project (a Makefile, a test suite, scripts of a package) can be written.
 Repositories that a command makes inside the project are looked at when it is over; see `rye.process.repository_look`.
 """
 

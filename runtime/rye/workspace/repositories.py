@@ -7,6 +7,7 @@ a plain `git status` in it. A file `.git` names such a folder, and a file `commo
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Container, Iterator
@@ -216,15 +217,72 @@ def _named(root: str, pointer: str, prefix: bytes) -> Iterator[str]:
 
 
 def reaches_into(root_fd: int, parts: beneath.Parts) -> bool:
-    """Tell whether writing at physical components makes a repository complete, or changes one, by git's own test."""
+    """Tell whether writing at physical components makes a repository, a part of one, or changes one, by git's own test.
+
+    One call may write several files, and each is asked for alone before the first is there. So a `HEAD` is always refused,
+    and beside one the other parts are.
+    """
     for at, part in enumerate(parts):
         folder = b"".join(above + b"/" for above in parts[:at])
         # Nearly every folder ends here.
         if part.lower() != b"head" and not _exists(root_fd, folder + b"HEAD"):
             continue
+        if (part == b"HEAD" and at == len(parts) - 1) or _text(part) in ("objects", "refs", "commondir"):
+            return True
         if is_git_directory({name.lower() for name in _NAMES if _exists(root_fd, folder + name.encode())} | {_text(part)}):
             return True
     return False
+
+
+_SETTINGS: Final = ("config", "config.worktree")
+_MAX_SETTINGS: Final = 1 << 20
+# `path = FILE` of include and includeIf, and `hooksPath = FOLDER`. A line that git reads in another way protects too much.
+_NAMED_PATH: Final = re.compile(
+    rb"^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(path|hookspath)[ \t]*=[ \t]*([^\n#;]+)", re.IGNORECASE | re.MULTILINE
+)
+
+
+def named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
+    """Return the setting of a repository above some physical components by which git acts on that file; empty for none.
+
+    Args:
+        root_fd: the project, open.
+        root: its real path.
+        parts: the file.
+    """
+    target = os.path.join(root, os.fsdecode(b"/".join(parts)))
+    for depth in range(len(parts)):
+        work_tree = b"".join(part + b"/" for part in parts[:depth])
+        for name in _SETTINGS:
+            data = _settings(root_fd, work_tree + b".git/" + name.encode())
+            # Most settings have neither.
+            if b"path" not in data.lower():
+                continue
+            above = os.path.join(root, os.fsdecode(work_tree))
+            for key, value in _NAMED_PATH.findall(data):
+                is_hooks = key.lower() == b"hookspath"
+                named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
+                # Git counts hooks from the work tree, and included files from the file that includes them.
+                real = os.path.realpath(os.path.join(above if is_hooks else os.path.join(above, ".git"), named))
+                if is_hooks:
+                    # Husky's own hooks are in `_`, and start those beside it.
+                    real = real.removesuffix("/_")
+                if target == real or (is_hooks and os.path.dirname(target) in (real, f"{real}/_")):
+                    return "core.hooksPath" if is_hooks else "include.path"
+    return ""
+
+
+def _settings(root_fd: int, path: bytes) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=root_fd)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, _MAX_SETTINGS)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
 
 
 def _text(part: bytes) -> str:

@@ -97,10 +97,31 @@ def test_control_the_same_files_written_by_hand_are_a_repository(project):
 
 
 def test_files_of_such_names_elsewhere_are_written(project):
-    assert write(project, "HEAD", "x\n")[0]
     assert write(project, "objects/a.py", "x\n")[0]
+    assert write(project, "src/head/a.py", "x\n")[0]
     assert write(project, "src/refs/a.py", "x\n")[0]
     assert write(project, "src/commondir", "x\n")[0]
+
+
+def test_no_call_makes_a_head_nor_the_other_parts_beside_one(project):
+    """One call may write them all, and each is asked for before the first is there."""
+    assert write(project, "HEAD", "x\n") == (False, "protected_path")
+    (project / "HEAD").write_text("x\n")
+    for name in ("objects/a", "refs/a", "commondir"):
+        assert write(project, name, "x\n") == (False, "protected_path")
+    assert write(project, "config", "x\n")[0]
+
+
+@pytest.mark.parametrize("value", ["../shared", '"../shared"', "  ../shared  # mine", "{root}/shared"])
+def test_what_the_projects_settings_name_is_not_written(project, value):
+    subprocess.run(["git", "init", "-q", project], check=True)
+    with (project / ".git/config").open("a") as file:
+        file.write(f"[include]\n\tpath = {value.format(root=project)}\n[core]\n\thooksPath = .husky/_\n")
+    refused = (False, "protected_path")
+    assert write(project, "shared", "x\n") == refused
+    assert write(project, ".husky/pre-commit", "x\n") == write(project, ".husky/_/pre-commit", "x\n") == refused
+    assert write(project, "share", "x\n")[0]
+    assert write(project, "sub/.husky/pre-commit", "x\n")[0]
 
 
 def test_a_bare_repository_is_not_changed_by_write(project):
