@@ -17,17 +17,17 @@ import sys
 import tempfile
 import time
 
-from rye.sandbox import bubblewrap, landlock, policy, sandbox
+from rye.sandbox import bubblewrap, confined, landlock, sandbox
 
 
-def spawned(confined: policy.Confined) -> None:
+def spawned(confined: confined.Confined) -> None:
     """Run what was confined to its end."""
     subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, stdin=subprocess.DEVNULL, check=True)
     confined.close()
     confined.finish()
 
 
-def given_back(confined: policy.Confined) -> None:
+def given_back(confined: confined.Confined) -> None:
     confined.close()
     confined.finish()
 
@@ -35,7 +35,7 @@ def given_back(confined: policy.Confined) -> None:
 def ways(root: str) -> dict:
     """Return each way of starting `true` that this machine has."""
     plain = {"PATH": os.environ["PATH"]}
-    wide, off = policy.Policy(root, root), policy.Policy(root, root, network="off")
+    wide, off = confined.Policy(root, root), confined.Policy(root, root, network="off")
     found = {
         "plain": lambda: subprocess.run(["/bin/true"], env=plain, stdin=subprocess.DEVNULL, check=True),
         "python": lambda: subprocess.run(

@@ -12,7 +12,7 @@ import re
 import threading
 from typing import Any, Final, NamedTuple
 
-from rye.sandbox.policy import NETWORK_ON
+from rye.sandbox.confined import NETWORK_ON
 
 COMMAND_FAILED: Final = "command_failed"
 """The code of a command that ran to its end and did not exit with 0."""

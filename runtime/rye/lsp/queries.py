@@ -27,7 +27,7 @@ from rye.lsp.session import ANSWER_SECONDS, Session, Started, path_of, session, 
 from rye.lsp.watcher import MAX_FILES
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths, sandbox
-from rye.sandbox.policy import Policy
+from rye.sandbox.confined import Policy
 from rye.workspace.encoding import detect
 from rye.workspace.workspace import Identity, Workspace
 

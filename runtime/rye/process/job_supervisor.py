@@ -25,7 +25,7 @@ from rye.process import reaper
 from rye.process.capture import OutputFile
 from rye.process.mount_watch import MountWatch
 from rye.sandbox import project_mounts
-from rye.sandbox.policy import Confined
+from rye.sandbox.confined import Confined
 
 RECORD, OUTPUT, SOCKET = "job.json", "output", "socket"
 

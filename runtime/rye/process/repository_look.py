@@ -29,7 +29,7 @@ from rye.process.repository_findings import EXEC, NAME, Finding, Tree, at_names,
 from rye.workspace import protected_paths, repositories
 
 if TYPE_CHECKING:
-    from rye.sandbox.policy import Confined
+    from rye.sandbox.confined import Confined
     from rye.workspace.workspace import Workspace
 
 SUFFIX: Final = ".rye-set-aside"

@@ -20,7 +20,7 @@ from rye.config import user_dirs
 from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, limits, project_mounts, seccomp
-from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, report
+from rye.sandbox.confined import NETWORK_ON, Confined, Policy, held_open, report
 from rye.workspace.workspace import project_changed
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rye.plain_class import changed
 from rye.sandbox import environment, hidden_paths, launcher, seccomp
-from rye.sandbox.policy import NETWORK_ON, Confined, Policy, report
+from rye.sandbox.confined import NETWORK_ON, Confined, Policy, report
 
 # No terminal: a command could write control sequences to the user's own ones, and read what is typed there.
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom")

@@ -36,7 +36,7 @@ from rye.call import context
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed
 from rye.sandbox import bubblewrap, environment, landlock, limits
-from rye.sandbox.policy import Confined, Mode, Policy
+from rye.sandbox.confined import Confined, Mode, Policy
 from rye.workspace.workspace import project_changed
 
 __all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "confines", "effective", "insist", "layers"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rye.process import git_settings, repository_look
-from rye.sandbox.policy import Confined
+from rye.sandbox.confined import Confined
 from rye.workspace.workspace import Workspace
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
