@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rye.errors import EditError, RyeError, UsageError, WorkspaceError
     from rye.line_ids.document import Document, view_lines
     from rye.lsp.check import checked
+    from rye.workspace.pictures import picture
     from rye.workspace.workspace import OpenFile, Workspace
 
 _PLACES = {
@@ -42,6 +43,7 @@ _PLACES = {
     "log_event": "call.event_log.tell",
     "ok": "call.results.ok",
     "output_budget": "call.context.output_budget",
+    "picture": "workspace.pictures.picture",
     "replace_file": "edits.whole_file.replace_file",
     "view_lines": "line_ids.document.view_lines",
 }
@@ -67,6 +69,7 @@ __all__ = [
     "log_event",
     "ok",
     "output_budget",
+    "picture",
     "replace_file",
     "view_lines",
 ]

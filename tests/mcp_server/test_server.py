@@ -503,3 +503,23 @@ def test_the_extra_is_named_when_it_is_missing(project):
     assert done.returncode == 2
     assert re.search(rb"pip install '?\S+\[mcp\]", done.stderr)
     assert run_rye("mcp", "--project", str(project / "nope"), cwd=project).returncode == 2
+
+
+def test_a_picture_is_a_part_of_its_own_and_what_a_foreign_tool_makes_up_is_left_out(project):
+    (project / "dot.png").write_bytes(bytes.fromhex("89504e470d0a1a0a0000000d494844520000000100000001"))
+    parts = [
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "resource_link", "uri": "x:y", "name": "z"},
+        {"type": "image", "data": 5, "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "x:y"}},
+        "text",
+    ]
+    large = 'large = {"type": "image", "data": "A" * 9_000_000, "mimeType": "image/png"}'
+    put_tool(project, "my/odd", f'{large}\nreturn {{"success": True, "output": "odd", "media": [*{parts!r}, large]}}')
+    with peer(project, "--category", "my") as server:
+        text, image = server.call("read", {"file_path": "dot.png"})["content"]
+        assert text["text"].startswith("[dot.png, image/png, 1 x 1 pixels, 24 bytes]")
+        assert (image["type"], image["mimeType"]) == ("image", "image/png")
+        text, image = server.call("my__odd")["content"]
+        assert image == parts[0]
+        assert "[5 of its parts left out" in text["text"]

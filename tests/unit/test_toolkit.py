@@ -33,6 +33,7 @@ NAMES = [
     "log_event",
     "ok",
     "output_budget",
+    "picture",
     "replace_file",
     "view_lines",
 ]

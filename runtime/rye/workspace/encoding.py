@@ -235,5 +235,5 @@ def binary(data: bytes) -> WorkspaceError:
     return WorkspaceError(
         "binary_file",
         f"Binary file ({kind or 'unknown type, contains NUL bytes'}, {len(data):,} bytes); it has no lines to read or edit.",
-        f"Use rye/bash/bash to inspect it{or_text}.",
+        f"Use bash to inspect it{or_text}.",
     )

@@ -1,8 +1,9 @@
-# rye:signed:2026-11-22T06:57:05Z:7884a7fb67a5ac87f14ef0c360a6629916534bbd195c14826d42e08000cc1b8d:fF9vfk3o7krrQpcnH_AzN_-8zXxVvPUVjoo1nje6-WRK0l6l0myHvlImsf2nOLZhgNDxW3ya0xMxcBnIaGFLBw==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:10:37Z:c91a7dd57486cd6e15538334c3abcf9d6366ced748cfedb33077e0b75585df37:hN-VuI93H2t4JehSXP7iA48pQwpSGzxJexwqb8IoV-hl1elAwO2Spo4IV5qVpHo6m8Izp7uURWZCIN67n42UDw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
-Requires: file_path, an existing text file inside the project. Binary files are refused with their type and size.
-Does not: follow links out of the project, change the file, decode images or documents.
+Requires: file_path, an existing text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown as one. Other
+binary files are refused with their type and size.
+Does not: follow links out of the project, change the file, decode documents.
 Side effects: none on your files; keeps line IDs in .ai/cache (or the user's state folder). On a full disk lines come without IDs.
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
 lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] line naming the call that continues. Lines over
@@ -19,7 +20,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import Any
 
-from rye.toolkit import Document, UsageError, cut_notice, ok, output_budget, view_lines
+from rye.toolkit import Document, UsageError, WorkspaceError, cut_notice, ok, output_budget, picture, view_lines
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -31,7 +32,7 @@ __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
 __agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted), which stays its own through every edit.
 Requires: file_path.
-Does not: show binary files.
+Does not: show binary files but pictures.
 Side effects: none.
 Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
 Prefer it to cat in bash."""
@@ -91,13 +92,26 @@ OUTPUT_SCHEMA = {
         "changed_lines": {"type": "integer", "description": "With changes_since: lines changed"},
         "deleted_ids": {"type": "array", "description": "With changes_since: IDs of lines that are gone"},
         "changes_known": {"type": "boolean", "description": "With changes_since: whether that version is known"},
+        "media": {"type": "array", "description": "Of a picture: itself, in base64"},
+        "mime_type": {"type": "string", "description": "Of a picture: its type"},
+        "bytes": {"type": "integer", "description": "Of a picture: its size"},
+        "width": {"type": "integer", "description": "Of a picture: its width in pixels"},
+        "height": {"type": "integer", "description": "Of a picture: its height in pixels"},
     },
 }
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window, or the changes since a version."""
-    return view_lines(project_path, params["file_path"], lambda document: _result(document, params), params.get("encoding"))
+    path = params["file_path"]
+    try:
+        return view_lines(project_path, path, lambda document: _result(document, params), params.get("encoding"))
+    except WorkspaceError as err:
+        # Only now, so that a text costs no look for pictures.
+        shown = picture(project_path, path) if err.code == "binary_file" else None
+        if shown is None:
+            raise
+        return shown
 
 
 # Lines are printed so many at a time.
