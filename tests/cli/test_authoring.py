@@ -14,7 +14,7 @@ def test_new_says_what_to_do_next_and_lint_finds_nothing(project):
     assert done.returncode == 0, done.stderr
     out = done.stdout.decode()
     assert out.startswith(".ai/tools/my/text/word_count.py\ntests/test_my_text_word_count.py\n")
-    for command in ("edit ", "rye lint my/text/word_count", "rye sign my/text/word_count", "rye execute my/text/word_count"):
+    for command in ("edit ", "rye lint my/text/word_count", "rye sign my/text/word_count", "rye my/text/word_count"):
         assert command in out
     done = rye("lint", cwd=project)
     assert (done.returncode, done.stdout) == (0, b"")

@@ -13,6 +13,7 @@ from rye.errors import UsageError
 from rye.items import spaces, targets
 from rye.items.lint import lint
 from rye.items.new_tool import new_tool
+from rye.items.new_tool_kinds import KINDS
 from rye.items.targets import Target
 
 _LINT_EPILOG = """\
@@ -27,10 +28,11 @@ examples:
 """
 
 _NEW_EPILOG = """\
-Writes .ai/tools/ID.py, a whole tool that works, and tests/test_ID.py (with _ for /). An existing file is never touched.
+Writes .ai/tools/ID.py (or .sh, .js), a whole tool that works, and tests/test_ID.py (with _ for /); never over an existing file.
 
-example:
+examples:
   rye new tool my/text/word_count
+  rye new tool my/text/word_count --runtime bash
 """
 
 
@@ -44,10 +46,11 @@ def _build_lint(parser: argparse.ArgumentParser) -> None:
 
 
 def _build_new(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye new tool ID [--project DIR] [--json]"
+    parser.usage = "rye new tool ID [--runtime python|bash|node] [--project DIR] [--json]"
     parser.epilog = _NEW_EPILOG
     parser.add_argument("kind", choices=("tool",), help="what to make")
     parser.add_argument("item_id", metavar="ID", help="category and name, such as my/text/word_count")
+    parser.add_argument("--runtime", metavar="R", choices=tuple(KINDS), default="python", help="python (default), bash or node")
     add_project_option(parser)
     parser.add_argument("--json", action="store_true", help="print what was made as JSON, and nothing else")
 
@@ -94,7 +97,7 @@ def _findings(target: Target) -> Iterator[dict[str, Any]]:
 
 
 def _new(args: argparse.Namespace) -> int:
-    made = new_tool(args.item_id, _project(args))
+    made = new_tool(args.item_id, _project(args), args.runtime)
     if args.json:
         print_json(made._asdict())
         return EXIT_OK
@@ -105,7 +108,7 @@ Next, in the project's folder:
   rye lint {made.item_id}
   python -m pytest {made.test}
   rye sign {made.item_id}        (`rye keys generate` once before; a person at a terminal signs)
-  rye execute {made.item_id} file_path=README.md""")
+  rye {made.item_id} README.md""")
     return EXIT_OK
 
 

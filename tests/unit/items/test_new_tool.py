@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 import rye
-from rye.errors import ItemError, RyeError
+from rye.errors import ItemError, RyeError, UsageError
 from rye.items.lint import lint
 from rye.items.new_tool import new_tool
 from support.signed_tools import MINE, put, signed, trust_key
@@ -17,11 +18,14 @@ from support.terminal import RUNTIME
 
 
 @pytest.mark.slow
-def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project):
-    made = new_tool("my/deep-er/word_count", project)
-    assert made == ("my/deep-er/word_count", ".ai/tools/my/deep-er/word_count.py", "tests/test_my_deep_er_word_count.py")
+@pytest.mark.parametrize(("kind", "suffix"), [("python", ".py"), ("bash", ".sh"), ("node", ".js")])
+def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project, kind, suffix):
+    if kind == "node" and shutil.which("node") is None:
+        pytest.skip("needs node (Debian package nodejs)")
+    made = new_tool("my/deep-er/word_count", project, kind)
+    assert made == ("my/deep-er/word_count", f".ai/tools/my/deep-er/word_count{suffix}", "tests/test_my_deep_er_word_count.py")
     tool = project / made.tool
-    assert lint(tool.read_bytes(), ".py", made.item_id, tool.stat().st_mode) == []
+    assert lint(tool.read_bytes(), suffix, made.item_id, tool.stat().st_mode) == []
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={project.parent / 'inner'}", made.test],
         cwd=project,
@@ -35,14 +39,21 @@ def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project)
     (project / "a.txt").write_text("one two\nthree\n")
     assert rye.execute(made.item_id, {"file_path": "a.txt"}, project_path=project)["code"] == "unsigned"
     trust_key(MINE)
-    put(project, f"tools/{made.item_id}.py", signed(tool.read_bytes()))
-    assert rye.execute(made.item_id, {"file_path": "a.txt"}, project_path=project)["data"] == {
-        "success": True,
-        "output": "2 lines, 3 words",
-        "line_count": 2,
-        "word_count": 3,
-    }
-    assert rye.toolset(project, ["my"]).offers[0].effects["read_only"] is True
+    put(project, f"tools/{made.item_id}{suffix}", signed(tool.read_bytes(), suffix=suffix))
+    answer = rye.execute(made.item_id, {"file_path": "a.txt"}, project_path=project)
+    assert answer["status"] == "success", answer
+    wanted = {"success": True, "output": "2 lines, 3 words", "line_count": 2, "word_count": 3}
+    assert {name: answer["data"][name] for name in wanted} == wanted
+    assert rye.execute(made.item_id, {"file_path": "../a.txt"}, project_path=project)["code"] == "path_outside"
+    # What may start other programs may do anything, whatever it says of itself.
+    assert rye.toolset(project, ["my"]).offers[0].effects["read_only"] is (kind != "bash")
+
+
+def test_a_kind_that_there_is_not(project):
+    with pytest.raises(UsageError) as caught:
+        new_tool("my/tool", project, "cobol")
+    assert caught.value.code == "unknown_kind"
+    assert list(project.iterdir()) == []
 
 
 @pytest.mark.parametrize(

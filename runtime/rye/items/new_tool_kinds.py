@@ -1,0 +1,199 @@
+"""What `rye new tool` writes: for each kind of runtime a whole tool that counts words, and a test of it."""
+
+from __future__ import annotations
+
+from string import Template
+from typing import Final, NamedTuple
+
+from rye.items.parse import FUNCTION_RUNTIME
+
+_PYTHON: Final = Template('''\
+"""Count the lines and words of a text file: an example, to be replaced by what your tool does.
+
+Requires: file_path, an existing file inside the project.
+Does not: change the file, or tell words of one language from another's.
+Side effects: none.
+Returns: output (one line for the model), line_count, word_count.
+Prefer it to wc in a shell when the numbers are what you want.
+"""
+
+from rye.toolkit import Workspace
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "$runtime"
+__category__ = "$category"
+__tool_description__ = "Count the lines and words of a file"
+__item_id__ = "$item_id"
+__requires_rye__ = ">=0.1"
+__permissions__ = ["read"]
+__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+
+CONFIG_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "file_path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
+    },
+    "required": ["file_path"],
+    "additionalProperties": False,
+}
+
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "line_count": {"type": "integer", "description": "Lines in the file"},
+        "word_count": {"type": "integer", "description": "Words in the file"},
+    },
+}
+
+
+def execute(params: dict, project_path: str) -> dict:
+    """Count; a failure is raised by the toolkit, and becomes the tool's answer."""
+    with Workspace(project_path) as workspace, workspace.file(params["file_path"]) as file:
+        text = file.read()
+    lines, words = len(text.splitlines()), len(text.split())
+    return {"success": True, "output": f"{lines} lines, {words} words", "line_count": lines, "word_count": words}
+''')
+
+_PYTHON_TEST: Final = Template('''\
+"""The tool $item_id, by its function; signed, it runs as `rye execute $item_id`."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from rye import RyeError
+from rye.items.lint import lint
+
+TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id.py"
+execute = runpy.run_path(str(TOOL))["execute"]
+
+
+def test_it_counts(tmp_path):
+    (tmp_path / "a.txt").write_text("one two\\nthree\\n")
+    assert execute({"file_path": "a.txt"}, str(tmp_path)) == {
+        "success": True,
+        "output": "2 lines, 3 words",
+        "line_count": 2,
+        "word_count": 3,
+    }
+
+
+def test_it_stays_in_the_project(tmp_path):
+    with pytest.raises(RyeError):
+        execute({"file_path": "../a.txt"}, str(tmp_path))
+
+
+def test_it_is_well_made():
+    assert lint(TOOL.read_bytes(), ".py", "$item_id") == []
+''')
+
+
+_BASH: Final = Template("""\
+# ---
+# version: "1.0.0"
+# tool_type: bash
+# executor_id: $runtime
+# category: $category
+# description: Count the lines and words of a file
+# item_id: $item_id
+# permissions: [read, run]
+# config_schema:
+#   type: object
+#   properties:
+#     file_path: {type: string, format: workspace-path, description: Path to the file}
+#   required: [file_path]
+#   additionalProperties: false
+# ---
+# It starts in the project's root. Parameters come as variables PARAM_name, and as JSON on standard input.
+set -eu
+lines=$$(wc -l < "$$PARAM_file_path")
+words=$$(wc -w < "$$PARAM_file_path")
+# One JSON object is the result; other text would be its output.
+printf '{"output": "%d lines, %d words", "line_count": %d, "word_count": %d}\\n' "$$lines" "$$words" "$$lines" "$$words"
+""")
+
+_NODE: Final = Template("""\
+// ---
+// version: "1.0.0"
+// tool_type: node
+// executor_id: $runtime
+// category: $category
+// description: Count the lines and words of a file
+// item_id: $item_id
+// permissions: [read]
+// effects: {read_only: true, destructive: false, idempotent: true, open_world: false}
+// config_schema:
+//   type: object
+//   properties:
+//     file_path: {type: string, format: workspace-path, description: Path to the file}
+//   required: [file_path]
+//   additionalProperties: false
+// ---
+// It starts in the project's root. Parameters come as JSON on standard input; one JSON object is the result.
+const fs = require("node:fs");
+
+const { file_path } = JSON.parse(fs.readFileSync(0, "utf8"));
+const text = fs.readFileSync(file_path, "utf8");
+const line_count = text.split("\\n").length - 1;
+const word_count = text.split(/\\s+/).filter(Boolean).length;
+console.log(JSON.stringify({ output: `$${line_count} lines, $${word_count} words`, line_count, word_count }));
+""")
+
+_SCRIPT_TEST: Final = Template('''\
+"""The tool $item_id, as its runtime starts it; signed, it runs as `rye execute $item_id`."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rye.items.lint import lint
+
+TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id$suffix"
+PROGRAM = shutil.which("$program")
+
+
+def execute(params, project_path):
+    env = {**os.environ, **{f"PARAM_{name}": str(value) for name, value in params.items()}}
+    given = json.dumps(params)
+    done = subprocess.run([PROGRAM, TOOL], input=given, env=env, cwd=project_path, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="$program is not installed")
+def test_it_counts(tmp_path):
+    (tmp_path / "a.txt").write_text("one two\\nthree\\n")
+    assert execute({"file_path": "a.txt"}, tmp_path) == {"output": "2 lines, 3 words", "line_count": 2, "word_count": 3}
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="$program is not installed")
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError):
+        execute({"file_path": "b.txt"}, tmp_path)
+
+
+def test_it_is_well_made():
+    assert lint(TOOL.read_bytes(), "$suffix", "$item_id") == []
+''')
+
+
+class Kind(NamedTuple):
+    """One kind of tool: what runs it, its file's ending, what is written, and the program that the test starts."""
+
+    runtime: str
+    suffix: str
+    tool: Template
+    test: Template
+    program: str = ""
+
+
+KINDS: Final = {
+    "python": Kind(FUNCTION_RUNTIME, ".py", _PYTHON, _PYTHON_TEST),
+    "bash": Kind("rye/core/runtimes/bash_script_runtime", ".sh", _BASH, _SCRIPT_TEST, "bash"),
+    "node": Kind("rye/core/runtimes/node_runtime", ".js", _NODE, _SCRIPT_TEST, "node"),
+}
