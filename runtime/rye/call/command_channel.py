@@ -12,8 +12,10 @@ import contextvars
 import json
 import os
 import select
+import shutil
 import socket
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -165,3 +167,13 @@ def _inherited(variable: str, project_path: str) -> int | None:
     # The number may have been closed and used again; the inode shows whether it is the same socket.
     fits = stat.S_ISSOCK(info.st_mode) and str(info.st_ino) == inode
     return int(number) if fits and os.path.realpath(project_path) == root else None
+
+
+def path_with_rt() -> dict[str, str]:
+    """Return the `PATH` by which `rt` is found: a client often starts us by a path, outside the environment that we lie in."""
+    path = os.environ.get("PATH", os.defpath)
+    folder = os.path.dirname(sys.executable)
+    # Last, so that no program that is found today becomes another one.
+    if shutil.which("rt") is None and os.access(f"{folder}/rt", os.X_OK):
+        return {"PATH": f"{path}:{folder}"}
+    return {}

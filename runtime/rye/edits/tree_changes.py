@@ -7,28 +7,32 @@ Edits beside a running command ask for a look at their own file first (`before_e
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.call import context
+from rye.config import user_dirs
 from rye.edits import entries, history
 from rye.edits.entries import Entry
 from rye.fs import atomic
 from rye.plain_class import changed
 from rye.process import job_supervisor
+from rye.sandbox import project_mounts
 from rye.snapshots import known_tree
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
-from rye.snapshots.tree import Change, Folders, State, TooLargeError, Walk, state_of
+from rye.snapshots.tree import Change, Folders, Scope, State, TooLargeError, Walk, state_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rye.workspace.workspace import Workspace
 
 SOMEONE_ELSE: Final = "changed by someone else"
@@ -38,6 +42,11 @@ _CUT_OFF: Final = "cut off"
 _ABOUT: Final = 200
 _SHARES: Final = 64
 _KEEP_SHARE: Final = 0.9
+_MOST_ROWS: Final = 2_000
+_AFTER_JOB: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from rye.edits import tree_changes; tree_changes.end_job(*sys.argv[2:])"
+)
+_RUNTIME: Final = str(Path(__file__).parents[2])
 _COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")
 _BRANCH: Final = re.compile(r"refs/(?!.*\.\.)[\w./@+=#-]{1,200}")
 
@@ -106,12 +115,28 @@ def begin(ws: Workspace, tool: str, about: str) -> Recording:
     return Recording(token, git=_git_position(ws))
 
 
-def take_over(ws: Workspace, recording: Recording) -> None:
-    """Become the process that looks when the command ends."""
+def hand_over(ws: Workspace, recording: Recording, process: dict[str, Any]) -> None:
+    """Note which process looks when the command ends: a job's supervisor (see `job_supervisor.identity`)."""
     with suppress(OSError), known_tree.locked(ws.fd) as where:
-        own = job_supervisor.own_identity()
         found = known_tree.running(where)
-        known_tree.set_running(where, [changed(one, process=own) if one.token == recording.token else one for one in found])
+        known_tree.set_running(where, [changed(one, process=process) if one.token == recording.token else one for one in found])
+
+
+def after_job(recording: Recording) -> list[str]:
+    """Return the command that looks when a job is over, and prints what `fields` returns; empty where nothing is recorded."""
+    if not recording.token:
+        return []
+    # The environment of a supervisor has only what it needs, so the user's space goes in as an argument.
+    return [sys.executable, "-I", "-c", _AFTER_JOB, _RUNTIME, user_dirs.user_space(), *recording]
+
+
+def end_job(user_space: str, *recording: str) -> None:
+    """Look at the tree of the current folder after a job, and print what it changed as JSON."""
+    from rye.workspace.workspace import Workspace
+
+    os.environ["USER_SPACE"] = user_space
+    with Workspace(os.getcwd()) as ws:
+        print(json.dumps(fields(end(ws, Recording(*recording)))))  # noqa: T201 - read by the job's supervisor
 
 
 def end(ws: Workspace, recording: Recording) -> Recorded:
@@ -152,6 +177,14 @@ def beside_commands(ws: Workspace) -> Iterator[None]:
             look.attribute()
 
 
+def is_of_running(ws: Workspace, entry: Entry) -> bool:
+    """Tell whether a command that still runs made a change."""
+    with suppress(OSError):
+        running = known_tree.running(known_tree.folder(ws.fd))
+        return any((one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time for one in running)
+    return False
+
+
 class _Look:
     """One look at the tree; the caller holds its lock."""
 
@@ -164,7 +197,8 @@ class _Look:
         skipped = snapshots_tree.SKIPPED | {*settings.texts("record.skip")}
         folders: Folders = {} if self.known is None else self.known.folders
         room = settings.number("record.max_bytes") // (2 if self.known is None else 1) - contents.disk_size()
-        walk = Walk(folders, contents, settings.number("record.max_file_bytes"), room, skipped)
+        made = project_mounts.made_names(ws.real)
+        walk = Walk(folders, contents, Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made))
         walk.run(ws.fd)
         self.left_out = walk.left_out
         self._folders = walk.folders
@@ -288,9 +322,9 @@ def _newest(ws: Workspace) -> str:
 def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | str | None]]:
     """Yield the paths that later entries changed, and the state or the digest that each left, the oldest first."""
     rows = []
-    for row in history.History(ws):
-        # Where that entry was dropped since, IDs tell: they ascend.
-        if row.id <= newest:
+    # In the order in which they were put into the journal: an edit has its ID before its file is written.
+    for row in islice(history.History(ws), _MOST_ROWS):
+        if row.id == newest:
             break
         rows.append(row)
     for row in reversed(rows):

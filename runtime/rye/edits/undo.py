@@ -167,6 +167,9 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
             if row.batch is not None and path is None:
                 return _Chosen(_of_batch(ws, history, row.batch), row.batch, warnings=warnings)
             entry = journal.find(ws, row.id)
+            if entry.files is not None and tree_changes.is_of_running(ws, entry):
+                # A job, or the very command that asks: what it does is not over.
+                continue
             return _Chosen([entry], None, None if entry.files is None else path, warnings)
         except EditError as err:
             if err.code != "damaged_entry":

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
@@ -33,6 +33,7 @@ from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from rye.call.host import Host
+    from rye.executor.chain import Started
 
 _LOG = "rye.executor.executor"
 
@@ -204,7 +205,8 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
         response.update({} if started.isolation is None else {"isolation": started.isolation})
         response["warnings"] += started.warnings
         try:
-            data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
+            with _recorded(workspace, ready.tool, started, response):
+                data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
         finally:
             response["warnings"] += _said_of((started.isolation or {}).get("set_aside", ()))
         if started.isolation is not None and data.get("success") is not True:
@@ -214,6 +216,24 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
         _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
         response["ran"] = True
     del response["envelope"]
+
+
+@contextlib.contextmanager
+def _recorded(workspace: Workspace, tool: Tool, started: Started, response: dict[str, Any]) -> Iterator[None]:
+    """Record what a tool changes that runs in a process of its own. The tools that run here record their own changes."""
+    isolation = started.isolation
+    if isolation is None or ("write" not in isolation["permissions"] and isolation["kind"] != "none"):
+        yield
+        return
+    from rye.edits import tree_changes
+
+    recording = tree_changes.begin(workspace, tool.id, tool.id)
+    try:
+        yield
+    finally:
+        changes = tree_changes.fields(tree_changes.end(workspace, recording))
+        if changes:
+            response["changes"] = changes
 
 
 def _with_agent_defaults(call: Call, tool: Tool) -> Any:

@@ -42,6 +42,7 @@ def status_fields(record: Record) -> dict[str, Any]:
         fields["uncovered"] = record["uncovered"]
     if record.get("set_aside"):
         fields["set_aside"] = record["set_aside"]
+    fields |= record.get("changes") or {}
     if record["status"] == "lost":
         fields["why"] = "its supervisor was killed; without a sandbox, what it had started may still run: end it"
     return fields

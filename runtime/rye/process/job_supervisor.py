@@ -1,8 +1,9 @@
 """The process that runs one background job: its parent, its reader, and what later calls talk to.
 
 Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `input`,
-`root`, `shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `facts`), it detaches itself and answers `ok`, or an
-errno. In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
+`root`, `shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `after`,
+`facts`), it detaches itself and answers `ok`, or an errno.
+In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
 they come), and listens on `socket`: one request a connection, one line of JSON each way.
 
 Requests: `{"do": "write", "data": text}`, `{"do": "close_stdin"}`, `{"do": "end"}`, `{"do": "wait"}`. The last two are answered
@@ -37,6 +38,7 @@ _BLOCK = 1 << 16
 _DRAIN = 0.2
 _LOOK = 0.5
 _GRACE = 1.0
+_AFTER = 600.0
 
 
 def own_identity() -> dict[str, Any]:
@@ -94,7 +96,7 @@ class Supervisor:
         if self._confined.shielded[1]:
             # The starter's process ends soon, and a record under its number would be recovered while the job runs.
             project_mounts.take_over(*self._confined.shielded)
-        self._look = order["look"]
+        self._look, self._after = order["look"], order["after"]
         # Held open: the project may be renamed while the job runs, and another folder take its path.
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         if self._look is not None:
@@ -353,6 +355,8 @@ class Supervisor:
             self._read()
         if self._look is not None:
             self.record["set_aside"] = _make_look(self._look, self.record["sandbox"], self._root)
+        if self._after:
+            self.record["changes"] = _run_after(self._after, self._root)
         self.record.update(status="ended", why=why, left=left, ended=time.time())
         with suppress(OSError):
             write_record(self._dir, self.record)
@@ -374,6 +378,20 @@ def _make_look(look: list[Any], report: dict[str, Any], root_fd: int) -> list[di
     from rye.process import repository_look
 
     return repository_look.end(repository_look.Look(*look), report, root_fd)
+
+
+def _run_after(argv: list[str], root_fd: int) -> dict[str, Any]:
+    import subprocess
+
+    try:
+        where = f"/proc/self/fd/{root_fd}"
+        done = subprocess.run(  # noqa: S603 - our own interpreter, our own code
+            argv, cwd=where, capture_output=True, stdin=subprocess.DEVNULL, timeout=_AFTER, check=False
+        )
+        found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {"not_recorded": {".": "the look at what the job changed failed"}}
+    return found if isinstance(found, dict) else {}
 
 
 def _answer(client: socket.socket, answer: dict[str, Any]) -> None:

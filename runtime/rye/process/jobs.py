@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,7 @@ def start(
     seconds: float | None,
     given: bytes = b"",
     look: Look | None = None,
+    after: Sequence[str] = (),
 ) -> str:
     """Start a job and return its ID; what was made for its sandbox is its supervisor's from then on.
 
@@ -66,6 +67,7 @@ def start(
         seconds: when it is ended at the latest; None: never.
         given: the beginning of its standard input.
         look: the look at repositories that its supervisor makes when it is over.
+        after: a program of ours that its supervisor runs then; the JSON object that it prints becomes `changes` of the record.
 
     Raises:
         RyeError: `too_many_jobs`, `job_not_started`.
@@ -98,6 +100,7 @@ def start(
                 "scoped": confined.scoped,
                 "covered": confined.covered,
                 "look": look,
+                "after": list(after),
                 # JSON holds no bytes; latin-1 maps each byte to one character and back.
                 "input": given.decode("latin-1"),
                 "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},

@@ -214,6 +214,12 @@ def release(root: str, token: str) -> None:
         return
 
 
+def made_names(root: str) -> dict[str, int]:
+    """Return the names that were made in the root for mounts and may be there now, each with its inode."""
+    made = _read(root)["made"]
+    return {os.path.basename(path): known[1] for path, known in made.items() if os.path.dirname(path) == root}
+
+
 def recover(root: str) -> None:
     """Remove what a killed process had made, if no command needs it any more."""
     release(root, "")

@@ -12,8 +12,9 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.workspace import cache, repositories
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 SKIPPED: Final = frozenset(
     {
-        ".git", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis",
-        ".tox", ".nox", ".cache", ".gradle", ".terraform", ".next", ".nuxt", ".parcel-cache", ".turbo",
+        ".git", ".ragix", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache",
+        ".hypothesis", ".tox", ".nox", ".cache", ".gradle", ".terraform", ".next", ".nuxt", ".parcel-cache", ".turbo",
     }
 )  # fmt: skip
 """Folders with these names are made again by programs: they are not recorded, and neither is one with a `CACHEDIR.TAG`."""
@@ -97,6 +98,22 @@ class Change(NamedTuple):
     after: State | None
 
 
+class Scope(NamedTuple):
+    """What a walk leaves out.
+
+    Attributes:
+        max_file: a larger file's content is not stored (bytes).
+        room: so much may be stored in all (bytes).
+        skipped: names of folders that are not looked into.
+        made: names in the root that the sandbox made for its mounts, with their inodes.
+    """
+
+    max_file: int
+    room: int
+    skipped: frozenset[str] = SKIPPED
+    made: Mapping[str, int] = MappingProxyType({})
+
+
 class TooLargeError(Exception):
     """The project has more than `MAX_ENTRIES` names."""
 
@@ -125,22 +142,14 @@ class Walk:
         read: how many entries had to be read.
     """
 
-    def __init__(self, known: Folders, contents: Contents, max_file: int, room: int, skipped: frozenset[str] = SKIPPED) -> None:
-        """Prepare a walk.
-
-        Args:
-            known: how the tree stood before.
-            contents: takes what has changed.
-            max_file: a larger file's content is not stored (bytes).
-            room: so much may be stored (bytes).
-            skipped: names of folders that are not looked into.
-        """
+    def __init__(self, known: Folders, contents: Contents, scope: Scope) -> None:
+        """Prepare a walk from how the tree was before; `contents` takes what has changed."""
         self.folders: Folders = {}
         self.changes: list[Change] = []
         self.left_out: dict[str, str] = {}
         self.read = 0
-        self._known, self._contents, self._skipped = known, contents, skipped
-        self._max_file, self._room = max_file, room
+        self._known, self._contents = known, contents
+        self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
         self._count = 0
 
@@ -204,6 +213,8 @@ class Walk:
         if path and self._is_skipped(entries):
             self.folders[path] = {}
             return []
+        if not path and self._made:
+            entries = [entry for entry in entries if self._made.get(entry.name) != entry.inode()]
         get, skipped = known.get, self._skipped if path not in _MEMORY else self._skipped | _MEMORY[path]
         below: list[str] = []
         new: dict[str, os.stat_result] = {}

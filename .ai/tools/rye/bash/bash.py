@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
-from rye.call.command_channel import NONE, VARIABLE, CommandChannel
+from rye.call.command_channel import NONE, VARIABLE, CommandChannel, path_with_rt
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
 from rye.call.results import ok
@@ -134,7 +134,7 @@ _QUIET = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return how the command ended, or the job it became."""
     _check_command(params["command"])
-    variables = {**_QUIET, **_checked(params.get("env", {}))}
+    variables = {**_QUIET, **path_with_rt(), **_checked(params.get("env", {}))}
     given = _as_bytes("stdin", params.get("stdin", ""))
     with Workspace(project_path) as ws, _directory(ws, params.get("working_dir", ".")) as (cwd_fd, shown):
         cwd = f"{ws.real}/{shown}" if shown else ws.real
@@ -161,18 +161,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             inherited = (*left.fds, *(() if channel is None else (channel.fd,)))
             if channel is not None:
                 policy = changed(policy, env={**policy.env, **channel.environment})
-            recording = tree_changes.begin(ws, __item_id__, params["command"])
-            try:
-                # The sandbox first: its report says what the look must judge afterwards.
-                confined = sandbox.confine(left.argv, policy, chosen.mode)
-                look = repository_look.begin(ws, confined)
-                _insist(ws, confined, policy, chosen.mode, look)
-            except BaseException:
-                tree_changes.drop(ws, recording)
-                raise
-            done: list[dict[str, str]] = []
-            moved: list[dict[str, str]] = []
-            recorded = tree_changes.Recorded()
+            recording, confined, look = _confined(ws, left.argv, policy, chosen.mode, params["command"])
+            done, moved, recorded = [], [], tree_changes.Recorded()
             try:
                 result = _run(ws.fd, changed(confined, fds=(*confined.fds, *inherited)), cwd_fd, seconds, given)
             finally:
@@ -188,16 +178,19 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _as_job(
     ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, cwd_fd: int, params: dict[str, Any], given: bytes
 ) -> dict[str, Any]:
-    """Start a background job: its supervisor makes the look, and ends what was made for the sandbox."""
+    """Start a background job: its supervisor makes the looks, and ends what was made for the sandbox."""
     # Nobody serves it: this process may end before the job does.
     policy = changed(policy, env={**policy.env, VARIABLE: NONE})
-    confined = sandbox.confine([_shell(), "-c", params["command"]], policy, mode)
-    look = repository_look.begin(ws, confined)
-    _insist(ws, confined, policy, mode, look)
+    argv = [_shell(), "-c", params["command"]]
+    recording, confined, look = _confined(ws, argv, policy, mode, params["command"])
     facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
     try:
-        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), given, look)
+        after = tree_changes.after_job(recording)
+        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), given, look, after)
+        with jobs.home(ws.fd, job_id) as home:
+            tree_changes.hand_over(ws, recording, (jobs.record(home) or {}).get("supervisor", {}))
     except BaseException:
+        tree_changes.drop(ws, recording)
         repository_look.end(look, confined.report, ws.fd)
         confined.finish()
         raise
@@ -206,17 +199,27 @@ def _as_job(
     return _started(job_id, confined.report)
 
 
-def _insist(
-    ws: Workspace, confined: sandbox.Confined, policy: sandbox.Policy, mode: sandbox.Mode, look: repository_look.Look
-) -> None:
-    """Refuse under "require" where no look can be made, since what the command puts into a repository would stay."""
-    if mode != "require":
-        return
+def _confined(
+    ws: Workspace, argv: list[str], policy: sandbox.Policy, mode: sandbox.Mode, command: str
+) -> tuple[tree_changes.Recording, sandbox.Confined, repository_look.Look]:
+    """Begin the record of changes, make the sandbox, and begin the look at repositories that its report asks for.
+
+    Under "require" a command is refused where no look can be made: what it puts into a repository would stay.
+    """
+    recording = tree_changes.begin(ws, __item_id__, command)
     try:
-        sandbox.insist(confined, policy)
-    except RyeError:
-        repository_look.end(look, confined.report, ws.fd)
+        confined = sandbox.confine(argv, policy, mode)
+        look = repository_look.begin(ws, confined)
+        try:
+            if mode == "require":
+                sandbox.insist(confined, policy)
+        except RyeError:
+            repository_look.end(look, confined.report, ws.fd)
+            raise
+    except BaseException:
+        tree_changes.drop(ws, recording)
         raise
+    return recording, confined, look
 
 
 @contextmanager

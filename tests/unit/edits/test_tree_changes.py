@@ -1,0 +1,220 @@
+"""Whose a change is: a command's, a job's beside it, our own tools', or someone else's; and what a kill leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.config import user_dirs
+from rye.edits import tree_changes
+from rye.snapshots import known_tree
+
+
+def call(tool, project, **params):
+    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
+
+
+def bash(project, command, **params):
+    return call("bash/bash", project, command=command, **params)
+
+
+def undo(project, **params):
+    return call("file-system/undo", project, **params)
+
+
+def listed(project):
+    return undo(project, list=True, limit=100)["entries"]
+
+
+def until(found, seconds=60):
+    end = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture
+def started(project):
+    (project / "a.txt").write_text("one\n")
+    bash(project, "true")
+    return project
+
+
+def test_the_first_look_is_no_change(project):
+    (project / "a.txt").write_text("one\n")
+    assert "changed" not in bash(project, "true")
+    assert listed(project) == []
+
+
+def test_what_changes_between_calls_is_told_apart_and_is_nobodys_last_change(started):
+    (started / "a.txt").write_text("an editor\n")
+    done = bash(started, "echo x > b.txt")
+    assert done["changed"] == ["b.txt"]
+    mine, other = listed(started)
+    assert (mine["tool"], other["tool"]) == ("rye/bash/bash", tree_changes.SOMEONE_ELSE)
+    assert undo(started)["undone"] == mine["entry_id"]
+    assert undo(started)["code"] == "nothing_to_undo"
+    assert undo(started, entry_id=other["entry_id"])["success"]
+    assert (started / "a.txt").read_text() == "one\n"
+
+
+def test_an_edit_of_our_tools_is_not_recorded_twice(started):
+    call("file-system/write", started, file_path="a.txt", content="ours\n")
+    bash(started, "true")
+    assert [one["tool"] for one in listed(started)] == ["rye/file-system/write"]
+
+
+def test_a_command_that_restores_what_a_tool_left_is_recorded(started):
+    call("file-system/write", started, file_path="a.txt", content="ours\n")
+    bash(started, "echo theirs > a.txt")
+    assert bash(started, "echo ours > a.txt")["changed"] == ["a.txt"]
+    undo(started)
+    assert (started / "a.txt").read_text() == "theirs\n"
+
+
+def test_an_edit_beside_a_job_is_not_the_jobs(started):
+    job = bash(started, "echo 1 > j; read line; echo 2 >> j", background=True)["job_id"]
+    until(lambda: (started / "j").exists() and (started / "j").read_text())
+    call("file-system/write", started, file_path="a.txt", content="ours\n")
+    call("bash/job", started, action="write", job_id=job, data="go\n")
+    done = call("bash/job", started, action="wait", job_id=job, timeout=60)
+    assert done.get("changed") == ["j"], str(done)
+    by_tool = [(one["tool"], one["file_path"]) for one in reversed(listed(started))]
+    assert by_tool == [("rye/bash/bash", "j"), ("rye/file-system/write", "a.txt"), ("rye/bash/bash", "j")]
+
+
+def test_a_command_beside_a_job_names_it(started):
+    job = bash(started, "read line", background=True)["job_id"]
+    done = bash(started, "echo x > b.txt")
+    assert done["changed_beside"] == ["read line"]
+    call("bash/job", started, action="end", job_id=job)
+
+
+def test_one_file_of_many_comes_back_and_the_rest_later(started):
+    done = bash(started, "echo two > a.txt; echo new > b.txt")
+    assert undo(started, file_path="a.txt")["file_paths"] == ["a.txt"]
+    assert (started / "a.txt").read_text() == "one\n"
+    assert (started / "b.txt").exists()
+    assert undo(started, entry_id=done["change_id"])["file_paths"] == ["b.txt"]
+    assert not (started / "b.txt").exists()
+
+
+def test_a_change_is_taken_out_of_a_file_that_changed_elsewhere(started):
+    (started / "a.txt").write_text("".join(f"{n}\n" for n in range(20)))
+    bash(started, "true")
+    done = bash(started, "sed -i 's/^5$/five/' a.txt")
+    bash(started, "sed -i 's/^15$/fifteen/' a.txt")
+    assert undo(started, entry_id=done["change_id"])["success"]
+    assert (started / "a.txt").read_text().split() == [str(n) if n != 15 else "fifteen" for n in range(20)]
+
+
+def test_a_change_whose_lines_changed_since_is_refused_and_nothing_is_written(started):
+    done = bash(started, "echo two > a.txt; echo new > b.txt")
+    (started / "a.txt").write_text("three\n")
+    assert undo(started, entry_id=done["change_id"])["code"] == "changed_since"
+    assert (started / "b.txt").exists()
+    assert (started / "a.txt").read_text() == "three\n"
+
+
+def test_a_folder_that_holds_more_stays_and_is_named(started):
+    done = bash(started, "mkdir d; echo x > d/x")
+    (started / "d/mine").write_text("mine\n")
+    answer = undo(started, entry_id=done["change_id"])
+    assert "d stays" in answer["warnings"][0]
+    assert (started / "d/mine").exists()
+    assert not (started / "d/x").exists()
+
+
+def test_what_is_left_out_is_said(started):
+    done = bash(started, "truncate -s 1G large; echo x > small")
+    assert list(done["not_recorded"]) == ["large"]
+    assert set(done["changed"]) == {"large", "small"}
+    assert bash(started, "rm large")["changed"] == ["large"]
+    assert undo(started)["code"] == "changed_since"
+
+
+def test_a_commit_is_said_and_its_folder_is_not_recorded(started):
+    made = "git init -q -b main . && git add -A && git -c user.name=a -c user.email=a@b commit -qm x"
+    done = bash(started, made)
+    assert done["git"].startswith("no repository -> main at ")
+    assert "changed" not in done
+
+
+def test_a_link_in_the_place_of_git_head_shows_nothing_of_its_target(started, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2hunter2\n")
+    (started / ".git").mkdir()
+    (started / ".git/HEAD").symlink_to(secret)
+    assert "hunter" not in str(bash(started, "touch .git/x"))
+
+
+def test_a_link_in_the_place_of_a_folder_is_not_followed(started, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("hunter2\n")
+    done = bash(started, f"ln -s {outside} d")
+    assert done["changed"] == ["d"]
+    (outside / "secret").write_text("changed\n")
+    assert "changed" not in bash(started, "true")
+
+
+def test_an_undo_follows_no_link_that_came_meanwhile(started, tmp_path):
+    bash(started, "mkdir d; echo old > d/x")
+    done = bash(started, "echo new > d/x")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x").write_text("new\n")
+    (started / "d/x").unlink()
+    (started / "d").rmdir()
+    (started / "d").symlink_to(outside)
+    assert undo(started, entry_id=done["change_id"])["code"] == "changed_since"
+    assert (outside / "x").read_text() == "new\n"
+
+
+def test_recording_can_be_off(started, user_space):
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text("record:\n  commands: false\n")
+    done = bash(started, "echo x > b.txt")
+    assert "changed" not in done
+    assert "record.commands" in done["not_recorded"]["."]
+
+
+@pytest.mark.parametrize("name", ["known", "known.log", "contents.sqlite", "running.json"])
+@pytest.mark.parametrize("content", [b"", b"rubbish", b"{}", os.urandom(300)])
+def test_damage_of_what_is_stored_breaks_no_command(started, name, content):
+    bash(started, "echo two > a.txt")
+    (Path(user_dirs.state_dir(str(started))) / "tree" / name).write_bytes(content)
+    assert bash(started, "echo three > a.txt")["success"]
+    done = bash(started, "echo four > a.txt")
+    assert done["changed"] == ["a.txt"]
+    assert undo(started)["success"]
+    assert (started / "a.txt").read_text() == "three\n"
+
+
+KILLED = """
+import sys
+import rye
+rye.execute("rye/bash/bash", {"command": "echo two > a.txt; touch there; sleep 60"}, project_path=sys.argv[1])
+"""
+
+
+def test_what_a_killed_host_left_is_recorded_as_that_commands(started):
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    host = subprocess.Popen([sys.executable, "-c", KILLED, str(started)], env=env)
+    until((started / "there").exists)
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    bash(started, "true")
+    (entry,) = listed(started)
+    assert entry["tool"] == "rye/bash/bash"
+    assert known_tree.running(known_tree.folder(str(started))) == []
+    assert undo(started, entry_id=entry["entry_id"])["success"]
+    assert (started / "a.txt").read_text() == "one\n"
