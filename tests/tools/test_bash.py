@@ -280,6 +280,7 @@ def test_what_a_killed_server_made_for_mounts_is_taken_away_by_the_next_call(pro
     env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
     with subprocess.Popen([sys.executable, "-c", script], env=env) as server:
         while not sleepers(number):
+            assert server.poll() is None, "the server ended before its command began"
             time.sleep(0.01)
         made = sorted(os.listdir(project / ".git"))
         server.kill()

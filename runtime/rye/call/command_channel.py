@@ -45,7 +45,7 @@ class CommandChannel:
         self._over = threading.Event()
         self.fd = theirs.fileno()
         """What the command inherits."""
-        self.environment = {VARIABLE: f"{self.fd}:{os.fstat(self.fd).st_ino}:{root}"}
+        self.environment = {**_path_with_rt(), VARIABLE: f"{self.fd}:{os.fstat(self.fd).st_ino}:{root}"}
 
     def __enter__(self) -> CommandChannel:
         # The thread needs the context of the call: its deadline, its settings and who asked.
@@ -169,7 +169,7 @@ def _inherited(variable: str, project_path: str) -> int | None:
     return int(number) if fits and os.path.realpath(project_path) == root else None
 
 
-def path_with_rt() -> dict[str, str]:
+def _path_with_rt() -> dict[str, str]:
     """Return the `PATH` by which `rt` is found: a client often starts us by a path, outside the environment that we lie in."""
     path = os.environ.get("PATH", os.defpath)
     folder = os.path.dirname(sys.executable)

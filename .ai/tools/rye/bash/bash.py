@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:51:48Z:ee5256e16d7f7789cf2809f6f71353e0cd0e35cf3f900d13ec6fc3aecba4d68e:RGz1AHL6WmNXrj9XBHrlUNgzHcmtx9rcxFuOnOh1sqv8Bkq-ITNFnmyE2PDW9HUP2qF2pvXXYRTQ203HvAJ7CA==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:13:48Z:a521f076b3ef3684f8920ed9f17110c3af8e658bb1160a03a1adc3f53f8ab114:53-1FqG9Y5pGRRujuWke9Tb-JXgggWQ9SHdwfhhIUIcnnq5m5pl_u9-ghvebnuh39m7Jzv9UsyKEfHLnmmWFCw==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
-from rye.call.command_channel import NONE, VARIABLE, CommandChannel, path_with_rt
+from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
 from rye.call.results import ok
@@ -134,7 +134,7 @@ _QUIET = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return how the command ended, or the job it became."""
     _check_command(params["command"])
-    variables = {**_QUIET, **path_with_rt(), **_checked(params.get("env", {}))}
+    variables = {**_QUIET, **_checked(params.get("env", {}))}
     given = _as_bytes("stdin", params.get("stdin", ""))
     with Workspace(project_path) as ws, _directory(ws, params.get("working_dir", ".")) as (cwd_fd, shown):
         cwd = f"{ws.real}/{shown}" if shown else ws.real
@@ -160,7 +160,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"], ws.real) as left:
             inherited = (*left.fds, *(() if channel is None else (channel.fd,)))
             if channel is not None:
-                policy = changed(policy, env={**policy.env, **channel.environment})
+                policy = changed(policy, env={**channel.environment, **policy.env})
             recording, confined, look = _confined(ws, left.argv, policy, chosen.mode, params["command"])
             done, moved, recorded = [], [], tree_changes.Recorded()
             try:
@@ -181,8 +181,7 @@ def _as_job(
     """Start a background job: its supervisor makes the looks, and ends what was made for the sandbox."""
     # Nobody serves it: this process may end before the job does.
     policy = changed(policy, env={**policy.env, VARIABLE: NONE})
-    argv = [_shell(), "-c", params["command"]]
-    recording, confined, look = _confined(ws, argv, policy, mode, params["command"])
+    recording, confined, look = _confined(ws, [_shell(), "-c", params["command"]], policy, mode, params["command"])
     facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
     try:
         after = tree_changes.after_job(recording)
