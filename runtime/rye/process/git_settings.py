@@ -22,9 +22,14 @@ _SECONDS: Final = 10
 # Sections of which every key names a program, another file of settings, or what may be fetched by one.
 _SECTIONS: Final = frozenset({"alias", "include", "includeif", "pager", "hook", "protocol", "difftool", "mergetool", "guitool"})
 # Endings of a key that names a program, in whatever section; they hold for keys that git will get, too.
-_ENDINGS: Final = re.compile(
-    r"(?:cmd|command|program|path|editor|pager|helper|driver|textconv|clean|smudge|process|external|difffilter|askpass|vcs"
-    r"|prog|uploadpack|receivepack|smtpserver|tunnel|httpd|hook|templatedir|browser|gitproxy|fsmonitor|transferagent)\Z"
+_LAST: Final = (
+    r"cmd|command|program|path|editor|pager|helper|driver|textconv|clean|smudge|process|external|difffilter|askpass|vcs"
+    r"|prog|uploadpack|receivepack|smtpserver|tunnel|httpd|hook|templatedir|browser|gitproxy|fsmonitor|transferagent"
+)
+_ENDINGS: Final = re.compile(rf"(?:{_LAST})\Z")
+# What a file must hold to have such a key at all: names of keys are spelled out, and only values can be written otherwise.
+_WORTH_A_LOOK: Final = re.compile(
+    "|".join((*sorted(_SECTIONS), _LAST, "tool", "worktree", "update", "::", r"=[^\n]*[\"\\]")).encode(), re.IGNORECASE
 )
 _BOOLEANS: Final = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
 
@@ -72,7 +77,8 @@ def programs(data: bytes, inside: str, root: str) -> list[Setting]:
     Raises:
         UnreadableError: git cannot read it.
     """
-    if not data.strip():
+    # Starting git takes milliseconds, and a command can make thousands of repositories.
+    if not _WORTH_A_LOOK.search(data):
         return []
     found = []
     for entry in (

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
@@ -23,6 +24,7 @@ _CONFIGS: Final = ("config", "config.worktree")
 _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MAX_INCLUDES: Final = 4
+_MOST_INCLUDED: Final = 100
 NAME: Final = "protected name"
 _MOST_NAMES: Final = 200
 
@@ -140,9 +142,18 @@ def in_repository(tree: Tree, path: str, *, own: bool = False) -> Iterator[Findi
 
 
 def _settings(
-    tree: Tree, path: str, fd: int, name: str, repository: str, *, included_only: bool = False, depth: int = 0
+    tree: Tree,
+    path: str,
+    fd: int,
+    name: str,
+    repository: str,
+    *,
+    included_only: bool = False,
+    depth: int = 0,
+    included: set[str] | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings of a file of settings; with `included_only` those of the files that it names."""
+    included = set() if included is None else included
     file = f"{path}/{name}" if path else name
     data, changed, why = content(fd, name)
     if why and not included_only:
@@ -156,7 +167,7 @@ def _settings(
         if not included_only:
             yield Finding(file, key, value, changed)
         if key.startswith("include") and depth < _MAX_INCLUDES:
-            yield from _included(tree, path, value, repository, depth + 1)
+            yield from _included(tree, path, value, repository, depth + 1, included)
         if key == "core.hookspath":
             yield from _named_hooks(tree, repository, value)
 
@@ -177,17 +188,22 @@ def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | Non
     return [(key, value) for key, value in tree.parsed[digest]]
 
 
-def _included(tree: Tree, path: str, value: str, repository: str, depth: int) -> Iterator[Finding]:
+def _included(tree: Tree, path: str, value: str, repository: str, depth: int, included: set[str]) -> Iterator[Finding]:
     """Yield the findings of a file of the project that a repository's settings include: a command may write it."""
     # Only files of the project: a command cannot write others, and their content is the user's.
     target = os.path.realpath(os.path.join(tree.root, path, value))
-    if not target.startswith(f"{tree.root}/"):
+    if not target.startswith(f"{tree.root}/") or target in included:
+        return
+    included.add(target)
+    if len(included) > _MOST_INCLUDED:
+        # Each takes a process of git. So many are no one's own.
+        yield Finding(os.path.relpath(target, tree.root), "unreadable", "", sys.maxsize)
         return
     folder, _, name = os.path.relpath(target, tree.root).rpartition("/")
     with suppress(OSError):
         fd = tree.folder(folder)
         try:
-            yield from _settings(tree, folder, fd, name, repository, depth=depth)
+            yield from _settings(tree, folder, fd, name, repository, depth=depth, included=included)
         finally:
             os.close(fd)
 

@@ -206,3 +206,23 @@ def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, u
     (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
     (user_space / ".ai/config/rye.yaml").write_text("protected: {allow: [.idea]}\n")
     assert looked(root, "mkdir .idea") == []
+
+
+def test_settings_made_to_take_long_do_not(root):
+    """A file that includes itself a thousand times, and very many repositories."""
+    includes = "".join("\tpath = config\n" for _ in range(1_000))
+    others = "".join(f"\tpath = ../../x{number}\n" for number in range(1_000))
+    Path(root, "made").write_text(f"[include]\n{includes}{others}")
+    files = "for n in $(seq 0 999); do printf '[alias]\\n\\ta = b\\n' > x$n; done"
+    many = "git init -q new; for n in $(seq 300); do cp -r new r$n; done; cat made >> new/.git/config"
+    started = time.process_time()
+    done = looked(root, f"{files}; {many}")
+    assert time.process_time() - started < 30
+    assert {one["path"] for one in done} > {"new/.git/config", "x0"}
+    assert looked(root, "true") == []
+
+
+@pytest.mark.parametrize("value", ['ext:":"sh', '"ext::sh"', "ext::sh"])
+def test_an_address_that_starts_a_program_is_found_however_it_is_quoted(tmp_path, value):
+    data = f'[remote "o"]\n\turl = {value}\n'.encode()
+    assert git_settings.programs(data, str(tmp_path), str(tmp_path)) == [("remote.o.url", "ext::sh")]
