@@ -41,6 +41,8 @@ _DEFAULTS: dict[str, Value] = {
     "protected.allow": [],
     "signing.agents": "deny",
     "log.events": False,
+    # What tools may do that declare nothing about it, as those of other installations: "ID read write", "category/ read".
+    "permissions.granted": [],
     "sandbox.mode": "auto",
     "sandbox.network": "on",
     "sandbox.pass_env": [],

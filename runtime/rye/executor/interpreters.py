@@ -207,9 +207,12 @@ def on_path(name: str, root: str) -> str:
 
 
 def search_path(root: str) -> Iterator[str]:
-    """Yield the folders of PATH that are absolute and not in the project."""
+    """Yield the folders of PATH that are absolute and not in the project.
+
+    Those of version managers' shims are left out: a shim is a script that lets files of the project choose what runs.
+    """
     for folder in os.environ.get("PATH", os.defpath).split(":"):
-        if os.path.isabs(folder) and not _in_project(folder, root):
+        if os.path.isabs(folder) and not _in_project(folder, root) and os.path.basename(folder.rstrip("/")) != "shims":
             yield folder
 
 

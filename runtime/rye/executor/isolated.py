@@ -21,10 +21,11 @@ from rye.call import context, profile, safe_text
 from rye.call.command_channel import ready
 from rye.call.safe_text import encodable, is_encodable
 from rye.config import user_dirs
-from rye.errors import RyeError
+from rye.errors import RyeError, UsageError
 from rye.executor.run_code import Crashed
 from rye.executor.worker import LENGTH, framed
 from rye.executor.worker_pool import Worker, WorkerPolicy, pool
+from rye.items.parse import PERMISSIONS, PERMISSIONS_KEY
 from rye.sandbox import sandbox
 from rye.workspace.workspace import Workspace
 
@@ -54,8 +55,25 @@ def policy(tool: Tool, root: str) -> WorkerPolicy:
     applies = sandbox.effective(real)
     # The profile can change between calls, so it is read for each worker.
     held_back = ("write",) if profile.read_only(real) else ()
-    permissions = tuple(one for one in tool.permissions if one not in held_back)
+    permissions = tuple(one for one in tool.permissions or _granted(tool) if one not in held_back)
     return WorkerPolicy(real, identity, permissions, applies.mode, applies.network)
+
+
+def _granted(tool: Tool) -> tuple[str, ...]:
+    """Return what the user lets a tool do that declares nothing: one made for an installation that knows no permissions."""
+    if PERMISSIONS_KEY in tool.metadata:
+        return ()
+    granted: set[str] = set()
+    for line in context.settings().texts("permissions.granted"):
+        name, *permissions = line.split() or [""]
+        unknown = [one for one in permissions if one not in PERMISSIONS]
+        if unknown:
+            raise UsageError(
+                "bad_config", f"permissions.granted: there is no permission {unknown[0]!r}.", f"Use {', '.join(PERMISSIONS)}."
+            )
+        if tool.id == name or (name.endswith("/") and tool.id.startswith(name)):
+            granted.update(permissions, ["read"] if "write" in permissions else [])
+    return tuple(one for one in PERMISSIONS if one in granted)
 
 
 def foreseen(tool: Tool, root: str) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
         UsageError: `option_like_value`, `value_too_long`, `bad_value`; and errors as `rye.executor.isolated.worker`.
     """
     policy, found = _policy(chain, plan, root)
-    message = _message(chain, plan, parameters, policy.root, found)
+    message = _message(chain, plan, parameters, policy, found)
     worker = isolated.worker_under(policy)
     report = isolated.report(worker)
     if found is not None:
@@ -166,10 +166,10 @@ def _policy(chain: Chain, plan: Plan, root: str) -> tuple[WorkerPolicy, interpre
 
 
 def _message(
-    chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, found: interpreters.Found | None
+    chain: Chain, plan: Plan, parameters: dict[str, Any], policy: WorkerPolicy, found: interpreters.Found | None
 ) -> dict[str, Any]:
     """Return what the waiting process gets; see `rye.executor.program_start`."""
-    tool = chain.tool
+    tool, root = chain.tool, policy.root
     known = tool.schema.get("properties", {})
     given = {name: templates.text_of(tool.id, name, value) for name, value in parameters.items()}
     whole = json.dumps(parameters, ensure_ascii=True)
@@ -206,7 +206,7 @@ def _message(
         "input": base64.b64encode(templates.fill(plan.input_data, {**values, **data}, variables).encode()).decode(),
         "cwd": templates.fill(plan.cwd, values, variables),
         "limits": {"RLIMIT_DATA": [plan.memory, plan.memory]} if plan.memory else {},
-        "programs": "run" in tool.permissions,
+        "programs": "run" in policy.permissions,
     }
 
 

@@ -12,7 +12,7 @@ import rye
 from rye.executor import failures
 from rye.executor.requirements import _holds, _numbers
 from rye.sandbox import sandbox
-from support.signed_tools import put_tool
+from support.signed_tools import put, put_tool
 
 
 def call(project, item_id="my/tool", **parameters):
@@ -105,3 +105,22 @@ def test_a_requirement_is_checked_before_the_run_and_names_the_command(project):
 )
 def test_versions_are_compared_by_their_numbers(found, sign, bound, holds):
     assert _holds(_numbers(found), sign, _numbers(bound)) is holds
+
+
+def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(project, user_space):
+    (project / "a.txt").write_text("x")
+    config = user_space / ".ai/config/rye.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    body = 'return {"success": True, "output": open(project_path + "/a.txt").read()}'
+    put_tool(project, "my/old", body)
+    put_tool(project, "my/new", body, more="__permissions__ = []")
+    config.write_text('permissions: {granted: ["my/ read"]}\n')
+    answer = rye.execute("my/old", project_path=project)
+    assert (answer["status"], answer["isolation"]["permissions"]) == ("success", ["read"])
+    # What a tool says of itself stays, and only the user's own file grants.
+    assert rye.execute("my/new", project_path=project)["isolation"]["permissions"] == []
+    config.write_text('permissions: {granted: ["my/older read", "my/old/ read"]}\n')
+    put(project, "config/rye.yaml", b'permissions: {granted: ["my/ read"]}\n')
+    assert rye.execute("my/old", project_path=project)["isolation"]["permissions"] == []
+    config.write_text('permissions: {granted: ["my/ everything"]}\n')
+    assert rye.execute("my/old", project_path=project)["code"] == "bad_config"
