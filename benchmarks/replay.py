@@ -31,7 +31,13 @@ from tally import Tally, common_pairs, kind_tables, table
 if TYPE_CHECKING:
     from outcome import Editor
 
-MODULES = {"rye": "rye_lines", "fs": "filesystem_server", "mte": "text_editor_server", "exact": "exact_string"}
+MODULES = {
+    "rye": "rye_lines",
+    "short": "rye_short",
+    "fs": "filesystem_server",
+    "mte": "text_editor_server",
+    "exact": "exact_string",
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,8 +55,8 @@ def main(argv: list[str] | None = None) -> int:
         print(table(tallies))
         for title, rows in kind_tables(tallies):
             print(f"\n{title}\n{rows}")
-    own = next((tally for tally in tallies if tally.name == "rye"), None)
-    return int(own is not None and bool(own.unavailable or own.verdicts["silent"] or own.verdicts["refused"]))
+    own = [tally for tally in tallies if tally.name in ("rye", "short")]
+    return int(any(one.unavailable or one.verdicts["silent"] or one.verdicts["refused"] for one in own))
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:

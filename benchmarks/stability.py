@@ -1,6 +1,6 @@
 """How many lines keep their ID when another program replaces a file, over real history and through the tools.
 
-    PYTHONPATH=runtime python benchmarks/stability.py --repo PATH [--repo PATH ...] [--pairs 400] [--seed 1] [--json]
+    PYTHONPATH=runtime python benchmarks/stability.py --repo PATH [--repo PATH ...] [--pairs 400] [--seed 1] [--form short] [--json]
 
 For each before/after pair of a git repository: read `before` in as many pages as it takes, put `after` in its place, read
 again. Counted are the lines that `git diff --patience` calls unchanged and those of them that kept their ID, IDs that two
@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING
 
 import pairs
 import rye
+from rye.toolkit import view_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from outcome import Pair
 
-ROW = re.compile(r"\[LID:([0-9a-z]+)\] ")
+ROWS = {"lid": re.compile(r"\[LID:([0-9a-z]+)\] "), "short": re.compile(r"([0-9]+[a-z]*)\t")}
 HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 DIFF = ("git", "diff", "--no-index", "--patience", "--text", "--no-color", "--no-ext-diff", "-U0", "before", "after")
 _SPACE = b" \t\r\x0b\x0c"
@@ -39,20 +40,25 @@ class Refused(Exception):
     """The file cannot be read by lines."""
 
 
-def ids(project: Path, name: str) -> list[str]:
-    """Return the IDs of all lines of a file, read page by page."""
-    out: list[str] = []
+def ids(project: Path, name: str, form: str) -> list[str]:
+    """Return the IDs of all lines of a file, read page by page; in the short form of empty lines, too, which print none."""
+    if form == "short":
+        # Asked of the library, since the view leaves the addresses of empty lines out; the view is what makes them known.
+        list(_pages(project, name, form))
+        return view_lines(str(project), name, lambda document: document.shorts(0, document.count))
+    return [match[1] for row in _pages(project, name, form) if (match := ROWS[form].match(row))]
+
+
+def _pages(project: Path, name: str, form: str) -> Iterator[str]:
     offset: int | None = 1
     while offset:
-        window = {"file_path": name, "offset": offset, "limit": 100_000}
+        window = {"file_path": name, "offset": offset, "limit": 100_000, "line_ids": form}
         answer = rye.execute("rye/file-system/read", window, project_path=project)
         data = answer["data"] or {}
         if answer["status"] != "success":
             raise Refused(answer["error"])
-        rows = data["output"].split("\n")[: data["line_count"]]
-        out += [match[1] for row in rows if (match := ROW.match(row))]
+        yield from data["output"].split("\n")[: data["line_count"]]
         offset = data.get("next_offset")
-    return out
 
 
 def unchanged(folder: Path, before: bytes, after: bytes) -> Iterator[tuple[int, int]]:
@@ -70,17 +76,17 @@ def unchanged(folder: Path, before: bytes, after: bytes) -> Iterator[tuple[int, 
     yield from zip(range(old, total), range(new, new + total - old), strict=True)
 
 
-def judge(folder: Path, pair: Pair) -> Counter[str]:
+def judge(folder: Path, pair: Pair, form: str) -> Counter[str]:
     """Measure one pair."""
     project = folder / "project"
     project.mkdir(exist_ok=True)
     target = project / "file"
     target.write_bytes(pair.before)
-    was = ids(project, "file")
+    was = ids(project, "file", form)
     # As an editor does it: another inode.
     (project / "other").write_bytes(pair.after)
     (project / "other").replace(target)
-    now = ids(project, "file")
+    now = ids(project, "file", form)
     old, new = pair.before.split(b"\n"), pair.after.split(b"\n")
     kept = list(unchanged(folder, pair.before, pair.after))
     # Control: the seed design, where a line takes the ID that any line of its text had.
@@ -110,7 +116,7 @@ def bare(text: bytes) -> bytes:
     return text.removeprefix(b"\xef\xbb\xbf").translate(None, _SPACE)
 
 
-def measure(repo: Path, count: int, seed: int) -> Counter[str]:
+def measure(repo: Path, count: int, seed: int, form: str) -> Counter[str]:
     """Measure the pairs of one repository; UTF-16 files, which git sees as bytes, are counted apart."""
     tally: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +126,7 @@ def measure(repo: Path, count: int, seed: int) -> Counter[str]:
                 tally["utf-16"] += 1
                 continue
             try:
-                tally += judge(Path(folder), pair)
+                tally += judge(Path(folder), pair, form)
             except Refused:
                 tally["refused"] += 1
     return tally
@@ -131,13 +137,14 @@ def main() -> int:
     parser.add_argument("--repo", action="append", required=True, type=Path)
     parser.add_argument("--pairs", type=int, default=400, help="of each repository")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--form", choices=[*ROWS], default="lid", help="which view of the identity")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     total: Counter[str] = Counter()
     rows = {}
     started = time.monotonic()
     for repo in args.repo:
-        tally = measure(repo, args.pairs, args.seed)
+        tally = measure(repo, args.pairs, args.seed, args.form)
         rows["/".join(repo.parts[-2:])] = tally
         total += tally
     rows["total"] = total

@@ -25,6 +25,8 @@ class _Refused(Exception):
 class RyeLines:
     """Reads every page, then makes all of a pair's changes in one call."""
 
+    form = "lid"
+
     def __init__(self, execute: Callable[..., dict[str, Any]], root: Path) -> None:
         self._execute = execute
         self._root = root
@@ -43,16 +45,25 @@ class RyeLines:
         try:
             plain = self._pages(path, encoding, line_ids="none")
             cost["read_plain"] = sum(map(text_bytes, plain))
-            pages = list(self._pages(path, encoding))
+            pages = list(self._pages(path, encoding, line_ids=self.form))
             cost["read"] = sum(map(text_bytes, pages))
-            ids = [found[1] for page in pages for line in page.split("\n") if (found := _LINE.match(line))]
+            ids = self.ids_of(pages)
             change = edit_arguments(before, after, _counted(ids, len(before.lines)))
+            change["changes"] = [self.said(one) for one in change["changes"]]
             arguments = {"file_path": path, **change, **encoding}
             cost["wrote"] = json_bytes(arguments)
             self._call(_EDIT, arguments)
         except _Refused as refusal:
             return Attempt(False, str(refusal), **cost)
         return Attempt(True, **cost)
+
+    def ids_of(self, pages: list[str]) -> list[str]:
+        """Return the IDs that the pages show, one a line."""
+        return [found[1] for page in pages for line in page.split("\n") if (found := _LINE.match(line))]
+
+    def said(self, change: dict[str, Any]) -> dict[str, Any] | str:
+        """Return a change in the form in which it is sent."""
+        return change
 
     def close(self) -> None:
         """Nothing is running."""

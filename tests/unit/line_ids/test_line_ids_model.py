@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import re
 import sys
 import time
 from collections import Counter
@@ -60,6 +61,8 @@ class World:
     texts: list[bytes] = field(default_factory=list)
     index: line_ids_index.Index | None = None
     names: dict[str, bytes] = field(default_factory=dict)
+    shorts: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
     epoch_of: dict[str, int] = field(default_factory=dict)
     dead: set[str] = field(default_factory=set)
     undos: list[Undo] = field(default_factory=list)
@@ -326,6 +329,14 @@ def check(world, was):
         named = bare(world.texts[at])
         if world.names.setdefault(mark.id, named) != named:
             say(f"{mark.id} named {world.names[mark.id]!r}, now it names {named!r}")
+        # One identity, two views: an address belongs to one ID for ever, and an ID keeps its address.
+        if not mark.short or re.fullmatch(r"[0-9a-f]{6,}", mark.short):
+            say(f"{mark.id} has the address {mark.short!r}")
+        if world.owners.setdefault(mark.short, mark.id) != mark.id:
+            say(f"{mark.short} belonged to {world.owners[mark.short]}, now it is {mark.id}'s")
+        if world.shorts.setdefault(mark.id, mark.short) != mark.short and mark.id not in world.revivable:
+            say(f"{mark.id} had the address {world.shorts[mark.id]}, now {mark.short}")
+        world.shorts[mark.id] = mark.short
         if mark.loose != line_ids_index.loose_digest(world.texts[at]):
             say("a mark's loose digest is not its line's")
         if world.epoch_of.setdefault(mark.id, index.epoch) != index.epoch and mark.id not in world.revivable:
@@ -357,13 +368,13 @@ def run(rng, steps, reconcile=line_ids_reconcile.reconcile):
 
 def by_text(index, digests, texts, content_hash):
     """The seed design's reconciliation, for control: a line takes the ID that any line of its text had."""
-    known = {index.digest(at): mark.id for at, mark in index.marks.items()}
+    known = {index.digest(at): (mark.id, mark.short) for at, mark in index.marks.items()}
     width, marks = index.width, {}
     count = len(digests) // width
     for at in range(count):
-        name = known.get(digests[at * width : (at + 1) * width])
+        name, short = known.get(digests[at * width : (at + 1) * width], ("", ""))
         if name:
-            marks[at] = LineId(name, line_ids_index.loose_digest(texts(at)))
+            marks[at] = LineId(name, line_ids_index.loose_digest(texts(at)), short=short)
     ages = line_ids_index.Runs([(count, index.revision + 1)])
     return changed(index, content_hash=content_hash, digests=digests, marks=marks, ages=ages, revision=index.revision + 1)
 
