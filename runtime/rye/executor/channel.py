@@ -261,7 +261,7 @@ class RemoteDocument:
         """Return what changed since a version, or None where that is not among the stored ones."""
         found = self._call("changes_since", version)
         return found and documents.Changes(
-            [(a, b) for a, b in found[0]], [(name, how, line) for name, how, line in found[1]], [*found[2]]
+            [(a, b) for a, b in found[0]], [(name, how, line) for name, how, line in found[1]], found[2]
         )
 
     def _lines(self, name: str, start: int, stop: int, **options: bool) -> list[Any]:

@@ -29,11 +29,14 @@ _GLANCE_WHOLE = 4 << 20
 
 
 class Changes(NamedTuple):
-    """What changed in a file since a version: ranges [start, stop) of new or changed lines; (ID, how, line) of those gone."""
+    """What changed in a file since a version: ranges [start, stop) of new or changed lines; (ID, how, line) of those gone.
+
+    `gone` lists the short addresses of the latter, as text.
+    """
 
     lines: list[tuple[int, int]]
     ended: list[tuple[str, str, int]]
-    ended_shorts: list[str] = []  # noqa: RUF012 - replaced, never changed
+    gone: str = ""
 
 
 IDS_NOT_STORED = ("no_space", "cache_unwritable", "read_only", "permission_denied")
@@ -124,7 +127,8 @@ class Document(Record, frozen=False):
             return None
         ended = [(name, end) for name, end in self.index.dead.items() if end is not None and end.revision > since]
         rows = [(name, end.how, end.line) for name, end in ended]
-        return Changes(self.index.ages.since(since), rows, [end.short for _, end in ended])
+        shorts = sorted({end.short for _, end in ended if end.short}, key=lambda one: addresses.split(one)[::-1])
+        return Changes(self.index.ages.since(since), rows, addresses.ranges(shorts))
 
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
         """Return lines [start, stop), counted from 0; with `ids` each has one from now on."""

@@ -10,17 +10,18 @@ lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] li
 2,000 characters are shortened visibly; their ID still stands for the whole line.
 An ID belongs to its line for as long as the line lives, through edits elsewhere in the file: pass IDs to edit_lines instead
 of retyping text, and do not read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
-new, changed or gone since. Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
+new, changed or gone since. more=["b.py", "b.py:20-40"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
 Prefer it to cat in a shell whenever you may edit the file; use grep to find the place first in a large one.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from itertools import accumulate
 from typing import Any
 
-from rye.toolkit import Document, UsageError, WorkspaceError, cut_notice, ok, output_budget, picture, view_lines
+from rye.toolkit import Document, RyeError, UsageError, WorkspaceError, cut_notice, ok, output_budget, picture, view_lines
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -41,6 +42,7 @@ __agent_parameters__ = {
     "offset": "First line, from 1; negative from the end",
     "limit": "",
     "changes_since": "Version of your last read",
+    "more": 'Other files and ranges: ["b.py", "b.py:20-40", ":200-240"]',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
@@ -65,6 +67,12 @@ CONFIG_SCHEMA = {
             "type": "string",
             "minLength": 1,
             "description": "A version from an earlier result: show only what changed since",
+        },
+        "more": {
+            "type": "array",
+            "maxItems": 20,
+            "items": {"type": "string", "minLength": 1},
+            "description": 'Other files and ranges to read in the same call: "b.py", "b.py:20-40", ":200-240" of this file',
         },
         "show_whitespace": {"type": "boolean", "default": False, "description": "Make tabs, CR and odd blanks visible"},
         "encoding": {
@@ -91,6 +99,7 @@ OUTPUT_SCHEMA = {
         "file_path": {"type": "string", "description": "The file, from the project's root"},
         "changed_lines": {"type": "integer", "description": "With changes_since: lines changed"},
         "deleted_ids": {"type": "array", "description": "With changes_since: IDs of lines that are gone"},
+        "more": {"type": "array", "description": "Of each of `more`: the fields above, or error and code"},
         "changes_known": {"type": "boolean", "description": "With changes_since: whether that version is known"},
         "media": {"type": "array", "description": "Of a picture: itself, in base64"},
         "mime_type": {"type": "string", "description": "Of a picture: its type"},
@@ -103,9 +112,16 @@ OUTPUT_SCHEMA = {
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window, or the changes since a version."""
+    result = _read(params, project_path, output_budget())
+    for one in params.get("more") or ():
+        _add(result, {**params, **_part(one, params["file_path"])}, project_path)
+    return result
+
+
+def _read(params: dict[str, Any], project_path: str, budget: int) -> dict[str, Any]:
     path = params["file_path"]
     try:
-        return view_lines(project_path, path, lambda document: _result(document, params), params.get("encoding"))
+        return view_lines(project_path, path, lambda document: _result(document, params, budget), params.get("encoding"))
     except WorkspaceError as err:
         # Only now, so that a text costs no look for pictures.
         shown = picture(project_path, path) if err.code == "binary_file" else None
@@ -114,24 +130,55 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         return shown
 
 
+def _part(text: str, file_path: str) -> dict[str, Any]:
+    """Return the file and window that `b.py`, `b.py:20-40` or `:20-40`, of the call's own file, names."""
+    found = re.fullmatch(r"(?P<path>.*?)(?::(?P<first>-?[1-9]\d*)?(?:-(?P<last>\d+))?)?", text, re.DOTALL)
+    path, first, last = (found["path"], found["first"], found["last"]) if found else (text, None, None)
+    offset = int(first or 1)
+    limit = {"limit": max(int(last) - offset + 1, 1)} if last else {}
+    # A version names a state of one file.
+    return {"file_path": path or file_path, "offset": offset, "changes_since": None, **limit}
+
+
+def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> None:
+    """Put another window behind the ones so far; what cannot be read is said there, and the others stay."""
+    parts = result.setdefault("more", [])
+    header = f"{params['file_path']}:" if params["offset"] == 1 else f"{params['file_path']}, from line {params['offset']}:"
+    left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
+    try:
+        if left < _LEAST:
+            raise UsageError(
+                "no_room", "There is no room left in this answer.", f'Call read(file_path="{params["file_path"]}").'
+            )
+        part = _read(params, project_path, left)
+    except RyeError as err:
+        part = {"file_path": params["file_path"], "output": f"[{err}]", "error": str(err), "code": err.code}
+    if media := part.pop("media", []):
+        result["media"] = [*result.get("media", []), *media]
+    result["output"] += f"\n{header}\n{part['output']}"
+    parts.append({name: value for name, value in part.items() if name not in ("output", "success")})
+
+
 # Lines are printed so many at a time.
 _BATCH = 500
 # Bytes reserved for the notices around the lines.
 _NOTICES = 400
+# With fewer bytes left another window is not begun.
+_LEAST = 1_000
 # Bytes that a line with its ID takes at least.
 _SHORTEST = 13
 
 
-def _result(document: Document, params: dict[str, Any]) -> dict[str, Any]:
+def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str, Any]:
     """Return the window, or what changed since a version that is known."""
-    window = _Window(document, params)
+    window = _Window(document, params, budget)
     since = params.get("changes_since")
     if since is None or document.no_ids:
         result = _window(document, window, params)
         return _without_ids(result, document, since) if document.no_ids else result
     changes = document.changes_since(since)
     if changes is not None:
-        return _changes(document, window, params, changes.lines, changes.ended, changes.ended_shorts)
+        return _changes(document, window, params, changes.lines, changes.ended, changes.gone)
     result = _window(document, window, params)
     notice = f"[changes_since: version {since[:80]} is not among the last 20 of this file; here is the window instead.]"
     return {**result, "output": f"{notice}\n{result['output']}", "changes_known": False}
@@ -149,12 +196,12 @@ def _without_ids(result: dict[str, Any], document: Document, since: str | None) 
 class _Window:
     """Collects printed lines up to the size of the output, and which lines were printed with their IDs."""
 
-    def __init__(self, document: Document, params: dict[str, Any]) -> None:
+    def __init__(self, document: Document, params: dict[str, Any], budget: int) -> None:
         self.document = document
         self.ids = params["line_ids"] != "none" and not document.no_ids
         self.short = self.ids and params["line_ids"] == "short"
         self.whitespace = params["show_whitespace"]
-        self.budget = output_budget() - _NOTICES - 2 * len(params["file_path"].encode("utf-8", "replace"))
+        self.budget = budget - _NOTICES - 2 * len(params["file_path"].encode("utf-8", "replace"))
         self.budget -= _NOTICES if document.no_ids else 0
         self.lines: list[str] = []
         self.shown: list[tuple[int, int]] = []
@@ -221,26 +268,25 @@ def _changes(
     params: dict[str, Any],
     ranges: list[tuple[int, int]],
     ended: list[tuple[str, str, int]],
-    shorts: list[str],
+    gone: str,
 ) -> dict[str, Any]:
     """Print the lines that are new or changed since a version, and which IDs are gone."""
     count = sum(stop - start for start, stop in ranges)
     cut_at = None
     lines: list[str] = []
-    names = shorts if window.short else [name for name, _, _ in ended]
-    ending = _gone([(name, how, line) for name, (_, how, line) in zip(names, ended, strict=True)]) if ended else ""
+    ending = (f"[gone: {gone[:2_000]}]" if window.short else _gone(ended)) if ended else ""
     # The list of deleted IDs comes last but must fit, so its size is taken off first.
     window.budget -= len(ending)
     if window.ids:
         # Name all lines in one step: naming them range by range would align the file each time.
         document.name(_first(ranges, window.budget // _SHORTEST))
-    for start, stop in ranges:
+    for start, stop in _with_context(ranges, document.count) if window.short else ranges:
         before = len(window.lines)
-        header = "@" if window.short else f"@ line {start + 1}"
+        header = "…" if window.short else f"@ line {start + 1}"
         window.budget -= len(header) + 1
         reached = window.add(start, stop)
         if reached > start:
-            lines += [header, *window.lines[before:]]
+            lines += [*([header] if lines or not window.short else []), *window.lines[before:]]
         if reached < stop:
             cut_at = reached
             break
@@ -269,6 +315,18 @@ def _changes(
         **fields,
         **_facts(document),
     )
+
+
+def _with_context(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """Return the ranges with a line on each side, which says where they are; those that meet then are one."""
+    out: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        low, high = max(start - 1, 0), min(stop + 1, count)
+        if out and low <= out[-1][1]:
+            out[-1] = (out[-1][0], high)
+        else:
+            out.append((low, high))
+    return out
 
 
 def _first(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
