@@ -144,3 +144,112 @@ def test_twins_keep_apart(project, codec):
     assert (project / "f.txt").read_bytes().decode(codec) == "same\r\nother\r\nsame\r\n"
     data = call("edit_lines", project, file_path="f.txt", changes=[{"line_id": 2, "new_content": "x"}])
     assert data["code"] == "invalid_line_id"
+
+
+@pytest.mark.parametrize("tool", ["open_file_chunk", "read_file_viewport"])
+def test_the_views_by_number_show_both_forms(project, file, tool):
+    short = done(f"rye/swe/{tool}", project, path="f.txt", line_ids="short")["output"]
+    assert "3: 3\tline 3" in short
+    assert "[LID:" in done(f"rye/swe/{tool}", project, path="f.txt", line_ids="lid")["output"]
+    plain = done(f"rye/swe/{tool}", project, path="f.txt", line_ids="none")["output"]
+    assert "3: line 3" in plain
+    edit(project, {"line_id": 3, "new_content": "x"})
+    done(f"rye/swe/{tool}", project, path="f.txt")
+    answer = done("rye/swe/edit_range", project, path="f.txt", start_line=3, end_line=3, new_text="y", line_ids="short")
+    assert "3: 9\ty" in answer["output"]
+    found = done("rye/swe/search_file", project, path="f.txt", pattern="y", line_ids="short")["output"]
+    assert "9\ty" in found
+
+
+def test_several_files_and_ranges_in_one_read(project, file):
+    (project / "g.txt").write_text("one\ntwo\n")
+    data = done("read", project, file_path="f.txt", limit=2, line_ids="short", more=["g.txt", ":5-6", "none.txt"])
+    assert "\ng.txt:\n1\tone\n2\ttwo\n" in data["output"]
+    assert "\nf.txt, from line 5:\n5\tline 5\n6\tline 6\n" in data["output"]
+    assert [part.get("code") for part in data["more"]] == [None, None, "file_not_found"]
+    assert "line 4" not in data["output"]
+    done("edit_lines", project, file_path="g.txt", changes=["2|TWO"])
+    edit(project, "6|six")
+    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
+
+
+def test_what_changed_comes_with_the_lines_around_it(project, file):
+    version = shown(project).rpartition("[version ")[2].rstrip("]")
+    edit(project, "2+|new", "5 delete")
+    output = shown(project, changes_since=version)
+    assert output.startswith("2\tline 2\n8\tnew\n3\tline 3\n[gone: 5]\n[version ")
+    again = output.rpartition("[version ")[2].rstrip("]")
+    assert shown(project, changes_since=again) == f"[no changes since version {again}]"
+
+
+PASTED = "2\tline 2"
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("write", {"file_path": "f.txt", "content": f"x\n{PASTED}\n"}),
+        ("edit_lines", {"file_path": "f.txt", "changes": [{"line_id": 1, "new_content": PASTED}]}),
+        ("edit_lines", {"file_path": "f.txt", "changes": [{"find": "line 1", "replace": PASTED}]}),
+        ("rye/swe/edit_range", {"path": "f.txt", "start_line": 1, "end_line": 1, "new_text": PASTED}),
+        ("rye/swe/insert_at", {"path": "f.txt", "line": 1, "new_text": PASTED}),
+        ("rye/swe/edit_file", {"path": "f.txt", "old": "line 1", "new": PASTED}),
+    ],
+)
+def test_pasted_addresses_are_refused_by_every_tool_that_writes(project, file, tool, parameters):
+    # Control: where no view showed the address, the text is written as given.
+    done("read", project, file_path="f.txt")
+    if tool.startswith("rye/swe/"):
+        done(tool, project, **parameters)
+        done("undo", project)
+        assert file.read_bytes().startswith(b"line 1\n")
+    shown(project)
+    error = refused("pasted_ids", tool, project, **parameters)
+    assert "begins a line with 2" in error
+    assert file.read_bytes().startswith(b"line 1\n")
+
+
+@pytest.mark.parametrize("text", ["404: not found", "2: two", "9\tnine", "  2\tx", "2  two"])
+def test_what_only_looks_like_an_address_is_written(project, file, text):
+    shown(project)
+    edit(project, {"line_id": 1, "new_content": text})
+    assert file.read_bytes().startswith(text.encode() + b"\n")
+
+
+def test_a_table_of_numbers_takes_more_of_them(project, file):
+    file.write_text("1\tone\n2\ttwo\n")
+    shown(project)
+    edit(project, {"line_id": 2, "new_content": "2\tTWO"})
+    assert file.read_text() == "1\tone\n2\tTWO\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "said"),
+    [
+        ("a.py", "x = (1)\n", "x = (1\n", "never closed"),
+        ("a.json", '{"a": 1}\n', '{"a": 1,}\n', "JSON"),
+        ("a.toml", "a = 1\n", "a = \n", "TOML"),
+        ("a.yaml", "a: [1]\n", "a: [1\n", "YAML"),
+    ],
+)
+def test_a_new_syntax_error_is_told_with_its_address(project, name, good, bad, said):
+    path = project / name
+    path.write_text(good)
+    done("read", project, file_path=name, line_ids="short")
+    change = {"line_id": 1, "new_content": bad}
+    error = refused("syntax_error", "edit_lines", project, file_path=name, changes=[change], guard="refuse")
+    assert said in error
+    assert path.read_text() == good
+    refused("syntax_error", "write", project, file_path=name, content=bad, guard="refuse")
+    data = done("edit_lines", project, file_path=name, changes=[change], line_ids="short")
+    assert said in data["output"]
+    assert "at line 2" in data["output"]
+    # An error that was there before is not told again.
+    again = done("edit_lines", project, file_path=name, changes=["2+|# more"], line_ids="short")
+    assert again["warnings"] == []
+
+
+def test_a_large_file_is_said_to_be_unchecked(project):
+    done("write", project, file_path="big.py", content="x = 1\n" * 50_000)
+    data = done("write", project, file_path="big.py", content="x = 1\n" * 50_000 + "y = (\n")
+    assert any("not checked" in warning for warning in data["warnings"])

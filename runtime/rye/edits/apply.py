@@ -19,8 +19,8 @@ from rye.edits import brief, commit, journal, syntax
 from rye.edits.entries import Entry, Recorded
 from rye.edits.splices import Splice, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
+from rye.line_ids import addresses, epochs, reconcile, store
 from rye.line_ids import document as documents
-from rye.line_ids import epochs, reconcile, store
 from rye.line_ids import index as line_ids_index
 from rye.line_ids.document import Document
 from rye.line_ids.index import Index
@@ -78,7 +78,7 @@ class Applied(Record, frozen=False):
     def printed(self) -> list[str]:
         """Return the lines of the result as tools print them: `12: [LID:a1b2c3] text`."""
         texts = shortened([row.text for row in self.lines])
-        ids = [f"[LID:{row.id}] " if row.id else "" for row in self.lines]
+        ids = [f"[LID:{row.id}] " if row.id else f"{row.short}\t" if row.short else "" for row in self.lines]
         return [f"{row.number}: {name}{text}" for row, name, text in zip(self.lines, ids, texts, strict=True)]
 
 
@@ -90,12 +90,14 @@ class Show(Record):
         ids: print their IDs; a line that is printed with its ID counts as shown.
         span: the lines [start, stop); else the changed ones with two around.
         short: collect the brief answer for models instead, see `rye.edits.brief`.
+        short_rows: print short addresses instead of IDs.
     """
 
     budget: int
     ids: bool = True
     span: tuple[int, int] | None = None
     short: bool = False
+    short_rows: bool = False
 
 
 class Revived(NamedTuple):
@@ -247,6 +249,7 @@ def _collect(applied: Applied, show: Show) -> None:
         while at < stop and not applied.cut:
             # In batches: lines beyond the budget need not be decoded.
             rows = document.rows(at, min(at + _BATCH, stop), ids=show.ids)
+            rows = [addresses.one_view(row, "short" if show.short_rows else "lid") for row in rows]
             # The number, the ID and the marks around them take the 16 bytes and the ID's own.
             sizes = [min(len(row.text.encode("utf-8", "replace")), _LINE_BYTES) + len(row.id or "") + 16 for row in rows]
             fits = bisect_right(list(accumulate(sizes)), budget)
@@ -256,7 +259,7 @@ def _collect(applied: Applied, show: Show) -> None:
             at += fits
         if show.ids:
             # Only printed lines count as shown: an edit of a line that the caller never saw must be refused.
-            document.note_shown((start, at))
+            document.note_shown((start, at), short=show.short_rows)
         if applied.cut:
             return
 

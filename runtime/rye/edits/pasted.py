@@ -15,8 +15,8 @@ from rye.line_ids import addresses, store
 from rye.line_ids.index import Index
 from rye.workspace.workspace import Workspace
 
-_PREFIX = re.compile(r"\s*(?:\d+: )?\[LID:(?P<lid>[0-9a-z]+)\]|(?P<short>\d+[a-z]*)\t")
-_IN_FILE = re.compile(rb"^(?:\s*(?:\d+: )?\[LID:[0-9a-z]+\]|\d+[a-z]*\t)", re.MULTILINE)
+_PREFIX = re.compile(r"\s*(?:\d+: )?\[LID:(?P<lid>[0-9a-z]+)\]|(?:\d+: )?(?P<short>\d+[a-z]*)\t")
+_IN_FILE = re.compile(rb"^(?:\s*(?:\d+: )?\[LID:[0-9a-z]+\]|(?:\d+: )?\d+[a-z]*\t)", re.MULTILINE)
 
 
 def found(index: Index, data: bytes, lines: Sequence[str]) -> str | None:

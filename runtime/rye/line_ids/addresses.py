@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rye.line_ids.render import Row
 
 _LETTERS = "ghjkmnpqrstuvwxyz"
 _FIRST_LONG = 100_000
@@ -80,6 +83,11 @@ def parsed(value: object) -> str | None:
 def printed(address: str, text: str) -> str:
     """Return a line as the short view prints it; an empty line has nothing before it, though it has an address too."""
     return f"{address}\t{text}" if text else ""
+
+
+def one_view(row: Row, form: str) -> Row:
+    """Return a row with its ID alone, or with its short address alone."""
+    return row._replace(id=None) if form == "short" else row._replace(short=None)
 
 
 def ranges(names: Sequence[str]) -> str:

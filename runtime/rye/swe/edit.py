@@ -13,6 +13,7 @@ from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
 from rye.edits.splices import Splice
 from rye.errors import EditError, UsageError
+from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
 from rye.swe import view, view_state
@@ -159,11 +160,12 @@ def _facts(applied: Applied, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _show(document: Document, asked: Asked, *, line_ids: bool) -> Show:
+def _show(document: Document, asked: Asked, *, line_ids: bool | str) -> Show:
     """Return which lines the result prints: the new ones with two on each side."""
     count = document.count + asked.added - (asked.stop - asked.start)
     span = max(asked.start - CONTEXT, 0), min(asked.start + asked.added + CONTEXT, count)
-    return Show((output_budget() - _NOTICES) // 2, ids=line_ids, span=span)
+    form = addresses.form_of(line_ids)
+    return Show((output_budget() - _NOTICES) // 2, ids=form != "none", span=span, short_rows=form == "short")
 
 
 def _result(

@@ -10,6 +10,7 @@ from rye.call import profile
 from rye.call.context import output_budget
 from rye.call.results import Page, cut_notice, ok, shorten
 from rye.errors import UsageError
+from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.render import Row
 from rye.plain_class import Record, changed
@@ -65,7 +66,9 @@ def out_of_range(name: str, value: int, low: int, high: int) -> UsageError:
 
 
 def named(row: Row) -> str:
-    """Return a row's text as it is shown, behind its ID where it has one."""
+    """Return a row's text as it is shown, behind its ID or short address where it has one."""
+    if row.short and not row.id:
+        return f"{row.short}\t{shorten(row.text)}"
     return f"[LID:{row.id}] {shorten(row.text)}" if row.id else shorten(row.text)
 
 
@@ -93,19 +96,20 @@ def window_at(total: int, line: int | None, start: int | None, end: int | None) 
 
 
 def look(
-    ws: Workspace, path: str, encoding: str | None, wanted: Callable[[int], Span], *, line_ids: bool, window: bool = True
+    ws: Workspace, path: str, encoding: str | None, wanted: Callable[[int], Span], *, line_ids: bool | str, window: bool = True
 ) -> Shown:
     """Read the rows of the window that `wanted` makes of the number of lines, as many as fit.
 
     With IDs they count as shown. Unless the user switched that off, they are remembered for edits by line number, and with
     `window` as the window from which `scroll_file` goes on.
     """
-    if line_ids:
+    form = addresses.form_of(line_ids)
+    if form != "none":
         with documents.view(ws, path, encoding) as document:
             span = wanted(document.count)
-            rows = _fitting(document.rows(span.first - 1, span.last))
+            rows = _fitting([addresses.one_view(row, form) for row in document.rows(span.first - 1, span.last)])
             # Only the rows that fit count as shown.
-            document.shown((span.first - 1, span.first - 1 + len(rows)))
+            document.shown((span.first - 1, span.first - 1 + len(rows)), short=form == "short")
             return _shown(ws, document.path, document.text, span, rows, window=window)
     # Without IDs no index is needed, so a large file is neither locked nor hashed.
     with documents.glance(ws, path, encoding) as (file, text):

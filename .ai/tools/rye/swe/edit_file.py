@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:43:36Z:fa17ea2b69a955ba7c1febbbd507bcf24694244ea123e49559e9576c99d93c6b:OgGrCePLFhBHtlagwxSRmuj9deB-LSQVycVNXr6qXev3ChDX6R5ditKIEqt5ap8Hpo-k1qDenYTf0pO-zKFnDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:12d55ccf9dc2436157d63dd6a207563d30336c7a06a4c5e806808c475f7a4012:efTUqi-Ifs9E7xuymSOY5GRHG51LGthEX0Zhwd_bpv0YUIx5PkWEfPtF2sDbPzRmmnuJ28_hfzHUjDHdRPc2Bw==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -62,7 +62,11 @@ CONFIG_SCHEMA = {
             "default": "tell",
             "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
         },
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "old", "new"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:43:36Z:0e56a40d19a7c0a93800632fd70de738a2b8f591d56944988f3100bdf2953a6e:4rjWKVYjy2-_6Hq4kg8hQZqSHK0DICPClzrY8FGWk5NT30U_zD5s-sc_ZGJNKPRYOyTZYACJZzU9ntz_Rh2lCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:792b780483551f49bfe98a37774106e1212c921a2b5d27f2671955c9584cf0e1:SkFnfkT1E8muqh6en2plNYHxUXDdvD11DaaZnguEU3MVfVuoiFrxIl6dhlBFtEdUvZiuyOr5sGe8Xl2OypBsDw==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file stands now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -58,7 +58,11 @@ CONFIG_SCHEMA = {
             "default": "tell",
             "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
         },
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "start_line", "end_line", "new_text"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:43:36Z:67557d72c9d87104830306c8eb4ff52eb0b1925f096a2303b18debe9192708b8:bg1Zl0_MqUbSlr7yoBiWKa79BeTO-fU8yU4q23hbLfCcw0DOW_inLkp1_vSeUXxNQOWH7JcmYs9WOXkk9vaTBQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:7d2e1af0284e9df5e0180299ace32edd8336c3e2153bbfbf0edc3c3b9cb81edc:uDwvCyu-Ymvtz0FS3NN8DpQMX46TfamgHw5K05iVsmu-wuWdhItaqAwYZgp8UdJkgmqt6FD85VH1aE6I2wTLAA==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file stands now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
@@ -47,7 +47,11 @@ CONFIG_SCHEMA = {
             "default": "tell",
             "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
         },
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "line", "new_text"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:b1c77626bd66d693dfec9654d2f3c406d36d3e0d6c668f2b7099066625032c05:gaKIRmBQ6OnrakpGDjACEYpsJAcw7fk4EjXnFE0bfFw144LziC-LgrJ8gEcY9yvAbIDw3kM7mqqaeUo3pW9BCQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:6508a9ed294f2e8329921db7a19a8624a1411d5d473e56aaa55c32f55c8a3c8a:-xd7gnww7J6hMnNe4BNfMhmDwZlLI3F3dZmG17H_I56qUNzystqGdj_8qfjudT9AAa4h06bSlboSYqlxYvI-AQ==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -37,7 +37,11 @@ CONFIG_SCHEMA = {
         "line": {"type": "integer", "minimum": 1, "description": "Show the 100 lines around this one"},
         "start": {"type": "integer", "minimum": 1, "description": "First line to show"},
         "end": {"type": "integer", "minimum": 1, "description": "Last line to show, inclusive; at most 200 lines in all"},
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

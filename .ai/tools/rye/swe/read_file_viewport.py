@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:1192cc74f18976b0449a618ba4143e59e9bb09392cff505b66b904a4c9bd40f9:lH1UNEcBOZejbP5mPUyPIpM76X7jceP8_mL_vFPZJsLvl7S-N9Xm0xuQyvSm0BL8LARH85uyb8EW5XrHy-tbCQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:dc9ee04727e95bd8b81c8e4c202eefc845b5349fb751f48e9709fd3209fe5943:h9ZwCT9Q5crBzZQHuTWQETzFXU7fq692nP5Db2vKmb-_pd0xoXmOrky4hizMwQj4Z-WDByW8_AEbYLwMIki2Bg==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -39,7 +39,11 @@ CONFIG_SCHEMA = {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "offset": {"type": "integer", "default": 0, "description": "Lines to skip, from 0"},
         "limit": {"type": "integer", "default": 100, "description": "Most lines to show, clamped to 1..500"},
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:5a850a655de62345b607ce5a8950aadd5d82ba7666c3c0f3565e5254186870c8:yClfKRuWLuvRtrapAVYya60DZh4_G2cak296u1aImHoJbFdx0onCecVXh1q6QzTWtEqoqLJh6u3OlJTXCO13Bg==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:cb8c6822c4b84a34efde12eb0f7e05848bb25b329409ec888e3c0f36cc75c628:mVQVDU3OSn1aSEynAiTFba5dhU-YeXnLQIEpIgv_qeqOi4NkAKn_skSjRlVxq7je-VCM2kocXdME4I6UEoGVAw==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -34,7 +34,11 @@ CONFIG_SCHEMA = {
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "direction": {"type": "string", "enum": ["+", "-"], "default": "+", "description": "Down or up"},
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:42f8e7649c8cb2fb5231a0183d8016096525c17022ae1e0f7825bf38b534f308:REKSHNegj49PsM3cLRCQwxzVnBymRSGGbVRXSybN5BRo4aBoRpZ9FOlMAs1n5cy6nKlneSbstF4IPNHKnGSGCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:ffdec54f1e942724a80f7166b40f2ad2841ca87381588cab52777e67e1343e97:qOUTrNStw5o7UzL0dKvHDFTH0TpUJcUEwOeLbRkZ9NNuz5j1mm61r1Mq96VFUkOMbwGZR9WVI2kTwAAiuupoBQ==:b63173adc9f5699f
 """Search file contents below a folder; every match is one line, `path:line: text`, as `grep -Rn` prints it.
 
 Requires: pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text). root is the folder, the project
@@ -46,7 +46,11 @@ CONFIG_SCHEMA = {
         "literal": {"type": "boolean", "default": False, "description": "The pattern is plain text"},
         "hidden": {"type": "boolean", "default": False, "description": "Look at hidden files too"},
         "no_ignore": {"type": "boolean", "default": False, "description": "Look at ignored files too"},
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
     },
     "required": ["pattern"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:12:58Z:a091d6a319e7674a63c504abec6e06f99391514410a5447c0036ad2b9953b746:GXDCMtVtTIMRyI4fmJsl85zY4_-j0NUYVUNKHYGmyRWOjQoyUzzRd3PHjyvlUmdMtATS6uWs4AeqEl7GYUxrDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:03:11Z:4127ac02e2e5448896672755f57339e7a90852f24bd9067338abccc925846bfb:EluuC9SGHJaQjMJQ8Td9c7M5g6lyoD3AXvnNRvjvfCNFP95BFqozKZjhWBRVAjdbtvEDMhZIxW8VMDhCWyK7CQ==:b63173adc9f5699f
 """Search one file; every match is one line, `n : text`.
 
 Requires: path, a text file, and pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text).
@@ -42,7 +42,11 @@ CONFIG_SCHEMA = {
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
         "ignore_case": {"type": "boolean", "default": False, "description": "Letter case does not count"},
         "literal": {"type": "boolean", "default": False, "description": "The pattern is plain text"},
-        "line_ids": {"type": "boolean", "default": False, "description": "Show line IDs, ready for edit_lines"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
     },
     "required": ["path", "pattern"],
     "additionalProperties": False,
