@@ -152,14 +152,15 @@ Problem = tuple[str, str]
 
 
 # The JSON Schema library takes longer to load than a plain call takes to answer. So what is certain is said here: that the
-# schema is a closed object of texts, whole numbers and switches, and that the parameters fit it. Everything else, every refusal
-# above all, is left to the library.
+# schema is a closed object of texts, whole numbers, switches and lists of these, and that the parameters fit it. Everything
+# else, every refusal above all, is left to the library.
 _TOP = {"type", "properties", "required", "additionalProperties", "description"}
 _SAYS = {"type", "description", "default"}
 _OF_TYPE = {
     "string": {"enum", "minLength", "maxLength", "format"},
     "integer": {"minimum", "maximum", "not"},
     "boolean": set[str](),
+    "array": {"items"},
 }
 # Larger numbers are left to the library.
 _LARGEST = 1 << 53
@@ -182,12 +183,15 @@ def is_plain(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_plain_part(part: object) -> bool:
-    if not isinstance(part, dict) or not isinstance(part.get("type"), str) or part["type"] not in _OF_TYPE:
+    kinds = _kinds_of(part)
+    if not isinstance(part, dict) or not kinds or not all(type(kind) is str and kind in _OF_TYPE for kind in kinds):
         return False
     bounds = [part[name] for name in ("minLength", "maxLength", "minimum", "maximum") if name in part]
     lengths = [part[name] for name in ("minLength", "maxLength") if name in part]
     return (
-        set(part) <= _SAYS | _OF_TYPE[part["type"]]
+        set(part) <= _SAYS.union(*(_OF_TYPE[kind] for kind in kinds))
+        and len(set(kinds)) == len(kinds)
+        and ("array" not in kinds or _is_plain_part(part.get("items")))
         and isinstance(part.get("description", ""), str)
         and part.get("format", "workspace-path") == "workspace-path"
         and all(type(bound) is int and abs(bound) < _LARGEST for bound in bounds)
@@ -196,6 +200,11 @@ def _is_plain_part(part: object) -> bool:
         and isinstance(part.get("enum", []), list)
         and all(type(one) is str for one in part.get("enum", []))
     )
+
+
+def _kinds_of(part: object) -> list[Any]:
+    kinds = part.get("type") if isinstance(part, dict) else None
+    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def _is_plain_exception(part: object) -> bool:
@@ -211,9 +220,19 @@ def fits(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
 
 
 def _part_fits(part: Mapping[str, Any], value: object) -> bool:
-    if part["type"] == "boolean":
+    kinds = _kinds_of(part)
+    return _kind_fits(kinds[0], part, value) if len(kinds) == 1 else any(_kind_fits(kind, part, value) for kind in kinds)
+
+
+def _kind_fits(kind: str, part: Mapping[str, Any], value: object) -> bool:
+    # With `enum` a value of another kind would have to be one of these, too.
+    if kind != "string" and "enum" in part:
+        return False
+    if kind == "boolean":
         return type(value) is bool
-    if part["type"] == "integer":
+    if kind == "array":
+        return type(value) is list and all(_part_fits(part["items"], one) for one in value)
+    if kind == "integer":
         least, most = max(part.get("minimum", -_LARGEST), -_LARGEST), part.get("maximum", _LARGEST)
         # `type(…) is int`, since bool is a subclass of int and true is no integer in JSON.
         return type(value) is int and least <= value <= most and part.get("not") != {"const": value}

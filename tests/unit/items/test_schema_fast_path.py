@@ -18,11 +18,14 @@ SCHEMA = {
         "count": {"type": "integer", "minimum": 0, "maximum": 9},
         "offset": {"type": "integer", "not": {"const": 9}},
         "more": {"type": "boolean"},
+        "list": {"type": "array", "items": {"type": "string", "minLength": 2}},
+        "either": {"type": ["string", "boolean"], "default": False},
+        "some": {"type": ["integer", "string"], "enum": ["a"], "minimum": 3},
     },
     "required": ["path"],
     "additionalProperties": False,
 }
-VALUES = ["", "a", "b", "ab", "abcde", "ä→", "\ud800", 0, 9, 10, -1, 3.0, 3.5, 2**60, True, False, None, [], {}]
+VALUES = ["", "a", "b", "ab", "abcde", "ä→", "\ud800", 0, 9, 10, -1, 3.0, 3.5, 2**60, True, False, None, [], ["ab"], ["a"], [1], {}]
 
 
 def test_whatever_fits_is_valid_and_plain_calls_do_fit():
@@ -38,6 +41,8 @@ def test_whatever_fits_is_valid_and_plain_calls_do_fit():
             assert library.is_valid(given), given
     assert fitting > 50
     assert schema.fits(SCHEMA, {"path": "ä", "kind": "b", "word": "ab", "count": 9, "offset": 8, "more": False})
+    assert schema.fits(SCHEMA, {"path": "ä", "list": ["ab", "abc"], "either": True, "some": "a"})
+    assert schema.fits(SCHEMA, {"path": "ä", "list": [], "either": "x"})
 
 
 @pytest.mark.parametrize(
@@ -52,7 +57,10 @@ def test_whatever_fits_is_valid_and_plain_calls_do_fit():
         {"description": 3},
         {"properties": {"a": {"type": "string", "pattern": "x"}}},
         {"properties": {"a": {"type": "array"}}},
-        {"properties": {"a": {"type": ["string", "integer"]}}},
+        {"properties": {"a": {"type": ["string", "number"]}}},
+        {"properties": {"a": {"type": ["string", "string"]}}},
+        {"properties": {"a": {"type": []}}},
+        {"properties": {"a": {"type": "array", "items": {"type": "number"}}}},
         {"properties": {"a": {"type": "string", "minLength": -1}}},
         {"properties": {"a": {"type": "integer", "minimum": 0.5}}},
         {"properties": {"a": {"type": "integer", "maximum": True}}},

@@ -70,7 +70,6 @@ CONFIG_SCHEMA = {
         },
         "more": {
             "type": "array",
-            "maxItems": 20,
             "items": {"type": "string", "minLength": 1},
             "description": 'Other files and ranges to read in the same call: "b.py", "b.py:20-40", ":200-240" of this file',
         },
