@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:10:37Z:c91a7dd57486cd6e15538334c3abcf9d6366ced748cfedb33077e0b75585df37:hN-VuI93H2t4JehSXP7iA48pQwpSGzxJexwqb8IoV-hl1elAwO2Spo4IV5qVpHo6m8Izp7uURWZCIN67n42UDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:15:52Z:99b521c709a5992d75f1c98069364b4d0a00a73de21c43997b8ee2d9ceb65cc0:hvzv9Kgyn9uS2w0Ws_ZNyDMCiqRW67wK9ZtCN3nnMb_z8m4nZBHeAAXZy2YkuzQFmmCrkeDEJ7w62fSwaio9CQ==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown as one. Other
