@@ -25,7 +25,30 @@ SCHEMA = {
     "required": ["path"],
     "additionalProperties": False,
 }
-VALUES = ["", "a", "b", "ab", "abcde", "ä→", "\ud800", 0, 9, 10, -1, 3.0, 3.5, 2**60, True, False, None, [], ["ab"], ["a"], [1], {}]
+VALUES = [
+    "",
+    "a",
+    "b",
+    "ab",
+    "abcde",
+    "ä→",
+    "\ud800",
+    0,
+    9,
+    10,
+    -1,
+    3.0,
+    3.5,
+    2**60,
+    True,
+    False,
+    None,
+    [],
+    ["ab"],
+    ["a"],
+    [1],
+    {},
+]
 
 
 def test_whatever_fits_is_valid_and_plain_calls_do_fit():
