@@ -235,8 +235,14 @@ def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch):
     monkeypatch.setattr(doctor.metadata, "version", version)
     found = findings(project)["extra search"][0]
     assert found["status"] == "note"
-    assert found["fix"].startswith("pip install '")
-    assert found["fix"].endswith("[search]'") or "rye-workspace[search]==" in found["fix"]
+    # As this very checkout was installed, which a second installation beside it would replace.
+    assert found["fix"].startswith("pip install ")
+    assert "[search]" in found["fix"]
+    assert ("-e " in found["fix"]) == (
+        json.loads(doctor.metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
+        .get("dir_info", {})
+        .get("editable", False)
+    )
 
 
 def test_rye_on_the_path(project, monkeypatch, tmp_path):

@@ -501,7 +501,7 @@ def test_the_extra_is_named_when_it_is_missing(project):
         check=False,
     )
     assert done.returncode == 2
-    assert re.search(rb"pip install '?\S+\[mcp\]", done.stderr)
+    assert re.search(rb"pip install (?:-e )?'?\S+\[mcp\]", done.stderr)
     assert run_rye("mcp", "--project", str(project / "nope"), cwd=project).returncode == 2
 
 

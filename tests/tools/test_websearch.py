@@ -200,7 +200,7 @@ def test_without_a_key_the_error_names_variable_file_and_what_needs_none(project
     configure(user_space, "default_provider: brave\n")
     data = search(project)
     assert data["code"] == "key_missing"
-    for word in ("BRAVE_API_KEY", str(user_space), "SEARXNG_URL", "rye-workspace[search]"):
+    for word in ("BRAVE_API_KEY", str(user_space), "SEARXNG_URL", "pip install ddgs"):
         assert word in data["error"]
 
 

@@ -106,7 +106,7 @@ def _new(args: argparse.Namespace) -> int:
 Next, in the project's folder:
   edit {made.tool}
   rye lint {made.item_id}
-  python -m pytest {made.test}
+  python -m pytest {made.test}        (pip install pytest)
   rye sign {made.item_id}        (`rye keys generate` once before; a person at a terminal signs)
   rye {made.item_id} README.md""")
     return EXIT_OK

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rye.call import context
 from rye.cli import terminal
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, print_json, printable, project_of, source
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, install_command, print_json, printable, project_of
 from rye.config import user_dirs
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
@@ -120,7 +120,7 @@ def _extras(_project: str) -> Iterator[Finding]:
         try:
             yield Finding(f"extra {extra}", "ok", f"{purpose}: {name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
-            yield Finding(f"extra {extra}", "note", f"not installed: {purpose}", f"pip install '{source(extra)}'")
+            yield Finding(f"extra {extra}", "note", f"not installed: {purpose}", install_command(extra))
 
 
 def _language_servers(project: str) -> Iterator[Finding]:
@@ -307,6 +307,8 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{sign} {printable(f'{one.name}: {one.detail}')}")
         if one.fix:
             print(printable(f"        fix: {one.fix}"))
+    # Before the last line, which goes to another stream.
+    sys.stdout.flush()
     print(f"{problems} problem{'' if problems == 1 else 's'}.", file=sys.stderr)
     return EXIT_NO if problems else EXIT_OK
 

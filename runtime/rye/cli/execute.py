@@ -233,7 +233,11 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
     if response["status"] == "error":
         answer.flush()
         _print_trace(data)
-        print(f"{terminal.styled('rye:', 'error', sys.stderr)} {response['error']}{_where(response, project)}", file=sys.stderr)
+        said = f"{response['error']}{_where(response, project)}"
+        # What the command said last was shown as it came.
+        if watched is not None and watched.shown and data.get("exit_code"):
+            said = f"The command ended with exit code {data['exit_code']}."
+        print(f"{terminal.styled('rye:', 'error', sys.stderr)} {said}", file=sys.stderr)
 
 
 def _print_trace(data: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -151,9 +150,7 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _no_library() -> UsageError:
-    return UsageError(
-        "extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: pip install {shlex.quote(_source())}"
-    )
+    return UsageError("extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: {shared.install_command('mcp')}")
 
 
 def _install(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -242,19 +243,31 @@ def _writes_to_stdout(stream: TextIO) -> bool:
         return False
 
 
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this very installation: a checkout stays editable."""
+    editable = "-e " if _direct_url().get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}{shlex.quote(source(extra))}"
+
+
 def source(extra: str) -> str:
     """Return what pip and uvx install to have this installation with an extra: the folder it came from, or its name."""
-    from importlib import metadata
     from urllib.parse import unquote, urlsplit
 
     from rye._version import __version__
 
+    url = urlsplit(_direct_url().get("url", ""))
+    return f"{unquote(url.path)}[{extra}]" if url.scheme == "file" else f"rye-workspace[{extra}]=={__version__}"
+
+
+def _direct_url() -> dict[str, Any]:
+    """Return what the installer noted of where this distribution came from; {} where it noted nothing."""
+    from importlib import metadata
+
     try:
         found = json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
-        found = {}
-    url = urlsplit(found.get("url", ""))
-    return f"{unquote(url.path)}[{extra}]" if url.scheme == "file" else f"rye-workspace[{extra}]=={__version__}"
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def exit_code(response: dict[str, Any]) -> int:

@@ -124,6 +124,7 @@ def _print_categories(project: str) -> int:
     rows = discovery.categories(project_path=project)
     table = [{"category": one or "-", "tools": len(names), "names": ", ".join(names)} for one, names in rows]
     print_table(table, ("category", "tools", "names"), prose="names")
+    sys.stdout.flush()
     print(
         "rye: `rye tools CATEGORY` or `rye tools --all` lists them with verdicts; `rye help NAME` explains one.",
         file=sys.stderr,

@@ -209,7 +209,7 @@ def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_on
         found = _asked(own_module("rye.web.plain_html", task, (page.fileno(),), libraries=True), url, seconds)
     notes = ("the page's structure is nested too deeply; this is its bare text",) if found["flattened"] else ()
     if found["plain"]:
-        notes = ("a plain reduction, without tables: `pip install 'rye-workspace[web]'` reads pages better",)
+        notes = ("a plain reduction, without tables: `pip install html-to-markdown selectolax` reads pages better",)
     title = "".join(char for char in found["title"] if not is_hidden(char))
     return Page(_lines(found["text"]), title, kind, charset, found["main"], notes)
 

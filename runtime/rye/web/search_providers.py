@@ -118,7 +118,7 @@ def _ddgs(provider: Provider, query: str, count: int, seconds: float) -> list[Fo
         raise SearchError(
             "extra_missing",
             "Searching without a key needs a library that is not installed.",
-            "Run `pip install 'rye-workspace[search]'`, or configure a provider with a key.",
+            "Run `pip install ddgs`, or configure a provider with a key.",
         ) from None
     try:
         rows = DDGS(proxy=provider.proxy, timeout=max(1, int(seconds))).text(query, max_results=count)

@@ -193,7 +193,7 @@ def test_without_the_extra_a_page_is_reduced_plainly_and_the_answer_says_so(with
     assert "```\na  b\n  c\n```" in page.text
     assert "alert" not in page.text
     assert "Imprint" not in page.text
-    assert "pip install 'rye-workspace[web]'" in page.notes[0]
+    assert "pip install html-to-markdown" in page.notes[0]
     whole = web_page.read(answer(PAGE.encode()), "text", main_only=False)
     assert "Imprint" in whole.text
     assert "](" not in whole.text

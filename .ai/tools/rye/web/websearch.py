@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:05:45Z:ca48260f7fd49507278724868b8286905aebf6881bb720a6ecfd77bb5d7cf482:6UK71NAlxw-_QEUOGZbQyXEzVgQRff-eid8dRi0ayNIg4Agm6lTm_TbXlXIt04ZXhgTBgukgWtJ8TsEaNiLyCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:17:17Z:78c0fcf83e38bc3b106049799d3975c11ed54adb8a65749b973a3b0c7597acb9:tb-xDR6ke90klEmrf2BslGdIwBDMmbKKmOXm427T4Ka_wCkkjSG-hVatOZS0gF5Pabo-R8NW_SQzJqQXOLKTAg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -55,7 +55,7 @@ CONFIG_SCHEMA = {
 }
 
 _FILE = "web/websearch.yaml"
-_WITHOUT_KEY = "Without a key: SEARXNG_URL of a SearXNG server, or `pip install 'rye-workspace[search]'`, which brings ddgs."
+_WITHOUT_KEY = "Without a key: SEARXNG_URL of a SearXNG server, or `pip install ddgs`."
 _SNIPPET = 300
 _TITLE = 200
 _MAX_URL = 2_000
