@@ -7,9 +7,11 @@ Edits beside a running command ask for a look at their own file first (`before_e
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -41,6 +43,7 @@ SOMEONE_ELSE: Final = "changed by someone else"
 _CUT_OFF: Final = "cut off"
 _ABOUT: Final = 200
 _SHARES: Final = 64
+_PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
 _MOST_ROWS: Final = 2_000
 _AFTER_JOB: Final = (
@@ -374,16 +377,23 @@ def _reference(where: str, name: str) -> str:
     for one in (where, folder):
         with suppress(OSError):
             return _line(os.path.join(one, name))
-    with suppress(OSError), open(os.path.join(folder, "packed-refs"), encoding="utf-8", errors="replace") as packed:
-        for line in packed:
-            if line.rstrip("\n").endswith(f" {name}"):
+    with suppress(OSError):
+        for line in _text(os.path.join(folder, "packed-refs"), _PACKED_REFS_MAX).split("\n"):
+            if line.endswith(f" {name}"):
                 return line.split(" ", 1)[0]
     return ""
 
 
 def _line(path: str) -> str:
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8", errors="replace") as file:
-        return file.read(4096).strip()
+    return _text(path, 4096).strip()
+
+
+def _text(path: str, most: int) -> str:
+    # A command may have put a named pipe or a device there, which would block, or never end.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        return file.read(most).decode("utf-8", "replace")
 
 
 def fields(recorded: Recorded) -> dict[str, Any]:

@@ -15,12 +15,14 @@ that lies in the project is code that a clone brings: it never counts for a step
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from rye.call.safe_text import plain
 from rye.config import user_dirs
@@ -133,7 +135,7 @@ def identity(root: str, path: str) -> str:
     whole = os.path.join(root, path)
     try:
         real = os.path.realpath(whole)
-        with open(real, "rb") as file:
+        with _opened(real) as file:
             info = os.fstat(file.fileno())
             content = hexdigest(file.read())
     except OSError as err:
@@ -143,11 +145,20 @@ def identity(root: str, path: str) -> str:
     settings = b""
     for place in (os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))):
         try:
-            with open(os.path.join(place, "pyvenv.cfg"), "rb") as file:
+            with _opened(os.path.join(place, "pyvenv.cfg")) as file:
                 settings += file.read(65_536)
         except OSError:
             continue
     return f"{real} {info.st_dev}:{info.st_ino} {content} {sha256(settings).hexdigest()}"
+
+
+def _opened(path: str) -> BinaryIO:
+    """Open a file to read. Raises OSError, also for what is no regular file: a named pipe would block."""
+    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb")  # noqa: SIM115
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
 
 
 def _of_home(patterns: list[Any], step: dict[str, Any], root: str, _own_allowed: bool) -> tuple[str, str]:
@@ -171,7 +182,7 @@ def _named_version(root: str, name: object) -> str:
     if not isinstance(name, str) or "/" in name:
         return ""
     try:
-        with open(os.path.join(root, name), "rb") as file:
+        with _opened(os.path.join(root, name)) as file:
             words = file.read(256).decode("ascii", "replace").split()
     except OSError:
         return ""
