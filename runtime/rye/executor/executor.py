@@ -111,6 +111,14 @@ def _raise(err: RyeError) -> None:
     raise err
 
 
+# What the interpreter and the loader say where memory is short: no exception of their own tells it.
+_SHORT = ("can't start new thread", "failed to map segment", "annot allocate memory")
+
+
+def _ran_out(err: BaseException) -> bool:
+    return isinstance(err, MemoryError) or any(words in str(err) for words in _SHORT)
+
+
 def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) -> dict[str, Any]:
     """Make a call's context, do the work in it, and return the response, which the work completes.
 
@@ -129,7 +137,9 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
                 work(call, workspace, response)
         except RyeError as err:
             _refuse(response, err)
-        except MemoryError:
+        except (MemoryError, ImportError, RuntimeError) as err:
+            if not _ran_out(err):
+                raise
             _refuse(response, _out_of_memory())
         if not response.get("warnings"):
             response.pop("warnings", None)

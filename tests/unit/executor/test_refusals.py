@@ -98,6 +98,21 @@ def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, where):
         assert answer["metadata"]["duration_ms"] < 10_000
 
 
+@pytest.mark.parametrize(
+    "err", [RuntimeError("can't start new thread"), ImportError("x.so: failed to map segment from shared object")]
+)
+def test_a_thread_or_library_that_finds_no_memory_is_answered_as_that(project, monkeypatch, err):
+    def empty(*_args):
+        raise err
+
+    monkeypatch.setattr("rye.executor.run_code.start", empty)
+    assert call(project, file_path="a.txt")["code"] == "out_of_memory"
+    # Control: what is not that is no answer.
+    err = RuntimeError("a defect")
+    with pytest.raises(RuntimeError, match="a defect"):
+        call(project, file_path="a.txt")
+
+
 @pytest.mark.slow
 def test_a_call_under_a_limit_of_memory_is_answered_or_ends_the_program(project):
     body = (
