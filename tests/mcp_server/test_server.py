@@ -418,6 +418,16 @@ def test_an_empty_text_is_absence_where_it_can_mean_nothing_else(shared, server,
     assert not result["isError"], result
 
 
+def test_a_change_that_is_an_object_may_come_as_its_json_text(shared, server):
+    project, _ = shared
+    (project / "f.txt").write_bytes(b"one\ntwo\n")
+    # As the listing wants it: clients that hold arguments to the listed schema send no object.
+    assert server.tools()["edit_lines"]["inputSchema"]["properties"]["changes"]["items"] == {"type": "string"}
+    change = json.dumps({"find": "two", "replace": "2"})
+    assert not server.call("edit_lines", {"file_path": "f.txt", "changes": [change]})["isError"]
+    assert (project / "f.txt").read_bytes() == b"one\n2\n"
+
+
 def test_an_empty_content_still_deletes_where_other_fields_are_empty(shared, server):
     project, _ = shared
     (project / "e.txt").write_bytes(b"one\ntwo\n")

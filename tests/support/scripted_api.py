@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Step = tuple[str, Any]
+WAIT = "WaitForMcpServers"
 
 
 class ScriptedApi:
@@ -29,6 +30,7 @@ class ScriptedApi:
         results: the text of each tool result, as the model would read it, in order.
         offered: the names of the tools of the last request that offered any.
         requests: (path, body) of every request.
+        faults: what in the script did not fit the client.
         answered: whether the final text was given.
     """
 
@@ -37,6 +39,7 @@ class ScriptedApi:
         self.results: list[str] = []
         self.offered: list[str] = []
         self.requests: list[tuple[str, Any]] = []
+        self.faults: list[str] = []
         self.answered = threading.Event()
         self.url = ""
         self._lock = threading.Lock()
@@ -53,6 +56,9 @@ class ScriptedApi:
                 self.answered.set()
                 return None
             tool, arguments = self.steps[len(results)]
+            # Claude Code begins before its servers have started, and gives its model a tool to wait for them.
+            if WAIT in offered and not any(name.endswith(tool) and "rye" in name for name in offered):
+                return WAIT, {}
             given = arguments(results) if isinstance(arguments, Callable) else arguments
         return self._named(tool), given
 
@@ -74,6 +80,14 @@ def _text(content: Any) -> str:
     return str(content)
 
 
+def _with_required(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with something for each parameter that a client made required, as a model gives it: a text that is empty."""
+    plain = {"string": "", "integer": 1_000, "number": 100, "boolean": False, "array": [], "object": {}}
+    known = schema.get("properties", {})
+    missing = [name for name in schema.get("required", ()) if name not in arguments]
+    return {**{name: known[name].get("default", plain.get(str(known[name].get("type")))) for name in missing}, **arguments}
+
+
 # One function for each interface: (body, stream) -> (content type, body of the answer).
 
 
@@ -85,7 +99,8 @@ def _chat(api: ScriptedApi, body: dict[str, Any]) -> tuple[str, str]:
     call = api.turn(offered, results)
     message: dict[str, Any] = {"role": "assistant", "content": api.answer if call is None else None}
     if call is not None:
-        made = {"name": call[0], "arguments": json.dumps(call[1])}
+        schema = next(one["function"]["parameters"] for one in body["tools"] if one["function"]["name"] == call[0])
+        made = {"name": call[0], "arguments": json.dumps(_with_required(call[1], schema))}
         message["tool_calls"] = [{"index": 0, "id": f"call_{len(results)}", "type": "function", "function": made}]
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     base = {"id": "c", "created": 1, "model": body["model"], "usage": usage}
@@ -143,11 +158,13 @@ def _responses(api: ScriptedApi, body: dict[str, Any]) -> tuple[str, str]:
 def _anthropic(api: ScriptedApi, body: dict[str, Any]) -> tuple[str, str]:
     offered = [one["name"] for one in body.get("tools") or ()]
     blocks = [one for message in body["messages"] if isinstance(message["content"], list) for one in message["content"]]
-    results = [_text(one.get("content", "")) for one in blocks if one.get("type") == "tool_result"]
+    told = [one for one in blocks if one.get("type") == "tool_result" and not one["tool_use_id"].startswith("toolu_wait")]
+    results = [_text(one.get("content", "")) for one in told]
     call = api.turn(offered, results)
     block: dict[str, Any] = {"type": "text", "text": api.answer}
     if call is not None:
-        block = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": call[0], "input": call[1]}
+        number = f"wait_{len(blocks)}" if call[0] == WAIT else str(len(results))
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": call[0], "input": call[1]}
     reason = "end_turn" if call is None else "tool_use"
     message = {"id": "msg", "type": "message", "role": "assistant", "model": body.get("model", "m"), "content": [block]}
     message |= {"stop_reason": reason, "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1}}
@@ -198,7 +215,13 @@ class _Handler(BaseHTTPRequestHandler):
             body = {}
         path = self.path.partition("?")[0]
         self.api.requests.append((path, body))
-        self._send(200, *self._answer(path, body))
+        try:
+            answer = self._answer(path, body)
+        except Exception as err:
+            self.api.faults.append(f"{type(err).__name__}: {err}")
+            self._send(400, "application/json", json.dumps({"error": {"message": self.api.faults[-1]}}))
+            return
+        self._send(200, *answer)
 
     def _answer(self, path: str, body: dict[str, Any]) -> tuple[str, str]:
         if path.endswith("/chat/completions"):
@@ -235,12 +258,18 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that are ended close their connections by a reset; a script that does not fit is told in `faults`."""
+
+
 @contextmanager
 def scripted_api(steps: list[Step], answer: str = "Done."):
     """Serve a script for a block."""
     api = ScriptedApi(steps, answer)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"api": api}))
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"api": api}))
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     api.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -222,7 +222,7 @@ def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -
         f"Wrote {'.'.join(made.keys)} into {written.path}."
         + (f" The former content is in {written.kept}." if written.kept else "")
     )
-    print("Start the client anew. `rye doctor` shows what it will start.")
+    print("Start the client anew. `rye doctor` shows what it will start." + (f"\n{made.note}" if made.note else ""))
     return EXIT_OK
 
 

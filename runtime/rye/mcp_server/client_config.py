@@ -52,6 +52,7 @@ class Client(Record):
         remote: the entry for a server that listens, of its URL; None where it reaches none.
         command: the words of its own command that adds the server, for a scope; None where it has none.
         beside: other members that a server that listens needs.
+        note: what its user should know besides.
         syntax: of its settings.
     """
 
@@ -64,6 +65,7 @@ class Client(Record):
     command: Callable[[Server, Scope], list[str]] | None = None
     beside: dict[str, Any] | None = None
     syntax: settings_file.Syntax = "json"
+    note: str = ""
 
 
 class Plan(Record):
@@ -76,6 +78,7 @@ class Plan(Record):
         beside: other members of the file.
         syntax: of the file.
         command: the client's own command that does the same; empty where there is none.
+        note: what the client's user should know besides.
     """
 
     path: str
@@ -84,6 +87,7 @@ class Plan(Record):
     beside: dict[str, Any]
     syntax: settings_file.Syntax
     command: str
+    note: str
 
 
 def client(name: str) -> Client:
@@ -137,7 +141,7 @@ def plan(name: str, server: Server, scope: Scope, project: str) -> Plan:
     path = _expanded(one.user) if scope == "user" else os.path.join(project, one.project)
     command = _shell_line(one.command(server, scope), server) if one.command is not None else ""
     beside = (one.beside or {}) if isinstance(server, Remote) else {}
-    return Plan(path, (one.section, NAME), entry, beside, one.syntax, command)
+    return Plan(path, (one.section, NAME), entry, beside, one.syntax, command, one.note)
 
 
 def as_text(made: Plan, for_all: str) -> str:
@@ -152,6 +156,7 @@ def as_text(made: Plan, for_all: str) -> str:
     own = (
         f"The server runs from the environment of {program}; keep it for the server alone, or add --uvx.\n\n" if program else ""
     )
+    own += f"{made.note}\n\n" if made.note else ""
     before = f"{own}Run this once:\n\n  {made.command}\n\nor put this" if made.command else f"{own}Put this"
     return f"{before} into {made.path} ({for_all}):\n\n{_snippet(made)}"
 
@@ -308,6 +313,7 @@ CLIENTS: Final[dict[str, Client]] = {
         remote=lambda url: {"url": url, "bearer_token_env_var": TOKEN_VARIABLE},
         command=_codex_command,
         syntax="toml",
+        note="For `codex exec` add `required = true`: its first turn does not wait for a server that is still starting.",
     ),
     "gemini": Client(
         section="mcpServers",

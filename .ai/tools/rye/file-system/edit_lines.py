@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:57:05Z:8dd702cf3e857b7dc7abf9cb2f1d3e82f22edd99cf8e0adb72d566f5f8e61d4f:Y8q_Q6wUVjh1fl9yZLCppZAdhUnYtyZTYr-Fjh7EiVQ15UfKOccFB7p67IKMACsYBFK_ncEPOX7LJVVLuHroAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:22:23Z:a956488c31b35c0feae4ec988751e85218291bff75d8b0eb63a39422f14f5ff8:qowgBuzsm-Gi_Ocf6_cmyRhhe0-BEjQmSJIff84yCpWJnaafKx2V3-VbpLDsopEXYA3JjAGqRGytWKFfT5F2BA==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -30,7 +30,7 @@ __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
 "12|new text" or "12-15|one\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
-"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or an object
+"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or, as JSON,
 {"find": "exact text", "replace": "new", "count": 1}.
 Requires: lines that were shown (find needs none).
 Does not: guess or apply a part: refused changes come back with the lines as they are.

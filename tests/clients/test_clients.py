@@ -1,0 +1,173 @@
+"""What programs that others wrote do with the server: each one lists, reads, edits, fails, is cut, falls silent and is ended.
+
+`python -m pytest -m clients tests/clients` installs the programs from npm and PyPI into folders of their own, `RYE_CLIENTS` where
+that names one, and takes some minutes. `PYTHONPATH=tests python tests/clients/test_clients.py --write` makes the table of
+docs/compatibility.md from a run of all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from support import client_programs
+from support.client_programs import PROGRAMS
+
+PAGE = Path(__file__).parents[2] / "docs/compatibility.md"
+APP = "def total(prices):\n    return sum(prices)\n"
+EDIT = "2|    return round(sum(prices), 2)"
+TEN = ("read", "write", "edit_lines", "undo", "glob", "grep", "ls", "bash", "job", "rye_search")
+STEPS = [
+    ("read", {"file_path": "app.py"}),
+    ("edit_lines", {"file_path": "app.py", "changes": [EDIT]}),
+    # Two in a row: some agents give up at the second error.
+    ("bash", {"command": "echo told; echo warned >&2; exit 3"}),
+    ("bash", {"command": "exit 4"}),
+    ("bash", {"command": "seq 1 60000"}),
+    ("read", {"file_path": "none.py"}),
+]
+SCENARIOS = ("list", "read", "edit", "failing command", "cut output", "refusal", "cancelled", "silent minute")
+
+
+def folder_of(name, base):
+    return Path(os.environ.get("RYE_CLIENTS") or base) / name
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    base = tmp_path_factory.getbasetemp() / "clients"
+
+    def place(name):
+        why = client_programs.install(name, folder_of(name, base))
+        if why:
+            pytest.skip(why)
+        return folder_of(name, base)
+
+    return place
+
+
+def a_project(folder):
+    project = folder / "work/project"
+    (project / ".git").mkdir(parents=True)
+    (project / "app.py").write_text(APP)
+    return project
+
+
+def plain(text):
+    """Return a result without the escapes of programs that show JSON."""
+    return text.replace("\\n", "\n").replace('\\"', '"').replace('\\"', '"').replace("\\t", "\t")
+
+
+def judge_script(name, place, folder):
+    """Play the script; return what is wrong, by scenario."""
+    project = a_project(folder)
+    run = client_programs.play(name, place, project, folder / "home", STEPS)
+    results = [plain(text) for text in run.results] + [""] * len(STEPS)
+    last = f"{run.code}: {run.printed[-600:]}"
+    missing = [tool for tool in TEN if not any(offered.endswith(tool) for offered in run.offered)]
+    faults = {
+        "list": f"not offered: {missing}" if missing else "",
+        "read": "" if "return sum(prices)" in results[0] else f"{results[0]!r} {last}",
+        "edit": "" if "round(sum" in results[1] and "round(sum" in (project / "app.py").read_text() else f"{results[1]!r}",
+        "failing command": ""
+        if _told(results[2], "told", "warned", "[exit code 3]") and "exit code 4" in results[3]
+        else repr(results[2:4]),
+        "cut output": "" if _told(results[4], "1\n2\n3\n", 'job(action="read", job_id="') else repr(results[4][-300:]),
+        "refusal": "" if "File not found: none.py" in results[5] else repr(results[5]),
+    }
+    if run.code != 0 and not any(faults.values()):
+        faults["refusal"] = f"the program ended with {last}"
+    return faults
+
+
+def _told(text, *parts):
+    return all(part in text for part in parts)
+
+
+def judge_silence(name, place, folder):
+    """Let a command say nothing for more than a minute."""
+    run = client_programs.play(name, place, a_project(folder), folder / "home", [("bash", {"command": "sleep 66; echo woke"})])
+    return {"silent minute": "" if run.results and "woke" in run.results[0] else f"{run.results} {run.printed[-600:]}"}
+
+
+def judge_cancelling(name, place, folder):
+    """End the program while a command runs: nothing of that may be left."""
+    project = a_project(folder)
+    seconds = f"3{int(os.urandom(3).hex(), 16)}"
+    steps = [("bash", {"command": f"sleep {seconds} & touch begun; wait"})]
+    run = client_programs.play(name, place, project, folder / "home", steps, interrupt=project / "begun")
+    if not (project / "begun").exists():
+        return {"cancelled": f"the command never began: {run.printed[-600:]}"}
+    end = time.monotonic() + 60
+    while (left := running(seconds)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return {"cancelled": f"{left} processes left" if left else ""}
+
+
+def running(seconds):
+    """Return how many processes `sleep` so long."""
+    wanted = f"sleep\0{seconds}\0".encode()
+    found = 0
+    for status in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += status.read_bytes() == wanted
+    return found
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("judge", [judge_script, judge_cancelling, judge_silence], ids=["script", "cancelled", "silence"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_can_do_with_the_server_what_it_is_for(name, judge, installed, tmp_path):
+    faults = judge(name, installed(name), tmp_path)
+    assert {scenario: fault for scenario, fault in faults.items() if fault} == {}
+
+
+def test_the_page_has_a_row_for_each_program():
+    page = PAGE.read_text(encoding="utf-8")
+    for program in PROGRAMS.values():
+        assert f"\n| {program.title} " in page, program.title
+
+
+def table(base):
+    """Return the table's rows, from a run of all programs; scenarios of one program run one after another."""
+
+    def row(name):
+        place = folder_of(name, base)
+        if why := client_programs.install(name, place):
+            return f"| {PROGRAMS[name].title} | | {' | '.join([f'not run: {why}'] * len(SCENARIOS))} |"
+        faults = {}
+        for judge in (judge_script, judge_cancelling, judge_silence):
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                faults |= judge(name, place, Path(folder))
+        for scenario, fault in faults.items():
+            if fault:
+                print(f"{name}: {scenario}: {fault}", file=sys.stderr)
+        cells = ["no" if faults.get(scenario, "not judged") else "yes" for scenario in SCENARIOS]
+        return f"| {PROGRAMS[name].title} | {client_programs.version(name, place)} | {' | '.join(cells)} |"
+
+    # The minutes of silence pass side by side.
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(row, PROGRAMS))
+
+
+def main():
+    base = Path(os.environ.get("RYE_CLIENTS") or tempfile.mkdtemp())
+    head = ["| program | version | " + " | ".join(SCENARIOS) + " |", "|---" * (len(SCENARIOS) + 2) + "|"]
+    text = "\n".join([*head, *table(base)])
+    print(text)
+    if "--write" in sys.argv:
+        page = PAGE.read_text(encoding="utf-8")
+        before, _, rest = page.partition("<!-- clients -->\n")
+        after = rest.partition("<!-- end -->\n")[2]
+        PAGE.write_text(f"{before}<!-- clients -->\n{text}\n<!-- end -->\n{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Programs that others wrote and that use the MCP server: how each is installed, told of the server, and driven by a script.
+
+An agent (`Claude Code`, `pydantic-ai`) runs whole, with a model API on loopback that plays the script; its results are what it
+sent to that API. A client library is driven by a few lines of its own language (`client_drivers/`); its results are what it gave.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from support.scripted_api import scripted_api
+
+DRIVERS = Path(__file__).with_name("client_drivers")
+RYE = [str(Path(sys.executable).with_name("rye"))]
+
+
+class Program(NamedTuple):
+    """One program: packages of its registry, and its driver or, for a command line, the name by which `rye mcp install` knows it."""
+
+    title: str
+    npm: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ()
+    driver: str = ""
+    client: str = ""
+    agent: bool = False
+
+
+PROGRAMS = {
+    "claude-code": Program("Claude Code", npm=("@anthropic-ai/claude-code",), client="claude-code", agent=True),
+    "codex": Program("Codex", npm=("@openai/codex",), client="codex", agent=True),
+    "gemini-cli": Program("Gemini CLI", npm=("@google/gemini-cli",), client="gemini", agent=True),
+    "opencode": Program("OpenCode", npm=("opencode-ai",), client="opencode", agent=True),
+    "openai-agents": Program("OpenAI Agents SDK", pip=("openai-agents",), driver="openai_agents.py", agent=True),
+    "pydantic-ai": Program("Pydantic AI", pip=("pydantic-ai-slim[mcp,openai]",), driver="pydantic_ai.py", agent=True),
+    "langchain": Program(
+        "LangChain, LangGraph",
+        pip=("langchain-mcp-adapters", "langchain", "langchain-openai"),
+        driver="langchain.py",
+        agent=True,
+    ),
+    "smolagents": Program("smolagents", pip=("smolagents[mcp,openai]", "mcp<2"), driver="smolagents.py", agent=True),
+    "google-genai": Program("Google GenAI SDK", pip=("google-genai", "mcp<2"), driver="google_genai.py", agent=True),
+    "fastmcp": Program("FastMCP client", pip=("fastmcp",), driver="fastmcp.py"),
+    "llama-index": Program("LlamaIndex", pip=("llama-index-tools-mcp",), driver="llama_index.py"),
+    "python-sdk-1": Program("MCP Python SDK 1.x", pip=("mcp<2",), driver="python_sdk.py"),
+    "python-sdk-2": Program("MCP Python SDK 2.x", pip=("mcp>=2.3",), driver="python_sdk.py"),
+    "ts-sdk-1": Program("MCP TypeScript SDK 1.x", npm=("@modelcontextprotocol/sdk@1",), driver="ts_sdk.mjs"),
+    "ts-client-2": Program("MCP TypeScript client 2.x", npm=("@modelcontextprotocol/client@2",), driver="ts_client.mjs"),
+}
+
+
+def install(name: str, folder: Path) -> str:
+    """Install a program into a folder of its own, unless it is there; return "" or the reason why it cannot be had."""
+    program = PROGRAMS[name]
+    if (folder / "done").exists():
+        return ""
+    folder.mkdir(parents=True, exist_ok=True)
+    if program.npm:
+        if not shutil.which("npm"):
+            return "npm is not installed"
+        commands = [["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *program.npm]]
+    elif uv := shutil.which("uv"):
+        commands = [[uv, "venv", "-q", "--allow-existing", "-p", sys.executable, f"{folder}/venv"]]
+        commands += [[uv, "pip", "install", "-q", "-p", f"{folder}/venv/bin/python", *program.pip]]
+    else:
+        commands = [[sys.executable, "-m", "venv", f"{folder}/venv"]]
+        commands += [[f"{folder}/venv/bin/python", "-m", "pip", "install", "-q", *program.pip]]
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return f"{program.title} cannot be installed: {' '.join(done.stderr.strip().splitlines()[-1:])[:200]}"
+    (folder / "done").touch()
+    return ""
+
+
+def version(name: str, folder: Path) -> str:
+    """Return the version of the first package of a program."""
+    program = PROGRAMS[name]
+    if program.npm:
+        package = program.npm[0].lstrip("@").partition("@")[0]
+        package = f"@{package}" if program.npm[0].startswith("@") else package
+        return str(json.loads((folder / "node_modules" / package / "package.json").read_text(encoding="utf-8"))["version"])
+    package = program.pip[0].partition("[")[0].partition("<")[0].partition(">")[0]
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return subprocess.run([f"{folder}/venv/bin/python", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+class Run(NamedTuple):
+    """What became of a script: exit code, the tools offered, the text of each result, and what the program printed."""
+
+    code: int | None
+    offered: list[str]
+    results: list[str]
+    printed: str
+
+
+def play(name: str, folder: Path, project: Path, home: Path, steps: list[Any], *, interrupt: Path | None = None) -> Run:
+    """Let a program make the calls of a script in a project.
+
+    Args:
+        name: of `PROGRAMS`.
+        folder: where it is installed.
+        project: its working directory.
+        home: the home that it gets: its settings, and the user's space of rye.
+        steps: as `scripted_api` takes them.
+        interrupt: end the program as a user would, by Ctrl-C, once this file is there.
+    """
+    home.mkdir(exist_ok=True)
+    # smolagents gives its answer by a tool of its own.
+    script = [*steps, ("final_answer", {"answer": "All done."})] if name == "smolagents" else steps
+    with scripted_api(script, "All done.") as api:
+        env = _environment(project, home, api.url)
+        words = _command(name, folder, project, home, env, api.url, steps)
+        process = subprocess.Popen(
+            words,
+            cwd=project,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            if interrupt is not None:
+                _interrupt(process, interrupt)
+            printed = process.communicate(timeout=400)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            printed = f"[no end after 400 s]\n{process.communicate()[0]}"
+        if PROGRAMS[name].agent:
+            return Run(process.returncode, api.offered, api.results, "\n".join([printed, *api.faults]))
+    lines = [line for line in printed.splitlines() if line.startswith('{"offered"')]
+    told = json.loads(lines[-1]) if lines else {"offered": [], "results": []}
+    return Run(process.returncode, told["offered"], told["results"], printed)
+
+
+def typed_words(client: str) -> tuple[str, ...]:
+    """Return the words by which a user asks a command line for one thing."""
+    return _ARGUMENTS[client]
+
+
+def _interrupt(process: subprocess.Popen[str], when: Path) -> None:
+    end = time.monotonic() + 120
+    while not when.exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        process.send_signal(number)
+        try:
+            process.wait(15)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _environment(project: Path, home: Path, url: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE")}
+    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "sk-script")
+    return {
+        **kept,
+        **keys,
+        "HOME": str(home),
+        "PWD": str(project),
+        "USER_SPACE": str(home),
+        "NO_PROXY": "*",
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "ANTHROPIC_BASE_URL": url,
+        "GOOGLE_GEMINI_BASE_URL": url,
+        # Nothing but the script is asked.
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+
+
+def _command(name: str, folder: Path, project: Path, home: Path, env: dict[str, str], url: str, steps: list[Any]) -> list[str]:
+    program = PROGRAMS[name]
+    if program.client:
+        _configure(program.client, home, env, project, url)
+        return [f"{folder}/node_modules/.bin/{_ARGUMENTS[program.client][0]}", *_ARGUMENTS[program.client][1:]]
+    server = [*RYE, "mcp", "--project", str(project)]
+    order = json.dumps({"command": server, "env": {**env, "PATH": env.get("PATH", "")}, "steps": steps})
+    if program.driver.endswith(".mjs"):
+        # Beside its packages, where Node.js looks for them.
+        driver = shutil.copy(DRIVERS / program.driver, folder / program.driver)
+        return ["node", str(driver), order]
+    # Without its own folder on the path: a driver has the name of what it drives.
+    code = "import sys; path = sys.argv.pop(1); exec(compile(open(path).read(), path, 'exec'))"
+    return [f"{folder}/venv/bin/python", "-c", code, str(DRIVERS / program.driver), order]
+
+
+_ARGUMENTS = {
+    "claude-code": ("claude", "-p", "Go.", "--allowedTools", "mcp__rye"),
+    "codex": ("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "Go."),
+    "gemini": ("gemini", "-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p", "Go."),
+    "opencode": ("opencode", "run", "-m", "anthropic/claude-sonnet-4-5", "Go."),
+}
+
+
+def _configure(client: str, home: Path, env: dict[str, str], project: Path, url: str) -> None:
+    """Tell a command line of the server as a user does, and of the scripted API."""
+    done = subprocess.run(
+        [*RYE, "mcp", "install", "--client", client, "--write"],
+        cwd=project,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    if client == "codex":
+        path = home / ".codex/config.toml"
+        provider = f'[model_providers.script]\nname = "script"\nbase_url = "{url}/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"\n'
+        # Without it a turn begins before a server that starts on a busy machine has listed its tools.
+        servers = path.read_text().rstrip("\n") + "\nrequired = true\n"
+        path.write_text(f'model = "gpt-5"\nmodel_provider = "script"\n{provider}\n{servers}')
+    elif client == "gemini":
+        path = home / ".gemini/settings.json"
+        more = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
+        path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    elif client == "opencode":
+        path = home / ".config/opencode/opencode.json"
+        more = {"provider": {"anthropic": {"options": {"baseURL": f"{url}/v1", "apiKey": "sk-script"}}}}
+        path.write_text(json.dumps(json.loads(path.read_text()) | more))
