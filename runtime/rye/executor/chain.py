@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 MOST_LINKS: Final = 10
 """How many links a chain may have, the tool and the primitive included."""
 
-PRIMITIVES: Final = {"function": "rye.executor.function", "subprocess": "rye.executor.program"}
+PRIMITIVES: Final = {
+    "function": "rye.executor.function",
+    "subprocess": "rye.executor.program",
+    "http": "rye.executor.http_request",
+}
 """The name of each primitive, as its item says it in `primitive`, and the module that is its code; see `Primitive`."""
 
 _LOWEST: Final = ("max_timeout_seconds", "memory_mb")

@@ -1,0 +1,316 @@
+"""The primitive `http`: one request by the guarded client, described as data. No code of the tool runs.
+
+`config`, put together from all links of the chain:
+
+    url            http or https; `{name}` of a parameter in its path or query, percent-encoded; never in its scheme or host
+    method         GET where nothing is said query          {name: text}: what is added to the query headers        {name:
+    text}; `{secret:NAME}` is a secret of the user's store, here and nowhere else auth           {type: bearer, token:
+    "${NAME}"} or {type: api_key, key: "${NAME}", header}: the same, as other installations say it body           sent as
+    JSON; a text that is `{name}` alone becomes the parameter with its type response       {output: path, fields: {name:
+    path}}: parts of a JSON answer, such as `items.0.title` timeout_seconds, max_timeout_seconds
+
+Whatever names a parameter that is not given is left out: a query, a header, a member of the body. A secret has hosts in the
+user's store (`config/secrets.yaml`: `NAME: {value: …, hosts: [api.example.org]}`), and goes to those alone, over TLS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from rye.call import context, results, safe_text
+from rye.call.safe_text import plain
+from rye.config import settings, user_dirs
+from rye.errors import ItemError, RyeError, UsageError
+from rye.executor import isolated, templates
+from rye.executor.chain import Chain, Started
+from rye.items import parse
+from rye.plain_class import Record
+
+if TYPE_CHECKING:
+    import ast
+
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_HEAD: Final = re.compile(r"https?://[^/?#{}$]+(?=[/?#]|\Z)")
+_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_SECRET: Final = re.compile(r"\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
+_ALONE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_OLD_SECRET: Final = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-[^{}]*)?\}")
+_LEFT_OUT: Final = object()
+
+
+class Plan(Record):
+    """What a chain declares, checked once for all calls of a tool."""
+
+    method: str
+    url: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+    output: str
+    fields: dict[str, str]
+
+
+def plan(chain: Chain, _tree: ast.Module | None) -> Plan:
+    """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
+    tool, config = chain.tool, chain.config
+    url, method = config.get("url"), str(config.get("method", "GET")).upper()
+    if not isinstance(url, str) or not _HEAD.match(url):
+        raise _malformed(tool.id, "config.url must be a URL with a fixed host, such as https://api.example.org/items/{id}")
+    if method not in _METHODS:
+        raise _malformed(tool.id, f"config.method must be one of {', '.join(_METHODS)}")
+    headers = {**_texts(tool.id, config, "headers"), **_auth(tool.id, config.get("auth"))}
+    if not all(_NAME.fullmatch(name) for name in headers):
+        raise _malformed(tool.id, "config.headers has a name that is none")
+    for place, value in (("url", url), ("query", config.get("query")), ("body", config.get("body"))):
+        if _SECRET.search(json.dumps(value)):
+            raise _malformed(tool.id, f"a secret may stand in a header only, not in the {place}")
+    response = config.get("response", {})
+    fields = response.get("fields", {}) if isinstance(response, dict) else None
+    if not isinstance(response, dict) or not isinstance(fields, dict):
+        raise _malformed(tool.id, "config.response must be a mapping with output and fields")
+    return Plan(
+        method,
+        url,
+        _texts(tool.id, config, "query"),
+        headers,
+        config.get("body"),
+        str(response.get("output", "")),
+        {str(name): str(path) for name, path in fields.items()},
+    )
+
+
+def _malformed(item_id: str, why: str) -> ItemError:
+    return ItemError("malformed_item", f"The chain of {item_id}: {why}.", "Correct it and sign it again.")
+
+
+def _texts(item_id: str, config: dict[str, Any], name: str) -> dict[str, str]:
+    found = config.get(name) or {}
+    if not isinstance(found, dict) or not all(isinstance(one, str | int | float) for one in found.values()):
+        raise _malformed(item_id, f"config.{name} must give texts to names")
+    return {str(key): str(value) for key, value in found.items()}
+
+
+def _auth(item_id: str, auth: Any) -> dict[str, str]:
+    if auth is None:
+        return {}
+    kind = auth.get("type") if isinstance(auth, dict) else None
+    text = str(auth.get("token" if kind == "bearer" else "key", "")) if isinstance(auth, dict) else ""
+    # The environment of this process is no store of secrets: the name that stands there is looked up in the user's.
+    text = _OLD_SECRET.sub(lambda match: f"{{secret:{match[1]}}}", text)
+    if kind not in ("bearer", "api_key") or not _SECRET.fullmatch(text):
+        raise _malformed(item_id, "config.auth must be {type: bearer, token} or {type: api_key, key, header}, naming a secret")
+    return {"Authorization": f"Bearer {text}"} if kind == "bearer" else {str(auth.get("header", "X-API-Key")): text}
+
+
+def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives
+    """Check that a call may reach the network; there is nothing to confine. Errors as `start`."""
+    _need_network(chain, root)
+    return None
+
+
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:  # noqa: ARG001
+    """Make a request ready.
+
+    Raises:
+        UsageError: `permission_missing`, `secret_missing`, `secret_refused`, `bad_value`, `bad_url`.
+    """
+    _need_network(chain, root)
+    return Started(partial(_call, chain, plan, parameters), None)
+
+
+def _need_network(chain: Chain, root: str) -> None:
+    policy = isolated.policy(chain.tool, root)
+    if "network" not in policy.permissions:
+        listed = ", ".join((*chain.tool.permissions, "network"))
+        raise UsageError(
+            "permission_missing",
+            f"{chain.tool.id} makes a request, and this tool has no `network` permission.",
+            f"Add permissions: [{listed}] to its file, and sign it again.",
+        )
+    if policy.network == "off":
+        raise UsageError("network_off", "The network is off for tools here.", "Your user sets sandbox.network.")
+
+
+def _call(chain: Chain, plan: Plan, parameters: dict[str, Any]) -> dict[str, Any]:
+    # Loaded where it is used: a cold command without a request does without.
+    from rye.web import client
+    from rye.web.addresses import Allowed
+
+    tool = chain.tool
+    texts = {name: templates.text_of(tool.id, name, value) for name, value in parameters.items()}
+    known = tool.schema.get("properties", {})
+    absent = [name for name in known if name not in texts]
+    url = _url(plan, texts, absent)
+    parsed = client.parse(url)
+    chosen = context.settings()
+    headers = _headers(plan, texts, absent, parsed.scheme, parsed.host)
+    body = _filled(plan.body, parameters, texts, absent)
+    answer = client.fetch(
+        client.Request(
+            url,
+            context.deadline().remaining(),
+            Allowed.of(chosen.texts("web.allow_hosts")),
+            plan.method,
+            headers,
+            None if body is _LEFT_OUT else body,
+            str(chosen.get("web.proxy") or "") or None,
+        )
+    )
+    secrets = [headers[name] for name, value in plan.headers.items() if name in headers and _SECRET.search(value)]
+    found: dict[str, Any] = safe_text.clean(_result(tool.id, plan, answer, secrets))
+    return found
+
+
+def _url(plan: Plan, texts: dict[str, str], absent: list[str]) -> str:
+    head = _HEAD.match(plan.url)
+    assert head is not None  # noqa: S101 - checked in `plan`
+    rest = plan.url[head.end() :]
+    encoded = {name: quote(text, safe="") for name, text in texts.items()}
+    if missing := templates.names(rest) & set(absent):
+        raise UsageError(
+            "bad_value", f"The URL needs {', '.join(sorted(missing))}.", "Give it; its author can make it required."
+        )
+    # A segment of dots alone would lead elsewhere, whatever is encoded: `.` is never encoded.
+    if any(set(text) <= {"."} and text for name, text in texts.items() if name in templates.names(rest.partition("?")[0])):
+        raise UsageError("bad_value", "A part of a URL's path cannot be made of dots.", "Give another value.")
+    url = head[0] + templates.fill(rest, encoded, {})
+    pairs = [
+        f"{quote(name, safe='')}={quote(templates.fill(value, texts, {}), safe='')}"
+        for name, value in plan.query.items()
+        if not templates.names(value) & set(absent)
+    ]
+    return url if not pairs else f"{url}{'&' if '?' in url else '?'}{'&'.join(pairs)}"
+
+
+def _headers(plan: Plan, texts: dict[str, str], absent: list[str], scheme: str, host: str) -> dict[str, str]:
+    found = {}
+    for name, value in plan.headers.items():
+        if templates.names(value) & set(absent):
+            continue
+        filled = templates.fill(value, texts, {})
+        if not filled.isprintable() or not filled.isascii():
+            raise UsageError("bad_value", f"The header {name} would hold a line end or an odd character.", "Give plain text.")
+        # The secrets last, in the author's text alone: what a parameter says is never read as the name of one.
+        found[name] = _with_secrets(value, texts, scheme, host) if _SECRET.search(value) else filled
+    return found
+
+
+def _with_secrets(value: str, texts: dict[str, str], scheme: str, host: str) -> str:
+    parts, at = [], 0
+    for match in _SECRET.finditer(value):
+        parts += [templates.fill(value[at : match.start()], texts, {}), _secret(match[1], scheme, host)]
+        at = match.end()
+    return "".join((*parts, templates.fill(value[at:], texts, {})))
+
+
+def _secret(name: str, scheme: str, host: str) -> str:
+    """Return a secret of the user's store for a host.
+
+    Raises:
+        UsageError: `secret_missing`, `secret_refused`, `bad_config`.
+    """
+    path = f"{user_dirs.user_ai()}/config/secrets.yaml"
+    try:
+        found = parse.yaml_mapping(settings.read(path).decode() or "{}").get(name)
+    except (ItemError, UnicodeDecodeError):
+        raise UsageError("bad_config", f"{path} cannot be read as YAML.", "Correct it.") from None
+    entry = f"{name}: {{value: …, hosts: [{host}]}}"
+    if not isinstance(found, dict) or not isinstance(found.get("value"), str) or not isinstance(found.get("hosts"), list):
+        raise UsageError(
+            "secret_missing", f"The secret {name} is not in the user's store.", f"Your user writes `{entry}` into {path}."
+        )
+    if os.stat(path).st_mode & 0o077:
+        raise UsageError("secret_refused", f"{path} can be read by others.", f"Run `chmod 600 {path}`.")
+    # A signed tool could name any secret, and a host of its own.
+    if host not in found["hosts"]:
+        raise UsageError(
+            "secret_refused", f"The secret {name} is not for {host}.", "Your user lists the hosts that may get it."
+        )
+    if scheme != "https" and host not in ("127.0.0.1", "localhost", "::1"):
+        raise UsageError("secret_refused", f"The secret {name} is not sent without TLS.", "Use https.")
+    return str(found["value"]).strip()
+
+
+def _filled(part: Any, parameters: dict[str, Any], texts: dict[str, str], absent: list[str]) -> Any:
+    """Return a body with its placeholders filled; `_LEFT_OUT` where it names a parameter that is not given."""
+    if isinstance(part, dict):
+        members = {key: _filled(value, parameters, texts, absent) for key, value in part.items()}
+        return {key: value for key, value in members.items() if value is not _LEFT_OUT}
+    if isinstance(part, list):
+        return [value for one in part if (value := _filled(one, parameters, texts, absent)) is not _LEFT_OUT]
+    if not isinstance(part, str):
+        return part
+    if templates.names(part) & set(absent):
+        return _LEFT_OUT
+    alone = _ALONE.fullmatch(part)
+    if alone and alone[1] in parameters:
+        return parameters[alone[1]]
+    return templates.fill(part, {**texts, templates.WHOLE: json.dumps(parameters)}, {})
+
+
+def _result(item_id: str, plan: Plan, answer: Any, secrets: list[str]) -> dict[str, Any]:
+    text = answer.body.decode("utf-8", "replace")
+    for secret in secrets:
+        # A server can repeat what it was sent.
+        for shown in filter(None, (secret, secret.removeprefix("Bearer "))):
+            text = text.replace(shown, "[secret]")
+    result: dict[str, Any] = {
+        "status": answer.status,
+        "url": answer.url,
+        "content_type": answer.headers.get("content-type", ""),
+    }
+    found = _json(text) if not answer.cut else None
+    if answer.status >= 400:
+        error = f"{item_id}: HTTP {answer.status} {plain(answer.reason, 100)}. {plain(text, 400)}".strip()
+        return {**result, "success": False, "error": error, "code": "http_error"}
+    chosen = _at(found, plan.output) if plan.output else found
+    if plan.output and chosen is _LEFT_OUT:
+        raise RyeError("bad_answer", f"The answer to {item_id} has no {plain(plan.output)}.", "Report it to the tool's owner.")
+    shown = chosen if isinstance(chosen, str) else text if chosen is None else json.dumps(chosen, ensure_ascii=False, indent=1)
+    for name, path in plan.fields.items():
+        value = _at(found, path)
+        if value is not _LEFT_OUT:
+            result[name] = value
+    return {**result, "success": True, **_bounded(shown)}
+
+
+def _json(text: str) -> Any:
+    try:
+        found = json.loads(text)
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _at(found: Any, path: str) -> Any:
+    for name in path.split("."):
+        if isinstance(found, dict) and name in found:
+            found = found[name]
+        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return _LEFT_OUT
+    return found
+
+
+def _bounded(text: str) -> dict[str, Any]:
+    """Return `output` and `truncated`: whole lines within the budget of the call's answer."""
+    lines = text.split("\n")
+    budget = context.output_budget() - 300
+    page = results.Page(budget)
+    for line in lines:
+        if not page.add([results.shorten(line, budget // 2)]):
+            break
+    cut = len(page.lines) < len(lines)
+    if cut:
+        left = len(lines) - len(page.lines)
+        page.lines.append(
+            f"[tool_result: {len(page.lines)} of {len(lines)} lines; {left} more omitted. Ask the server for less.]"
+        )
+    return {"output": "\n".join(page.lines), "truncated": cut or page.lines[:1] != lines[:1]}

@@ -1,0 +1,219 @@
+"""The primitive `http`: a REST tool is ten lines of data, and nothing that a model says leaves its place in the request."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import rye
+from support.signed_tools import put, signed, trust_key
+
+RUNTIME = "rye/core/runtimes/http_runtime"
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """Answers with what it was sent."""
+
+    def _answer(self):
+        size = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(size).decode()
+        if self.path.startswith("/status/"):
+            self._send(int(self.path.split("/")[2]), {"why": "asked for"})
+        elif self.path.startswith("/move"):
+            self.send_response(302)
+            self.send_header("Location", self.path.partition("to=")[2])
+            self.end_headers()
+        elif self.path.startswith("/text"):
+            self._raw(200, ("line\n" * 20_000).encode(), "text/plain")
+        else:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self._send(200, {"method": self.command, "path": self.path, "headers": headers, "body": body, "items": [{"n": 7}]})
+
+    def _send(self, status, found):
+        self._raw(status, json.dumps(found).encode(), "application/json")
+
+    def _raw(self, status, data, kind):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = _answer
+
+    def log_message(self, *_args):
+        """Say nothing."""
+
+
+@pytest.fixture
+def site(user_space):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    config = user_space / ".ai/config/rye.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f'web: {{allow_hosts: ["127.0.0.1:{server.server_port}"]}}\n')
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def rest(root, config, *, runtime=RUNTIME, permissions=("network",), required=(), **types):
+    """Write a signed REST tool."""
+    trust_key()
+    schema = {"type": "object", "properties": {name: {"type": one} for name, one in types.items()}, "required": list(required)}
+    facts = {
+        "version": "1.0.0",
+        "tool_type": "http",
+        "executor_id": runtime,
+        "category": "my",
+        "description": "Made for a test",
+        "permissions": list(permissions),
+        "config_schema": schema,
+        "config": config,
+    }
+    put(root, "tools/my/rest.yaml", signed(json.dumps(facts).encode(), suffix=".yaml"))
+
+
+def call(project, **parameters):
+    return rye.execute("my/rest", parameters, project_path=project)
+
+
+def test_a_rest_tool_is_data(project, site):
+    config = {
+        "url": f"{site}/items/{{name}}?fixed=1",
+        "query": {"count": "{count}", "extra": "{extra}"},
+        "headers": {"X-Name": "n-{name}"},
+        "response": {"output": "items.0.n", "fields": {"path": "path", "name": "headers.x-name", "gone": "not.there"}},
+    }
+    rest(project, config, name="string", count="integer", extra="string", required=["name"])
+    answer = call(project, name="a b", count=3)
+    assert answer["status"] == "success", answer
+    data = answer["data"]
+    assert (data["output"], data["path"], data["name"]) == ("7", "/items/a%20b?fixed=1&count=3", "n-a b")
+    assert "gone" not in data
+    assert [link["item_id"] for link in answer["chain"]] == ["my/rest", RUNTIME, "rye/core/primitives/http"]
+    assert call(project, name="..")["code"] == "bad_value"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "../../admin",
+        "x?admin=1",
+        "x#y",
+        "x&count=9",
+        "%2e%2e%2f",
+        "@evil.example",
+        "//evil.example",
+        "{name}",
+        "${HOME}",
+        "{secret:T}",
+        "é ü",
+    ],
+)
+def test_a_parameter_stays_one_part_of_the_url(project, site, value):
+    from urllib.parse import quote
+
+    rest(project, {"url": f"{site}/items/{{name}}", "query": {"q": "{name}"}, "response": {"output": "path"}}, name="string")
+    encoded = quote(value, safe="")
+    assert call(project, name=value)["data"]["output"] == f"/items/{encoded}?q={encoded}"
+
+
+def test_a_body_keeps_the_types_of_its_parameters(project, site):
+    body = {"a": "{count}", "b": ["{name}!", "{extra}"], "c": {"d": "{list}", "e": "{extra}"}, "f": 1}
+    config = {"url": f"{site}/x", "method": "post", "body": body, "response": {"output": "body"}}
+    rest(project, config, count="integer", name="string", list="array", extra="string")
+    answer = call(project, count=3, name='"}, {"x": "', list=[1, {"y": 2}])
+    sent = json.loads(answer["data"]["output"])
+    assert sent == {"a": 3, "b": ['"}, {"x": "!'], "c": {"d": [1, {"y": 2}]}, "f": 1}
+
+
+def test_a_header_cannot_be_broken(project, site):
+    rest(project, {"url": f"{site}/x", "headers": {"X-A": "{name}"}}, name="string")
+    for value in ("a\r\nX-B: c", "a\nb", "a\0b", "é"):
+        assert call(project, name=value)["code"] == "bad_value"
+
+
+def test_without_the_permission_for_the_network_nothing_is_asked(project, site, user_space):
+    rest(project, {"url": f"{site}/x"}, permissions=["read"])
+    answer = call(project)
+    assert (answer["code"], "permissions: [read, network]" in answer["error"]) == ("permission_missing", True)
+    rest(project, {"url": f"{site}/x"})
+    assert call(project)["status"] == "success"
+    config = user_space / ".ai/config/rye.yaml"
+    config.write_text(config.read_text() + "sandbox: {network: 'off'}\n")
+    assert call(project)["code"] == "network_off"
+
+
+def test_only_public_addresses_are_asked_unless_the_user_lets_others(project, user_space, site):
+    rest(project, {"url": f"{site}/x"})
+    assert call(project)["status"] == "success"
+    (user_space / ".ai/config/rye.yaml").unlink()
+    for url in (f"{site}/x", "http://169.254.169.254/latest", "http://[::1]/", "http://localhost/"):
+        rest(project, {"url": url})
+        assert call(project)["code"] == "address_not_public", url
+
+
+def test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody(project, site, user_space):
+    store = user_space / ".ai/config/secrets.yaml"
+    config = {"url": f"{site}/x", "headers": {"Authorization": "Bearer {secret:TOKEN}"}}
+    rest(project, config)
+    assert call(project)["code"] == "secret_missing"
+    store.write_text("TOKEN: {value: s3cret-value, hosts: [127.0.0.1]}\n")
+    store.chmod(0o644)
+    assert call(project)["code"] == "secret_refused"
+    store.chmod(0o600)
+    answer = call(project)
+    assert answer["status"] == "success"
+    assert "s3cret-value" not in json.dumps(answer)
+    assert "[secret]" in answer["data"]["output"]
+    # The form of other installations names the same store.
+    rest(
+        project,
+        {"url": f"{site}/x", "auth": {"type": "bearer", "token": "${TOKEN}"}},
+        runtime="rye/core/primitives/http_client",
+    )
+    assert "[secret]" in call(project)["data"]["output"]
+    store.write_text("TOKEN: {value: s3cret-value, hosts: [api.example.org]}\n")
+    assert call(project)["code"] == "secret_refused"
+    for place in ({"url": f"{site}/{{secret:TOKEN}}"}, {"url": f"{site}/x", "query": {"a": "{secret:TOKEN}"}}):
+        rest(project, place)
+        assert call(project)["code"] == "malformed_item"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"url": "https://{host}/x"},
+        {"url": "https://a.example{x}/x"},
+        {"url": "{url}"},
+        {"url": "file:///etc/passwd"},
+        {"url": "https://${HOST}/"},
+        {"url": "https://a.example/", "method": "TRACE"},
+        {"url": "https://a.example/", "headers": {"a b": "c"}},
+        {"url": "https://a.example/", "auth": {"type": "bearer", "token": "literal"}},
+        {"url": "https://a.example/", "response": []},
+    ],
+)
+def test_a_request_whose_host_or_form_is_not_fixed_is_refused(project, config):
+    rest(project, config, host="string", url="string", x="string")
+    answer = call(project, host="evil.example", url="http://evil.example/", x="y")
+    assert (answer["code"], answer["metadata"]["ran"]) == ("malformed_item", False)
+
+
+def test_an_error_of_the_server_is_one_of_the_tool_and_a_long_answer_is_cut(project, site):
+    rest(project, {"url": f"{site}/status/503"})
+    answer = call(project)
+    assert (answer["code"], "503" in answer["error"], answer["data"]["status"]) == ("http_error", True, 503)
+    rest(project, {"url": f"{site}/text"})
+    data = call(project)["data"]
+    assert data["truncated"] is True
+    assert len(data["output"].encode()) < 52_000
+    assert "more omitted" in data["output"]
+    rest(project, {"url": f"{site}/x", "response": {"output": "not.there"}})
+    assert call(project)["code"] == "bad_answer"
