@@ -16,6 +16,7 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
+from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids import index as line_ids_index
 from rye.line_ids.document import Document
@@ -40,12 +41,16 @@ _LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
 
 
 class Project(Record, frozen=False):
-    """An open project, its language server session, and the texts and documents that this call has read."""
+    """An open project, its language server session, and the texts and documents that this call has read.
+
+    `short`: lines are named by their short addresses.
+    """
 
     ws: Workspace
     session: Session
     texts: dict[str, Positions]
     indexed: dict[str, Document]
+    short: bool = False
 
     def positions(self, path: str) -> Positions | None:
         """Return a project file's text for positions; None where it is no text of this project."""
@@ -220,8 +225,10 @@ class Spot(Record):
 
 
 def named(line_id: str | None) -> str:
-    """Return a line's ID as output shows it; a line has none if IDs cannot be stored."""
-    return f"[LID:{line_id}]" if line_id is not None else "[no LID]"
+    """Return a line's ID or short address as output shows it; a line has none if IDs cannot be stored."""
+    if line_id is None:
+        return "[no LID]"
+    return f"[{line_id}]" if addresses.parsed(line_id) == line_id else f"[LID:{line_id}]"
 
 
 def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
@@ -240,7 +247,8 @@ def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spo
         rows = _rows(project, path, {line for _, line, _ in places})
         for at, line, column in places:
             row = rows.get(line)
-            out[at] = Spot(path, line, column, row.id if row else None, row.text[:_MESSAGE] if row else "")
+            called = (row.short if project.short else row.id) if row else None
+            out[at] = Spot(path, line, column, called, row.text[:_MESSAGE] if row else "")
     return [spot for spot in out if spot is not None]
 
 
@@ -248,12 +256,12 @@ def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
     """Return some lines of a file (number from 1) with their IDs, and record that these are shown."""
     known = project.indexed.get(path)
     # Known from this very call: no second look at the index.
-    if known is not None and _shown_before(known, numbers):
+    if known is not None and _shown_before(known, numbers, short=project.short):
         return {number: known.rows(number - 1, number)[0] for number in numbers}
     try:
         with documents.view(project.ws, path) as document:
             rows = _some(document, numbers, ids=True)
-            document.shown(*{(row.number - 1, row.number) for row in rows.values()})
+            document.shown(*{(row.number - 1, row.number) for row in rows.values()}, short=project.short)
             return rows
     except WorkspaceError as err:
         if err.code not in documents.IDS_NOT_STORED:
@@ -269,15 +277,15 @@ def _some(document: Document, numbers: set[int], *, ids: bool) -> dict[int, Row]
     return {number: document.rows(end - 1, end, ids=ids)[0] for number, end in ends.items()}
 
 
-def _shown_before(document: Document, numbers: set[int]) -> bool:
+def _shown_before(document: Document, numbers: set[int], *, short: bool) -> bool:
     """Tell whether these lines were shown before with these IDs, so that nothing new must be stored."""
     marks = document.index.marks
     if document.data is None or not all(number - 1 in marks for number in numbers):
         return False
-    return not any(line_ids_index.note_shown(document.index, number - 1, number) for number in numbers)
+    return not any(line_ids_index.note_shown(document.index, number - 1, number, short=short) for number in numbers)
 
 
-def position_of(project: Project, path: str, line_id: str, symbol: str, occurrence: int) -> dict[str, int]:
+def position_of(project: Project, path: str, line_id: str | int, symbol: str, occurrence: int) -> dict[str, int]:
     """Return the protocol's position of a name in the line that an ID names.
 
     Raises:
@@ -285,7 +293,7 @@ def position_of(project: Project, path: str, line_id: str, symbol: str, occurren
     """
     with documents.view(project.ws, path) as document:
         document.name([(0, min(document.text.count, 2_000))])
-        at = document.index.positions().get(re.sub(r"^\[?LID:|\]$", "", line_id.strip()))
+        at = _at(document, line_id)
     if at is None:
         raise UsageError(
             "unknown_line_id", f"No line of {path} has the ID {line_id!r}.", f'Call read(file_path="{path}") to see the IDs.'
@@ -303,6 +311,16 @@ def position_of(project: Project, path: str, line_id: str, symbol: str, occurren
             "Give a symbol exactly as it is written in the line; occurrence counts from 1.",
         )
     return positions.at(start + found[occurrence - 1])
+
+
+def _at(document: Document, line_id: str | int) -> int | None:
+    """Return the position of the line that an ID, or a short address that was shown, names."""
+    bare = line_id if isinstance(line_id, int) else re.sub(r"^\[?(?:LID:)?|\]$", "", line_id.strip())
+    short = addresses.parsed(bare)
+    if short is None:
+        return document.index.positions().get(str(bare))
+    at = document.index.places().get(short)
+    return at if at is not None and document.index.marks[at].told else None
 
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rye.edits import splices
-from rye.edits.apply import FileChange, Prepared, apply_all, prepare
+from rye.edits.apply import FileChange, Prepared, apply_all, prepare, syntax_warnings
 from rye.edits.patch_store import new_id
 from rye.line_ids import document as documents
 from rye.lsp.connection import LanguageServerError
@@ -76,21 +76,22 @@ def change_files(
         # All files are locked together, so that no other writer comes between them.
         stack.enter_context(cache.locked(project.ws, *(place.path for place in places.values())))
         ready: list[tuple[Place, Prepared]] = []
+        warnings: list[str] = []
         for uri, path in paths.items():
             if path is not None:
                 _check_holds(project, path, holding)
-                made = _prepared(project, path, places[path], wanted[uri], tool, stack)
+                made = _prepared(project, path, places[path], wanted[uri], tool, stack, warnings)
                 ready += [] if made is None else [(places[path], made)]
         # By path, so that the diff and the batch do not depend on the server's order.
         ready.sort(key=lambda one: one[1].document.path)
         files = [made.document.path for _, made in ready]
         diff = [line for _, made in ready for line in made.diff]
         if dry_run or not ready:
-            return Changed(files, None, diff, [])
+            return Changed(files, None, diff, warnings)
         # One batch for all files: a single undo takes the whole change back.
         batch = new_id()
         committed = apply_all(project.ws, [FileChange(place, made) for place, made in ready], tool, batch)
-        return Changed(files, batch, diff, list(committed.warnings))
+        return Changed(files, batch, diff, [*warnings, *committed.warnings])
 
 
 def _check_holds(project: Project, path: str, name: str) -> None:
@@ -102,7 +103,7 @@ def _check_holds(project: Project, path: str, name: str) -> None:
 
 
 def _prepared(
-    project: Project, path: str, place: Place, wanted: list[dict[str, Any]], tool: str, stack: ExitStack
+    project: Project, path: str, place: Place, wanted: list[dict[str, Any]], tool: str, stack: ExitStack, warnings: list[str]
 ) -> Prepared | None:
     document = stack.enter_context(documents.open_locked_for_edit(project.ws, path, place.parts))
     code, data = document.text.encoding, document.data or b""
@@ -121,4 +122,6 @@ def _prepared(
     if new == data:
         return None
     lines = parse(new, code).lines()
-    return prepare(document, splices.refine(document.text, [splices.Splice(0, document.text.count, lines)]), tool)
+    made = prepare(document, splices.refine(document.text, [splices.Splice(0, document.text.count, lines)]), tool)
+    warnings += syntax_warnings(document, made.document, short=project.short)
+    return made

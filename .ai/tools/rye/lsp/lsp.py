@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:57Z:cd83b3e586a1fff859a2cb4e25b01651da9b47ac850c6c3ac39a030dbec86802:9WfDJ2jIE4Dq8mc3z-RK_cF8YktxxpL5vEOjC1W6OVXrCt387JPMxfboTZ767iYQ3U4o--MkgLmJxTpRWuCLCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:22:13Z:c6fd754df10839c5ecdbe82c0499005d4baeeefd6b8c18d1e80b9367f5178133:cwHMQ-6kREWTjzQMswqNRBfQ-objQzRlm2xoG8fYCoKNcFYxCkcY0AW14-LEOTWCKQ-7VwzfVz7umXOSyUYJAw==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -42,6 +42,7 @@ __tool_description__ = "Compiler errors, where a function or class is defined, u
 __item_id__ = "rye/lsp/lsp"
 __requires_rye__ = ">=0.1"
 __timeout__ = 200
+__agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -54,7 +55,18 @@ CONFIG_SCHEMA = {
             "default": "diagnostics",
             "description": "What to ask or do",
         },
-        "line_id": {"type": "string", "minLength": 1, "maxLength": 40, "description": "ID of the line that holds the symbol"},
+        "line_id": {
+            "type": ["string", "integer"],
+            "minLength": 1,
+            "maxLength": 40,
+            "description": "Address of the line that holds the symbol",
+        },
+        "line_ids": {
+            "type": "string",
+            "enum": ["lid", "short", "none", "all"],
+            "default": "lid",
+            "description": "How the answer names lines: [LID:a1b2c3], or a short address",
+        },
         "symbol": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A name as it stands in that line"},
         "occurrence": {
             "type": "integer",
@@ -128,6 +140,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             # Finish what a crash interrupted first: the server must see the files as they will be.
             commit.recover(ws)
     with queries.known(project_path, params["file_path"]) as (project, path):
+        project.short = params["line_ids"] == "short"
         question = _Question(project, path, params)
         try:
             return _ACTIONS[action](question)
