@@ -27,6 +27,7 @@ WORDS = [
     "use",
     "give",
     "call",
+    "correct",
     "name",
     "copy",
     "ask",
@@ -73,6 +74,8 @@ def sample(schema: dict, *, everything: bool):
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = "object" if "object" in kind else kind[0]
     if kind == "object":
         required = schema.get("required", ())
         wanted = {name: below for name, below in schema.get("properties", {}).items() if everything or name in required}

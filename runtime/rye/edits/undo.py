@@ -182,7 +182,7 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
         raise EditError(
             "nothing_to_undo",
             f"No change{of} that the tools made is recorded and not undone yet in this project.",
-            "What other programs changed between calls is listed by undo(list=true), and taken back by its entry_id.",
+            "Call undo(list=true) to see what other programs changed between calls; each is taken back by its entry_id.",
         )
     raise EditError(
         "nothing_to_undo",

@@ -214,7 +214,11 @@ class Wire:
             # Its pipes close shortly before the process ends.
             self._process.wait(_GRACE / 4)
         code = self._process.poll()
-        stderr = " ".join(os.pread(self._stderr.fileno(), _STDERR_BYTES, 0).decode("utf-8", "replace").split())[:300]
+        said = b""
+        # Closed, where another thread closes the connection while this one waits.
+        with contextlib.suppress(ValueError, OSError):
+            said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)
+        stderr = " ".join(said.decode("utf-8", "replace").split())[:300]
         how = "it closed its output" if code is None else f"exit code {code}"
         message = f"{self._name} ended during {what} ({how}){f': {stderr}' if stderr else ''}."
         return LanguageServerError("server_died", message, "Ask again: a new one is started.")

@@ -121,6 +121,12 @@ def test_closing_wakes_who_waits_and_leaves_no_process(wired):
     assert not os.path.exists(f"/proc/{wire.pid}/cwd")
 
 
+def test_a_request_on_a_closed_connection_is_refused(wired):
+    wire, _, _ = wired()
+    wire.close()
+    assert code(wire, PATIENCE).code == "server_died"
+
+
 def test_answers_find_the_thread_that_asked(wired):
     wire, _, _ = wired()
     answers = []
