@@ -57,3 +57,30 @@ def joined(found: list[Hunk], close: int) -> list[Hunk]:
             hunk = Hunk(last.start, max(last.stop, hunk.stop), last.new_start, max(last.new_stop, hunk.new_stop))  # noqa: PLW2901
         out.append(hunk)
     return out
+
+
+def quoted(before_text: str, after_text: str) -> list[tuple[str, str, int]]:
+    """Return the shortest replacements of whole lines: text that stands once in the file, the new text, and its line at the end."""
+    old, new = _terminated(before_text), _terminated(after_text)
+    out = []
+    # From the end, so that lines before a change still stand as they were.
+    for hunk in reversed(hunks(old, new)):
+        start, stop, before, after = hunk.start, hunk.stop, 0, 0
+        while not (quote := "".join(old[start:stop])) or before_text.count(quote) != 1:
+            if start > 0 and (before <= after or stop == len(old)):
+                start, before = start - 1, before + 1
+            elif stop < len(old):
+                stop, after = stop + 1, after + 1
+            else:
+                return [(before_text, after_text, 0)]
+        text = "".join([*old[start : hunk.start], *new[hunk.new_start : hunk.new_stop], *old[hunk.stop : stop]])
+        # A newline at both ends need not be said, where the text is unique without it.
+        bare = quote.removesuffix("\n")
+        if text.endswith("\n") and bare and before_text.count(bare) == 1:
+            quote, text = bare, text.removesuffix("\n")
+        out.append((quote, text, hunk.new_start - before))
+    return out
+
+
+def _terminated(text: str) -> list[str]:
+    return [f"{line}\n" for line in text.split("\n")[:-1]] + [last for last in [text.rpartition("\n")[2]] if last]

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from changes import hunks, lines_of
-from recordings import Compaction, Edit, Read, Session, Write
+from changes import lines_of, quoted
+from recordings import Compaction, Edit, Failure, Read, Session, Write
 from rye_caller import Call, RyeCaller
 
 WRITTEN = 5
 FILLER = "…"
 SNIPPET = 4
+PREVENTED = ("not found", "ambiguous", "modified since read")
 
 
 @dataclass
@@ -40,11 +41,17 @@ class Cost:
         return {**sums, "price": tuple(price)}
 
 
+TOOLS = ("recorded", "exact", "rye")
+KINDS = ("reads", "edits", "failures")
+
+
 @dataclass
 class Tally:
     """Costs of each set of tools, verdicts over the edits, and how often each kind of event came."""
 
-    costs: dict[str, Cost] = field(default_factory=lambda: {name: Cost() for name in ("recorded", "exact", "rye")})
+    costs: dict[str, dict[str, Cost]] = field(
+        default_factory=lambda: {name: {kind: Cost() for kind in KINDS} for name in TOOLS}
+    )
     plain: list[str] = field(default_factory=list)
     reads_of_rye: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -73,7 +80,7 @@ def whole_sessions(sessions: Iterable[Session], tally: Tally) -> None:
     for session in sessions:
         with tempfile.TemporaryDirectory(prefix="agent-edits-") as folder:
             caller = RyeCaller(_project(Path(folder)))
-            files = Files(session)
+            files, failures = Files(session), list[Failure]()
             for number, event in enumerate(session.events):
                 tally.counts["sessions"] += number == 0
                 if isinstance(event, Compaction):
@@ -84,6 +91,21 @@ def whole_sessions(sessions: Iterable[Session], tally: Tally) -> None:
                     path = session.relative(event.path)
                     _others(tally, event, path)
                     _in_order(tally, caller, files, number, path)
+                elif isinstance(event, Failure) and event.why in PREVENTED:
+                    failures.append(event)
+            _prevented(tally, session, failures)
+
+
+def _prevented(tally: Tally, session: Session, failures: list[Failure]) -> None:
+    """Count the refused edits whose file the model then edited: with addresses that edit is the first attempt."""
+    for failure in failures:
+        later = session.events[session.events.index(failure) + 1 :]
+        made = any(isinstance(one, Edit) and one.path == failure.path for one in later)
+        tally.counts[f"{failure.why}: {'prevented' if made else 'never made'}"] += 1
+        if made:
+            recorded = tally.costs["recorded"]["failures"]
+            recorded.written.append(said(failure.arguments))
+            recorded.answered.append(failure.answer)
 
 
 def _project(folder: Path) -> Path:
@@ -103,7 +125,8 @@ def put(root: Path, path: str, text: str) -> None:
 
 def _others(tally: Tally, event: Read | Edit, path: str) -> None:
     """Add what the recorded tools and the exact-string caller cost."""
-    recorded, exact = tally.costs["recorded"], tally.costs["exact"]
+    kind = "reads" if isinstance(event, Read) else "edits"
+    recorded, exact = tally.costs["recorded"][kind], tally.costs["exact"][kind]
     recorded.written.append(said(event.arguments))
     if isinstance(event, Read):
         tally.counts["reads"] += 1
@@ -115,39 +138,11 @@ def _others(tally: Tally, event: Read | Edit, path: str) -> None:
     tally.counts["edits"] += 1
     recorded.answered.append(event.answer)
     lines = lines_of(event.after)
-    for old, new, at in quoted(event):
+    for old, new, at in quoted(event.before, event.after):
         exact.written.append(said({"file_path": path, "old_string": old, "new_string": new}))
         first, last = max(at - SNIPPET, 0), at + new.count("\n") + 1 + SNIPPET
         snippet = [f"{number + 1:6}\t{line}" for number, line in enumerate(lines[first:last], first)]
         exact.answered.append("\n".join([f"The file {path} has been edited. The lines around the change are now:", *snippet]))
-
-
-def quoted(edit: Edit) -> list[tuple[str, str, int]]:
-    """Return the shortest replacements of whole lines: text that stands once in the file, the new text, and its line at the end."""
-    text, out = edit.before, []
-    old, new = lines_of(edit.before), lines_of(edit.after)
-    found = hunks(old, new)
-    for at in range(len(found) - 1, -1, -1):
-        hunk = found[at]
-        # From the end, so that lines before it still stand as they were.
-        least = found[at - 1].stop if at else 0
-        before = after = 0
-        while True:
-            start, stop = hunk.start - before, hunk.stop + after
-            quote = "\n".join(old[start:stop])
-            if quote and text.count(quote) == 1:
-                break
-            if start > least and before <= after:
-                before += 1
-            elif stop < len(old):
-                after += 1
-            elif start > 0:
-                before += 1
-            else:
-                return [(edit.before, edit.after, 0)]
-        text_now = [*old[start : hunk.start], *new[hunk.new_start : hunk.new_stop], *old[hunk.stop : stop]]
-        out.append((quote, "\n".join(text_now), hunk.new_start - before))
-    return out
 
 
 def _one(tally: Tally, caller: RyeCaller, event: Read | Edit, path: str) -> None:
@@ -169,7 +164,7 @@ def window_text(event: Read) -> str:
 
 
 def _priced(tally: Tally, calls: Sequence[Call], event: Read | Edit) -> None:
-    rye = tally.costs["rye"]
+    rye = tally.costs["rye"]["reads" if isinstance(event, Read) else "edits"]
     for call in calls:
         tally.counts["calls of rye"] += 1
         rye.written.append(said(call.arguments))
@@ -198,36 +193,51 @@ def _edited(tally: Tally, caller: RyeCaller, event: Edit, path: str) -> None:
 
 
 class Files:
-    """What is known of a session's files at each of its events, from what the recording shows later."""
+    """What a session's files held, as far as the recording shows it then or later."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
     def text_at(self, number: int, present: str | None) -> str:
-        """Return the text of the file that the event reads, as far as it is known, so that the window is right."""
+        """Return the text of the file that an event reads: what it has now, if that fits, else all that later events show.
+
+        A line that nothing shows is filler; that it becomes known later must not look like a change by somebody else.
+        """
         event = self.session.events[number]
         assert isinstance(event, Read)
-        if _fits(present, event):
-            return str(present)
-        for later in self.session.events[number + 1 :]:
-            if isinstance(later, Write | Edit) and later.path == event.path:
-                known = later.before if isinstance(later, Edit) else None
-                return str(known) if _fits(known, event) else _overlaid(present, event)
-        return _overlaid(present, event)
+        if present is not None and _fits(present.split("\n"), event):
+            return present
+        lines: list[str | None] = [None] * event.total
+        for later in self.session.events[number:]:
+            if isinstance(later, Compaction) or later.path != event.path:
+                continue
+            if isinstance(later, Edit) and _agree(lines, later.before.split("\n")):
+                return later.before
+            if not isinstance(later, Read) or not _overlay(lines, later):
+                break
+        return "\n".join(FILLER if line is None else line for line in lines) + "\n"
 
 
-def _fits(text: str | None, event: Read) -> bool:
-    lines = None if text is None else text.split("\n")
-    return lines is not None and lines[event.start - 1 : event.start - 1 + len(event.lines)] == event.lines
+def _fits(lines: list[str], event: Read) -> bool:
+    return lines[event.start - 1 : event.start - 1 + len(event.lines)] == event.lines
 
 
-def _overlaid(present: str | None, event: Read) -> str:
-    """Return the present text with the window's lines in it, where it has as many lines; else the window in filler."""
-    lines = [] if present is None else present.split("\n")
-    if len(lines) not in (event.total, event.total + 1):
-        return window_text(event)
-    lines[event.start - 1 : event.start - 1 + len(event.lines)] = event.lines
-    return "\n".join(lines)
+def _agree(known: list[str | None], lines: list[str]) -> bool:
+    """Tell whether a whole text has every line that is known, but for an empty one at its end."""
+    return abs(len(known) - len(lines)) <= 1 and all(
+        line is None or (at < len(lines) and line == lines[at]) for at, line in enumerate(known) if at < len(known) - 1
+    )
+
+
+def _overlay(known: list[str | None], event: Read) -> bool:
+    """Put the lines of a read where they are; return False where they contradict what is known."""
+    start = event.start - 1
+    if abs(event.total - len(known)) > 1 or start + len(event.lines) > len(known):
+        return False
+    if any(one is not None and one != line for one, line in zip(known[start:], event.lines, strict=False)):
+        return False
+    known[start : start + len(event.lines)] = event.lines
+    return True
 
 
 def _in_order(tally: Tally, caller: RyeCaller, files: Files, number: int, path: str) -> None:

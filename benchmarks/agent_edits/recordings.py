@@ -7,7 +7,6 @@ names hold some. Nothing is copied out of them but into memory.
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _FAILURES = (
     ("not found", "String to replace not found"),
     ("ambiguous", "matches of the string to replace"),
@@ -232,7 +230,7 @@ def _replaced(text: str, old: str, new: str, *, every: bool) -> str | None:
 
 
 def _text(content: object) -> str:
-    """Return what a tool answered, without the reminders that Claude Code adds to it."""
+    """Return what a tool answered, as the model read it."""
     if isinstance(content, list):
         content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return _REMINDER.sub("", content) if isinstance(content, str) else ""
+    return content if isinstance(content, str) else ""

@@ -4,54 +4,62 @@ from __future__ import annotations
 
 from typing import Any
 
-from price import WRITTEN, Tally
+from price import KINDS, TOOLS, WRITTEN, Tally
 from tokenizers import NAMES
+
+_PARTS = ("read", "answered", "written", "price")
 
 
 def rows(tally: Tally, tokenizers: Any) -> dict[str, Any]:
     """Return the figures of a run."""
-    sums = {name: cost.sums(tokenizers) for name, cost in tally.costs.items()}
-    edits = max(tally.counts["edits"], 1)
-    plain = _sum(tokenizers.count(tally.plain))
-    shown = _sum(tokenizers.count(tally.reads_of_rye))
-    edit_words = [text for text in tally.costs["rye"].written if '"changes"' in text]
-    return {
-        "counts": dict(tally.counts),
-        "refusals": dict(tally.refusals.most_common(12)),
-        "tokens": {
-            name: {kind: dict(zip(NAMES, counted, strict=True)) for kind, counted in found.items()}
-            for name, found in sums.items()
-        },
-        "ratio to recorded": _ratio(sums["rye"]["price"], sums["recorded"]["price"]),
-        "ratio to exact": _ratio(sums["rye"]["price"], sums["exact"]["price"]),
-        "reads to plain": _ratio(shown, plain),
-        "answer of an edit": _mean(sums["rye"]["answered"], edits),
+    sums = {tools: {kind: cost.sums(tokenizers) for kind, cost in kinds.items()} for tools, kinds in tally.costs.items()}
+    counts = {"reads": max(tally.counts["reads"], 1), "edits": max(tally.counts["edits"], 1), "failures": 0}
+    edit_words = [text for text in tally.costs["rye"]["edits"].written if '"changes":' in text]
+    edits = counts["edits"]
+    found: dict[str, Any] = {"counts": dict(tally.counts), "refusals": dict(tally.refusals.most_common(12)), "tokens": sums}
+    for other in ("recorded", "exact"):
+        found[f"price against {other}"] = _ratio(_whole(sums["rye"]), _whole(sums[other]))
+        found[f"price against {other}, as many reads as edits"] = _ratio(_even(sums["rye"], counts), _even(sums[other], counts))
+    return found | {
+        "reads against plain text": _ratio(_sum(tokenizers.count(tally.reads_of_rye)), _sum(tokenizers.count(tally.plain))),
+        "answer of an edit": _mean(sums["rye"]["edits"]["answered"], edits),
         "written an edit": _mean(_sum(tokenizers.count(edit_words)), edits),
-        "recorded answer": _mean(sums["recorded"]["answered"], edits),
+        "recorded: answer, written an edit": [
+            _mean(sums["recorded"]["edits"][part], edits) for part in ("answered", "written")
+        ],
     }
 
 
 def table(name: str, found: dict[str, Any]) -> str:
     """Return the figures as text."""
-    lines = [
-        f"## {name}",
-        "",
-        f"| tools | tokenizer | read | answered | written | read + answered + {WRITTEN} x written |",
-        "|---|---|---|---|---|---|",
-    ]
-    for tools, kinds in found["tokens"].items():
-        for tokenizer in NAMES:
-            cells = " | ".join(f"{kinds[kind][tokenizer]:,}" for kind in ("read", "answered", "written", "price"))
-            lines.append(f"| {tools} | {tokenizer} | {cells} |")
+    head = f"| tools | calls | tokenizer | read | answered | written | read + answered + {WRITTEN} x written |"
+    lines = [f"## {name}", "", head, "|---|---|---|---|---|---|---|"]
+    for tools in TOOLS:
+        for kind in KINDS:
+            sums = found["tokens"][tools][kind]
+            for at, tokenizer in enumerate(NAMES):
+                cells = " | ".join(f"{sums[part][at]:,}" for part in _PARTS)
+                if sums["price"][at]:
+                    lines.append(f"| {tools} | {kind} | {tokenizer} | {cells} |")
     lines += ["", *(f"{key}: {found[key]}" for key in found if key != "tokens")]
     return "\n".join(lines)
+
+
+def _whole(kinds: dict[str, dict[str, tuple[int, ...]]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*(kinds[kind]["price"] for kind in KINDS), strict=True)))
+
+
+def _even(kinds: dict[str, dict[str, tuple[int, ...]]], counts: dict[str, int]) -> tuple[float, ...]:
+    """Return the price of a read and an edit, failures left out."""
+    read, edit = ([one / counts[kind] for one in kinds[kind]["price"]] for kind in ("reads", "edits"))
+    return tuple(a + b for a, b in zip(read, edit, strict=True))
 
 
 def _sum(counted: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*counted, strict=True))) or (0, 0)
 
 
-def _ratio(ours: tuple[int, ...], theirs: tuple[int, ...]) -> dict[str, float]:
+def _ratio(ours: tuple[float, ...], theirs: tuple[float, ...]) -> dict[str, float]:
     return {name: round(a / max(b, 1), 3) for name, a, b in zip(NAMES, ours, theirs, strict=True)}
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from hashlib import sha256
+from os.path import commonpath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from changes import Hunk, hunks, joined, lines_of, widened
+from changes import Hunk, hunks, joined, lines_of, quoted, widened
 
 import rye
 from rye.agents.model_text import answer_of
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROW = re.compile(r"(?:(\d+[g-z]*)\t|\d*:? ?\[LID:([0-9a-z]+)\] ?)(.*)", re.DOTALL)
-_VERSION = re.compile(r"\[(?:.*[ ;])?version (\S+?)[\];,. ]")
+_VERSION = re.compile(r"^\[version (\S+?)\]$", re.MULTILINE)
 _NEXT = re.compile(r"Call read\(.*offset=(\d+).*\) to see more")
 _CLOSE = 1
+_WORTH = 8
+_NEAR = 20
+_FEW = 60
+_MOSTLY = 0.7
 _TOOLS = "rye/file-system/"
 
 
@@ -70,8 +75,8 @@ class RyeCaller:
         for line in text.split("\n"):
             if found := _ROW.fullmatch(line):
                 known[found[1] or found[2]] = found[3]
-        if found := _VERSION.search(text):
-            self.versions[path] = found[1]
+        if found := _VERSION.findall(text):
+            self.versions[path] = found[-1]
 
     def rows(self, path: str) -> list[tuple[str, str]]:
         """Return the address and text of each line as they are now; the model is shown nothing."""
@@ -99,56 +104,75 @@ class RyeCaller:
     def read_again(self, path: str, start: int, count: int, total: int) -> bool:
         """Read a window, but for what was shown since the last compaction.
 
-        Where all of it was shown, the model asks only for what changed since. Where a part was shown, and nobody else changed
-        the file since, it reads from the first to the last line that it has not seen.
+        Where most of it was shown, the model asks for what changed since, unless only its own edits touched the file; then it
+        reads what it has still not seen, from the first such line to the last, in two parts where much that it knows is between.
         """
-        version, shown = self.versions.get(path), self.known.get(path, {})
+        unseen = self._unseen(path, start, count)
         same = self._digests.get(path) == self._digest(path)
-        rows = self.rows(path) if version else []
-        window = rows[start - 1 : start - 1 + count]
-        unseen = [at for at, (address, text) in enumerate(window) if text and address not in shown]
-        if window and not (unseen and not same) and len(unseen) < len(window):
-            if not unseen:
-                return not self.call("read", file_path=path, changes_since=version).is_error
-            return self.read(path, start + unseen[0], unseen[-1] + 1 - unseen[0], total)
-        return self.read(path, start, count, total)
+        if unseen is None or len(unseen) > _MOSTLY * count or (count < _FEW and (unseen or not same)):
+            return self.read(path, start, count, total)
+        if not same or not unseen:
+            if self.call("read", file_path=path, changes_since=self.versions[path]).is_error:
+                return False
+            unseen = self._unseen(path, start, count) or []
+        return all(self.read(path, start + first, last + 1 - first, total) for first, last in _runs(unseen))
+
+    def _unseen(self, path: str, start: int, count: int) -> list[int] | None:
+        """Return which lines of a window no answer showed, from 0; None where nothing of the file was shown."""
+        if path not in self.versions:
+            return None
+        shown = self.known.get(path, {})
+        window = self.rows(path)[start - 1 : start - 1 + count]
+        return [at for at, (address, text) in enumerate(window) if text and address not in shown]
 
     def _digest(self, path: str) -> bytes:
         return sha256((self.root / path).read_bytes()).digest()
 
     def edit(self, path: str, before: str, after: str) -> bool:
-        """Change a file; return whether the tool said that it did."""
+        """Change a file; return whether the tool said that it did.
+
+        Lines that no answer showed are changed by quoting them, as the recorded model did: it knew them from elsewhere.
+        """
         rows, old, new = self.rows(path), lines_of(before), lines_of(after)
         if [text for _, text in rows] != old:
             return False
-        found = hunks(old, new)
-        self._see(path, rows, found)
-        known = self.known.get(path, {})
-        wide = [widened(hunk, len(rows), lambda at: rows[at][0] in known and bool(rows[at][1])) for hunk in found]
-        found = joined(wide, _CLOSE)
-        changes = [_change(hunk, new, rows) for hunk in found]
+        # An empty line is shown without its address.
+        wide = joined([widened(hunk, len(rows), lambda at: bool(rows[at][1])) for hunk in hunks(old, new)], _CLOSE)
+        shown = self.known.get(path, {})
         ends = before.endswith("\n") or not before, after.endswith("\n") or not after
         more: dict[str, Any] = {} if ends[0] == ends[1] else {"final_newline": "add" if ends[1] else "remove"}
+        if all(_is_seen(hunk, rows, shown) for hunk in wide):
+            changes: list[Any] = [_change(hunk, new, rows) for hunk in wide]
+        else:
+            changes, more = [{"find": quote, "replace": text} for quote, text, _ in quoted(before, after)], {}
         made = self.call("edit_lines", file_path=path, changes=changes, **more)
-        for hunk in found:
+        for hunk in wide:
             for address, _ in rows[hunk.start : hunk.stop]:
                 self.known.get(path, {}).pop(address, None)
         if not made.is_error:
             self._learn(path, made.text)
         return not made.is_error
 
-    def _see(self, path: str, rows: list[tuple[str, str]], found: list[Hunk]) -> None:
-        """Read the lines that a change names and no answer showed as they are."""
-        for hunk in found:
-            first, last = (hunk.start, hunk.stop) if hunk.start < hunk.stop else (max(hunk.start - 1, 0), hunk.start + 1)
-            shown = self.known.get(path, {})
-            unseen = [
-                at
-                for at in range(first, min(last, len(rows)))
-                if rows[at][1] and not _same(shown.get(rows[at][0]), rows[at][1])
-            ]
-            if unseen:
-                self.read(path, unseen[0] + 1, unseen[-1] + 1 - unseen[0], len(rows))
+
+def _is_seen(hunk: Hunk, rows: list[tuple[str, str]], shown: dict[str, str]) -> bool:
+    """Tell whether answers showed the lines that a change names, as they are."""
+    first, last = hunk.start, hunk.stop
+    if first == last:
+        # What an insertion stands behind, or else before.
+        behind = hunk.start > 0 and bool(rows[hunk.start - 1][1])
+        first, last = (hunk.start - 1, hunk.start) if behind else (hunk.start, min(hunk.start + 1, len(rows)))
+    return all(not text or _same(shown.get(address), text) for address, text in rows[first:last])
+
+
+def _runs(positions: list[int]) -> list[tuple[int, int]]:
+    """Return the first and last of the runs that positions make, where those that stand near are one run."""
+    out: list[tuple[int, int]] = []
+    for at in positions:
+        if out and at - out[-1][1] <= _NEAR:
+            out[-1] = (out[-1][0], at)
+        else:
+            out.append((at, at))
+    return out
 
 
 def _same(shown: str | None, text: str) -> bool:
@@ -156,21 +180,40 @@ def _same(shown: str | None, text: str) -> bool:
     return shown is not None and (shown == text or (len(text) > 1_000 and shown[:500] == text[:500]))
 
 
-def _change(hunk: Hunk, lines: list[str], rows: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the change of one hunk, in the objects that edit_lines takes."""
-    new = lines[hunk.new_start : hunk.new_stop]
-    # A last line that is empty has to be said: "a\\n" is one line.
-    text = "\n".join(new) + ("\n" if new[-1:] == [""] else "")
+def _change(hunk: Hunk, new: list[str], rows: list[tuple[str, str]]) -> str | dict[str, Any]:
+    """Return the change of one hunk in the fewest words: a string, or exact text in one line where that is shorter."""
+    lines = new[hunk.new_start : hunk.new_stop]
     if hunk.start == hunk.stop:
-        if hunk.start == len(rows):
-            return {"after_line_id": "end", "new_content": text}
         if hunk.start and rows[hunk.start - 1][1]:
-            return {"after_line_id": _name(rows[hunk.start - 1][0]), "new_content": text}
-        return {"before_line_id": _name(rows[hunk.start][0]) if hunk.start else "start", "new_content": text}
+            place = f"{rows[hunk.start - 1][0]}+"
+        elif hunk.start == len(rows):
+            place = "end+"
+        else:
+            place = f"+{rows[hunk.start][0]}" if hunk.start else "+start"
+        return "\n".join([f"{place}|{lines[0]}", *lines[1:]])
     first, last = rows[hunk.start][0], rows[hunk.stop - 1][0]
-    if first == last:
-        return {"line_id": _name(first), "new_content": text}
-    return {"start_line_id": _name(first), "end_line_id": _name(last), "new_content": text}
+    where = first if first == last else f"{first}-{last}"
+    if not lines:
+        return f"{where} delete"
+    whole = "\n".join([f"{where}|{lines[0]}", *lines[1:]])
+    part = _part(rows[hunk.start][1], lines[0]) if first == last and len(lines) == 1 else None
+    if part is not None:
+        found = {"line_id": _name(first), "find": part[0], "replace": part[1]}
+        if len(str(found)) + _WORTH < len(whole):
+            return found
+    return whole
+
+
+def _part(old: str, new: str) -> tuple[str, str] | None:
+    """Return the words in which two lines differ, where they stand once in the old one."""
+    head = len(commonpath([old, new]))
+    tail = len(commonpath([old[head:][::-1], new[head:][::-1]]))
+    while head and not old[head - 1].isspace():
+        head -= 1
+    while tail and not old[len(old) - tail].isspace():
+        tail -= 1
+    find = old[head : len(old) - tail]
+    return (find, new[head : len(new) - tail]) if find and old.count(find) == 1 else None
 
 
 def _name(address: str) -> str | int:

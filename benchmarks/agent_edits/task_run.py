@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from changes import lines_of
+from changes import lines_of, quoted
 from price import Cost, put, said
-from recordings import Edit
 from rye_caller import Call, RyeCaller
 from tasks import Block, Insert, Operation, Replace, Task
 
@@ -58,8 +57,6 @@ def with_rye(tasks: Iterable[Task]) -> Outcome:
 
 def with_exact_strings(tasks: Iterable[Task]) -> Outcome:
     """Do the tasks with exact-string replacement and `cat -n`: each file is read, each change quotes text that stands once."""
-    from price import quoted
-
     outcome = Outcome()
     for task in tasks:
         with tempfile.TemporaryDirectory(prefix="agent-edits-") as folder:
@@ -72,14 +69,21 @@ def with_exact_strings(tasks: Iterable[Task]) -> Outcome:
                 outcome.cost.written.append(said({"file_path": name}))
                 outcome.cost.read.append("\n".join(f"{at:6}\t{line}" for at, line in enumerate(lines_of(before), 1)))
                 text = before
-                every = next((one for one in task.operations if isinstance(one, Replace) and one.file == name and not one.title), None)
+                every = next(
+                    (one for one in task.operations if isinstance(one, Replace) and one.file == name and not one.title), None
+                )
                 if every is not None:
-                    arguments = {"file_path": name, "old_string": every.old, "new_string": every.new, "replace_all": every.count > 1}
+                    arguments = {
+                        "file_path": name,
+                        "old_string": every.old,
+                        "new_string": every.new,
+                        "replace_all": every.count > 1,
+                    }
                     outcome.cost.written.append(said(arguments))
                     outcome.cost.answered.append(f"The file {name} has been edited.")
                     put(root, name, before.replace(every.old, every.new))
                     continue
-                for old, new, _ in quoted(Edit(name, {}, "", before, after, [])):
+                for old, new, _ in quoted(before, after):
                     outcome.cost.written.append(said({"file_path": name, "old_string": old, "new_string": new}))
                     outcome.cost.answered.append(f"The file {name} has been edited.")
                     written += len(outcome.cost.written[-1].encode())
@@ -136,7 +140,11 @@ def _priced(cost: Cost, calls: Iterable[Call]) -> None:
 
 def _done(caller: RyeCaller, task: Task) -> Call | None:
     """Do a task in one edit; return the call that failed, if one did."""
-    put_in_words: dict[type, Callable[[RyeCaller, Any], dict[str, Any] | str]] = {Replace: _replace, Insert: _insert, Block: _block}
+    put_in_words: dict[type, Callable[[RyeCaller, Any], dict[str, Any] | str]] = {
+        Replace: _replace,
+        Insert: _insert,
+        Block: _block,
+    }
     first = task.operations[0].file
     changes = [_of_file(one, put_in_words[type(one)](caller, one), first) for one in task.operations]
     for _ in range(2):

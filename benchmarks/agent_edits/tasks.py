@@ -80,7 +80,9 @@ class _Words:
         self.odd = odd
         self.old = "former\u200bGateway" if odd else "formerGateway"
         self.new = "current\u200bGateway" if odd else "currentGateway"
-        self.note = "# kept: a\u00a0b | a\u202fb | a\u2060b | \u2010\u2011\u2212 | e\u0301\u00e9\n" if odd else "# kept as it is\n"
+        self.note = (
+            "# kept: a\u00a0b | a\u202fb | a\u2060b | \u2010\u2011\u2212 | e\u0301\u00e9\n" if odd else "# kept as it is\n"
+        )
 
     def name(self, number: int) -> str:
         """Return the title of a numbered case."""
@@ -88,10 +90,12 @@ class _Words:
 
     def case(self, number: int, value: str | None = None) -> str:
         """Return a numbered case: the same lines as every other, but for its number."""
-        rows = [f"case({self.name(number)!r}):", f"    gateway = {value or self.old!r}", f"    attempts = {number % 4}"]
+        rows = [f"case '{self.name(number)}':", f"    gateway = '{value or self.old}'", f"    attempts = {number % 4}"]
         return "\n".join([*rows, "    for answer in ask(gateway, attempts):", "        check(answer)", "done\n"])
 
-    def task(self, family: str, scale: int, before: dict[str, str], after: dict[str, str], *operations: Operation, case: str = "") -> Task:
+    def task(
+        self, family: str, scale: int, before: dict[str, str], after: dict[str, str], *operations: Operation, case: str = ""
+    ) -> Task:
         """Return a task, with a file beside it that nobody may touch."""
         beside = {"untouched.txt": f"Nobody edits this.\n{self.note}"}
         return Task(f"{family}-{scale}{case and '-'}{case}-{self.variant}", family, before | beside, after | beside, operations)
@@ -148,10 +152,14 @@ def _finding(words: _Words) -> Iterator[Task]:
         def text(value: str, routes: list[str] = routes, half: int = half) -> str:
             return words.note + "".join([*routes[:half], f"setting {value} tries 3\n", *routes[half:]])
 
-        yield words.task("unique", count, {"s.conf": text(words.old)}, {"s.conf": text(words.new)}, Replace("s.conf", words.old, words.new))
+        yield words.task(
+            "unique", count, {"s.conf": text(words.old)}, {"s.conf": text(words.new)}, Replace("s.conf", words.old, words.new)
+        )
     for count in (1, *SCALES):
         before, after = (_cases(words, count, value) for value in (words.old, words.new))
-        yield words.task("replace-all", count, {"c.txt": before}, {"c.txt": after}, Replace("c.txt", words.old, words.new, count))
+        yield words.task(
+            "replace-all", count, {"c.txt": before}, {"c.txt": after}, Replace("c.txt", words.old, words.new, count)
+        )
     for files in (1, 10, 100):
         names = [f"cases/part-{number:03}.txt" for number in range(1, files + 1)]
         each = 1000 // files
@@ -161,7 +169,13 @@ def _finding(words: _Words) -> Iterator[Task]:
         yield words.task("multi-file", files, before | outside, after | outside, *changes)
     for count in (1, 10, 30):
         pairs = {f"conf/{n}.txt": (f"{words.old}-{n}", f"{words.new}-{n * 7}") for n in range(1, count + 1)}
-        old, new = ({name: f"{words.note}gateway {pair[at]}\ntries {at}\n".replace("tries 1", "tries 0") for name, pair in pairs.items()} for at in (0, 1))
+        old, new = (
+            {
+                name: f"{words.note}gateway {pair[at]}\ntries {at}\n".replace("tries 1", "tries 0")
+                for name, pair in pairs.items()
+            }
+            for at in (0, 1)
+        )
         yield words.task("distinct-edits", count, old, new, *(Replace(name, *pair) for name, pair in pairs.items()))
 
 
@@ -220,7 +234,9 @@ def _literals(words: _Words) -> Iterator[Task]:
         ):
             alike = f"alike: x y | x\u00a0y | x\u202fy | xy | x\u2060y | x-y | x\u2011y | x\u2212y | {old} | {new}\n"
             before, after = ({"t.txt": f"{alike}wanted: {text}\n"} for text in (old, new))
-            yield words.task("unicode-fix", 1, before, after, Replace("t.txt", old, new, 1, f"wanted: {old}", f"wanted: {old}"), case=case)
+            yield words.task(
+                "unicode-fix", 1, before, after, Replace("t.txt", old, new, 1, f"wanted: {old}", f"wanted: {old}"), case=case
+            )
 
 
 def _blocks(words: _Words) -> Iterator[Task]:
@@ -236,14 +252,22 @@ def _blocks(words: _Words) -> Iterator[Task]:
         there = {"b.txt": head + block + tail, "to.txt": f"{words.note}# PLACE\n{words.case(9003)}"}
         moved = {"b.txt": head + tail, "to.txt": there["to.txt"] + block}
 
-        def one(family: str, after: dict[str, str], change: Operation, before: dict[str, str] = here, scale: int = rows) -> Task:
+        def one(
+            family: str, after: dict[str, str], change: Operation, before: dict[str, str] = here, scale: int = rows
+        ) -> Task:
             return words.task(family, scale, before, after, change)
 
-        yield one("replace-block", {"b.txt": f"{head}{first}\n{new[0]}\n{last}\n{tail}"}, Block("b.txt", first, last, "rewrite", lines=new))
+        yield one(
+            "replace-block",
+            {"b.txt": f"{head}{first}\n{new[0]}\n{last}\n{tail}"},
+            Block("b.txt", first, last, "rewrite", lines=new),
+        )
         yield one("delete-block", {"b.txt": head + tail}, Block("b.txt", first, last, "delete"))
         within = tail.replace("# TAIL\n", f"# TAIL\n{block}")
         yield one("move-block", {"b.txt": head + within}, Block("b.txt", first, last, "move", "b.txt", "# TAIL"))
-        yield one("copy-block", there | {"to.txt": there["to.txt"] + block}, Block("b.txt", first, last, "copy", "to.txt"), there)
+        yield one(
+            "copy-block", there | {"to.txt": there["to.txt"] + block}, Block("b.txt", first, last, "copy", "to.txt"), there
+        )
         yield one("copy-within", {"b.txt": head + block + tail + block}, Block("b.txt", first, last, "copy", "b.txt"))
         yield one("move-between", moved, Block("b.txt", first, last, "move", "to.txt"), there)
         added = _lines(words.case(9004, words.new))

@@ -148,8 +148,10 @@ def _is_of_one_file(asked: Sequence[Change], file_path: str) -> bool:
     )
 
 
-def _checked(document: Document, asked: Sequence[Change], options: Options, version: str | None) -> Checker:
-    checker = Checker(document, asked, options, version)
+def _checked(
+    document: Document, asked: Sequence[Change], options: Options, version: str | None, *, target: bool = False
+) -> Checker:
+    checker = Checker(document, asked, options, version, target=target)
     for change in asked:
         checker.add(change)
     return checker
@@ -219,7 +221,8 @@ def _made(job: _Job, asked: Sequence[Change], files: dict[str, _File], *, dry_ru
             continue
         own = [change for change in asked if change.file == name and change.kind not in ("delete_file", "rename_to")]
         try:
-            file.checker = _checked(file.document, own, job.options, job.version if name == job.file_path else None)
+            version = job.version if name == job.file_path else None
+            file.checker = _checked(file.document, own, job.options, version, target=not own)
         except EditError as err:
             refused.append(err)
     for change in asked:

@@ -60,8 +60,18 @@ class Spliced(NamedTuple):
 class Checker:
     """The changes of one open file: located as they are added, then checked all together."""
 
-    def __init__(self, document: Document, changes: Sequence[Change], options: Options, version: str | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        changes: Sequence[Change],
+        options: Options,
+        version: str | None = None,
+        *,
+        target: bool = False,
+    ) -> None:
         """Take a document that is held for editing, and the changes that name its lines.
+
+        `target`: it has no changes of its own; lines of other files go to it, for which its start and end need no address.
 
         Raises:
             EditError: `no_index`, `wrong_version`, `stale_file`. Nothing was written.
@@ -70,7 +80,7 @@ class Checker:
         self.problems = Problems(options.form)
         self.plans: list[Plan] = []
         by_text = bool(changes) and all(change.kind == "find" and not change.names for change in changes)
-        if not document.known and not by_text:
+        if not document.known and not by_text and not target:
             raise EditError(
                 "no_index",
                 f"No line IDs exist for {document.path}. Read the file first to generate line IDs.",
