@@ -442,7 +442,10 @@ class Workspace:
         """Turn what the kernel said about `path` into an instruction."""
         if err.errno == errno.EXDEV:
             return outside(
-                path, "it passes an absolute symbolic link to another place" if "absolute" in str(err.strerror) else ""
+                path,
+                "it passes an absolute symbolic link that does not begin with the root's own path"
+                if "absolute" in str(err.strerror)
+                else "",
             )
         if err.errno == errno.ENOENT:
             # Only who is refused pays for the search for what was meant.
