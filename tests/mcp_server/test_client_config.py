@@ -389,6 +389,20 @@ def test_a_link_of_the_user_is_followed_and_one_of_the_project_that_leads_out_is
     assert entry("claude-code", (repo / ".mcp.json").read_text())["args"] == ["mcp"]
 
 
+def test_what_the_user_added_to_the_entry_stays(home, repo):
+    path = home / ".codex/config.toml"
+    assert install("codex", "--write", cwd=repo).returncode == 0
+    path.write_text(path.read_text() + 'required = true\nenv = {A = "b"}\n\n[mcp_servers.rye.more]\nx = 1\n')
+    assert install("codex", "--write", "--read-only", cwd=repo).returncode == 2, "a table in the entry is none of ours"
+    path.write_text(path.read_text().replace('env = {A = "b"}\n\n[mcp_servers.rye.more]\nx = 1\n', ""))
+    assert install("codex", "--write", "--read-only", cwd=repo).returncode == 0
+    found = entry("codex", path.read_text())
+    assert (found["required"], found["args"]) == (True, ["mcp", "--read-only"])
+    # Another way to reach the server is another entry.
+    assert install("codex", "--write", "--http", "8765", cwd=repo).returncode == 0
+    assert set(entry("codex", path.read_text())) == {"url", "bearer_token_env_var"}
+
+
 def test_doctor_finds_what_was_written(home, repo):
     for client in ("zed", "goose", "codex"):
         assert install(client, "--write", cwd=repo).returncode == 0

@@ -189,7 +189,15 @@ def write(made: Plan, scope: Scope, project: str) -> settings_file.Written:
         raise UsageError(
             "foreign_link", f"{made.path} leads out of the project, to {real}.", "Remove the link, then try again."
         )
-    return settings_file.put(made.path, made.syntax, made.keys, made.entry)
+    entry, present = made.entry, settings_file.member(made.path, made.syntax, made.keys)
+    # What the user added to the entry stays, unless it is for another way to reach the server.
+    if isinstance(present, dict) and _is_remote(present) == _is_remote(entry):
+        entry = {**present, **entry}
+    return settings_file.put(made.path, made.syntax, made.keys, entry)
+
+
+def _is_remote(entry: dict[str, Any]) -> bool:
+    return any(key.lower().endswith("url") for key in entry)
 
 
 def project_words(name: str, named: str | None, nearest: Callable[[], str]) -> tuple[str, ...]:

@@ -62,6 +62,17 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any])
     return Written(real, changed=True, kept=kept)
 
 
+def member(path: str, syntax: Syntax, keys: tuple[str, ...]) -> Any:
+    """Return a member of a settings file; None where it is not there, or the file cannot be read as its format."""
+    try:
+        found: Any = parse(_read(os.path.realpath(path)) or "", syntax)
+    except (OSError, ValueError, RecursionError, UsageError):
+        return None
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
 def _read(path: str) -> str | None:
     try:
         with open(path, "rb") as file:

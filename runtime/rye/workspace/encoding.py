@@ -34,6 +34,7 @@ _MAGIC = (
     (b"OggS", "Ogg media"),
     (b"\xca\xfe\xba\xbe", "Java class"),
 )
+_OR_PROGRAM = {"PDF document": " (`pdftotext FILE -` prints its text, where that is installed)"}
 _SNIFF = 8_192
 _SAMPLE = 262_144
 
@@ -235,5 +236,5 @@ def binary(data: bytes) -> WorkspaceError:
     return WorkspaceError(
         "binary_file",
         f"Binary file ({kind or 'unknown type, contains NUL bytes'}, {len(data):,} bytes); it has no lines to read or edit.",
-        f"Use bash to inspect it{or_text}.",
+        f"Use bash to inspect it{_OR_PROGRAM.get(kind or '', '')}{or_text}.",
     )
