@@ -37,6 +37,7 @@ ORDER = (
     ("swe",),
     ("lsp", "web"),
     ("filesearch",),
+    ("record",),
     ("edits",),
     ("line_ids",),
     ("process",),

@@ -73,6 +73,9 @@ _VERBS = {
     "keys": ("signing", "make or show your own key"),
     "doctor": ("doctor", "check this machine: sandbox, programs, keys, clients"),
     "help": ("help", "say what a verb or a tool does; --man prints the manual page"),
+    "log": ("changes", "what was changed here: by tools, by commands, and by others in between"),
+    "diff": ("changes", "a recorded change, or what differs between two points of the record"),
+    "blame": ("changes", "who wrote each line of a file"),
     "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
     "registry": ("registry", "share signed items: push, pull, search, inspect"),
 }

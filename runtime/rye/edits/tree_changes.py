@@ -115,7 +115,7 @@ def begin(ws: Workspace, tool: str, about: str) -> Recording:
         return Recording("", f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recording("", f"the state folder cannot be used ({err.strerror or err})")
-    return Recording(token, git=_git_position(ws))
+    return Recording(token, git=git_position(ws))
 
 
 def hand_over(ws: Workspace, recording: Recording, process: dict[str, Any]) -> None:
@@ -154,7 +154,7 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
         return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
-    moved = _git_position(ws)
+    moved = git_position(ws)
     git = "" if moved == recording.git else f"{recording.git or 'no repository'} -> {moved or 'no repository'}"
     if entry is None:
         return Recorded(None, (), look.left_out, (), git)
@@ -348,8 +348,11 @@ def printable(path: str) -> str:
 # --- git ---
 
 
-def _git_position(ws: Workspace) -> str:
-    """Return where the root's repository stands, in words: the branch, its commit and the last stash; empty without one."""
+def git_position(ws: Workspace, *, whole: bool = False) -> str:
+    """Return where the root's repository is, in words: the branch, its commit and the last stash; empty without one.
+
+    Commits are shortened unless `whole`.
+    """
     where = os.path.join(ws.real, ".git")
     with suppress(OSError, ValueError):
         if os.path.isfile(where):
@@ -361,8 +364,8 @@ def _git_position(ws: Workspace) -> str:
             return ""
         commit = _commit(_reference(where, branch) if branch else head)
         stash = _commit(_reference(where, "refs/stash"))
-        name = branch.removeprefix("refs/heads/") or "detached HEAD"
-        return f"{name} at {commit[:12] or 'no commit'}{f', stash {stash[:12]}' if stash else ''}"
+        name, shown = branch.removeprefix("refs/heads/") or "detached HEAD", 64 if whole else 12
+        return f"{name} at {commit[:shown] or 'no commit'}{f', stash {stash[:shown]}' if stash else ''}"
     return ""
 
 

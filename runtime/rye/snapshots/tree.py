@@ -276,7 +276,7 @@ class Walk:
         """Turn what was found into changes: of what was read, most is often as before."""
         shared = any(mark is not None and mark[5] for _, *marks in self._found for mark in marks)
         names = [_names(folders) if shared else {} for folders in (self._known, self.folders)]
-        for path, *marks in self._found:
+        for path, *marks in sorted(self._found, key=lambda one: one[0]):
             sides = [
                 state_of(mark, [one for one in known.get(mark[1], ()) if one != path] if mark is not None and mark[5] else ())
                 for mark, known in zip(marks, names, strict=True)

@@ -1,0 +1,232 @@
+"""`rye log`, `rye diff`, `rye blame`: the record of changes, what differs between two points of it, and who wrote each line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_table, printable, project_of
+from rye.edits import change_texts, history
+from rye.edits.history import Row
+from rye.errors import UsageError
+from rye.record import blame, exports, file_history
+from rye.record.exports import FileDiff
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+_FOLLOWED = 2_000
+
+
+def _build_log(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "`rye diff ID` shows a change, `rye undo entry_id=ID` takes it back."
+    parser.add_argument("path", nargs="?", metavar="FILE", help="only the changes of this file, also under earlier names")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="most changes to show (default 20)")
+    parser.add_argument("--since", metavar="ID", help="only what was changed after this change")
+    parser.add_argument("--actor", metavar="TEXT", help="only changes by callers whose name holds this")
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def _log(args: argparse.Namespace) -> int:
+    with _workspace(args.project) as ws:
+        past = history.History(ws)
+        rows = list(past)
+        if args.since is not None:
+            rows = rows[: _place(rows, args.since)]
+        if args.path is not None:
+            found = file_history.of_file(ws, _from_root(ws, args.path), rows)
+            known = {step.entry.id for step in found.steps if step.entry is not None}
+            rows = [row for row in rows if row.id in known]
+        if args.actor is not None:
+            rows = [row for row in rows if args.actor in row.actor]
+        shown = [_logged(ws, past, row) for row in islice(rows, max(args.limit, 0))]
+    if args.json:
+        print_json(shown)
+        return EXIT_OK
+    print_table([_in_table(one) for one in shown], ("id", "time", "by", "what", "files", "lines", "state"))
+    if len(rows) > len(shown):
+        print(f"{len(rows) - len(shown)} older changes; --limit {len(rows)} shows all.")
+    return EXIT_OK
+
+
+def _logged(ws: Workspace, past: history.History, row: Row) -> dict[str, Any]:
+    from rye.edits import entries
+
+    entry = entries.load(history.folder(ws) / f"{row.id}.json")
+    diff = (
+        [] if entry is None else change_texts.tree_diff(ws, entry.files) if entry.files else change_texts.recorded_diff(entry)
+    )
+    return {
+        "id": row.id,
+        "time": change_texts.when(row),
+        "tool": row.tool,
+        "about": "" if entry is None else entry.about,
+        "actor": row.actor,
+        "files": [row.path] if entry is None else entry.paths,
+        "added": sum(line.startswith("+") and not line.startswith("+++ ") for line in diff),
+        "removed": sum(line.startswith("-") and not line.startswith("--- ") for line in diff),
+        "undoes": row.undoes,
+        "undone_by": past.undone.get(row.id),
+        "batch": row.batch,
+    }
+
+
+def _in_table(one: dict[str, Any]) -> dict[str, Any]:
+    first, *more = one["files"]
+    state = f"undone by {one['undone_by']}" if one["undone_by"] else f"undoes {one['undoes']}" if one["undoes"] else ""
+    return {
+        "id": one["id"],
+        "time": one["time"],
+        "by": one["actor"] or "-",
+        "what": one["about"] or one["tool"],
+        "files": f"{first} and {len(more)} more" if more else first,
+        "lines": f"+{one['added']} -{one['removed']}",
+        "state": state,
+    }
+
+
+def _build_diff(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+  rye diff               the last change
+  rye diff ID            one change
+  rye diff ID..          everything that was changed after ID, until now
+  rye diff ID..ID        what was changed after the first, up to the second and with it
+The answer is a patch in git's form: `rye diff ID | git apply -R` works where undo is not at hand."""
+    parser.add_argument("points", nargs="?", metavar="ID[..ID]", default="", help="see below")
+    parser.add_argument("path", nargs="?", metavar="FILE", help="only this file")
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def _diff(args: argparse.Namespace) -> int:
+    with _workspace(args.project) as ws:
+        rows = list(history.History(ws))
+        chosen = _chosen(rows, args.points)
+        wanted = None if args.path is None else _from_root(ws, args.path)
+        paths = [one for one in file_history.touched(ws, chosen) if wanted in (None, one)]
+        found = [change for path in paths[:_FOLLOWED] if (change := _between(ws, path, rows, chosen)) is not None]
+    text = exports.patch([one for one, _ in found])
+    unknown = [one.new for one, known in found if not known]
+    if args.json:
+        listed = [{"path": one.new, "old_path": one.old, "known": known} for one, known in found]
+        print_json({"patch": text, "files": listed})
+        return EXIT_OK
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+    for path in unknown:
+        print(f"rye: {printable(path)}: what it held then is not stored, so its change is left out.", file=sys.stderr)
+    return EXIT_OK
+
+
+def _chosen(rows: list[Row], points: str) -> list[Row]:
+    """Return the changes between two points, newest first."""
+    if not points:
+        return rows[:1]
+    first, dots, last = points.partition("..")
+    if not dots:
+        at = _place(rows, first)
+        return rows[at : at + 1]
+    low = _place(rows, first) if first else len(rows)
+    return rows[_place(rows, last) if last else 0 : low]
+
+
+def _place(rows: list[Row], entry_id: str) -> int:
+    """Return the position of a change, given by its ID or its batch's."""
+    for at, row in enumerate(rows):
+        if entry_id in (row.id, row.batch):
+            return at
+    raise UsageError(
+        "unknown_entry", f"There is no change {entry_id[:80]!r} in this project's record.", "`rye log` shows them."
+    )
+
+
+def _between(ws: Workspace, path: str, rows: list[Row], chosen: list[Row]) -> tuple[FileDiff, bool] | None:
+    """Return a file between the first and the last of some changes, and whether that is known; None where it is as it was."""
+    wanted = {row.id for row in chosen}
+    steps = file_history.of_file(ws, path, rows).steps
+    inside = [at for at, step in enumerate(steps) if step.entry is not None and step.entry.id in wanted]
+    if not inside:
+        return FileDiff(path, path, None, None), False
+    first, last = steps[inside[0]], steps[inside[-1]]
+    old = first.path
+    if first.entry is not None and first.before is not None and path not in first.entry.paths:
+        old = steps[inside[0] - 1].path if inside[0] else first.path
+    change = FileDiff(old, last.path, first.before, last.after)
+    return None if change.before == change.after and change.old == change.new else (change, True)
+
+
+def _build_blame(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+A line stays its writer's when it moves, is indented anew or formatted. "-" is older than the record: `git blame` knows more."""
+    parser.add_argument("path", metavar="FILE", nargs="+", help="a file; with --agent-trace several")
+    parser.add_argument("--agent-trace", action="store_true", help="print an Agent Trace record (version 0.1.0) of the files")
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+
+
+def _blame(args: argparse.Namespace) -> int:
+    with _workspace(args.project) as ws:
+        paths = [_from_root(ws, path) for path in args.path]
+        files = [(path, blame.of_file(ws, path)) for path in paths]
+        revision = _revision(ws)
+    if args.agent_trace:
+        from rye._version import __version__
+
+        print_json(exports.agent_trace(files, revision, __version__))
+        return EXIT_OK
+    if len(files) > 1:
+        raise UsageError("bad_call", "Several files are given.", "Give one, or --agent-trace for all in one record.")
+    lines = [_blamed(number, one) for number, one in enumerate(files[0][1], 1)]
+    if args.json:
+        print_json(lines)
+        return EXIT_OK
+    who = max((len(one["who"]) for one in lines), default=0)
+    for one in lines:
+        change = one["change"] or "-"
+        print(printable(f"{change:<15} {one['who']:<{who}} {one['time'] or '-':<20} {one['line']:>5}| {one['text']}"))
+    return EXIT_OK
+
+
+def _blamed(number: int, line: blame.BlamedLine) -> dict[str, Any]:
+    entry = line.entry
+    return {
+        "line": number,
+        "change": None if entry is None else entry.id,
+        "who": "-" if line.step is None else file_history.said(entry),
+        "tool": None if entry is None else entry.tool,
+        "time": None if entry is None else change_texts.when(entry),
+        "text": line.text.decode("utf-8", "replace"),
+    }
+
+
+def _revision(ws: Workspace) -> str:
+    import re
+
+    from rye.edits import tree_changes
+
+    found = re.search(r" at ([0-9a-f]{40,64})", tree_changes.git_position(ws, whole=True))
+    return found[1] if found else ""
+
+
+def _workspace(given: str | None) -> Workspace:
+    from rye.workspace.workspace import Workspace
+
+    return Workspace(project_of(given))
+
+
+def _from_root(ws: Workspace, path: str) -> str:
+    """Return a path as the journal has it; relative ones are tried from the current folder first."""
+    here = os.path.join(os.getcwd(), path)
+    if os.path.lexists(here) and f"{os.path.realpath(here)}/".startswith(f"{ws.real}/"):
+        return os.path.relpath(os.path.realpath(here), ws.real)
+    return os.path.normpath(path)
+
+
+VERBS = {
+    "log": Verb("Show what was changed in the project: by tools, by commands, and by others in between.", _build_log, _log),
+    "diff": Verb("Show a recorded change, or what differs between two points of the record.", _build_diff, _diff),
+    "blame": Verb("Show who wrote each line of a file: which change, by which caller, and when.", _build_blame, _blame),
+}

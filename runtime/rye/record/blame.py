@@ -1,0 +1,167 @@
+"""Who wrote each line of a file: the recorded change that brought it, through moves, re-indentation, formatting and renames.
+
+A line stays its writer's where only white space around and in it changes, where it moves, and where a formatter breaks or joins
+lines without another change of the text. What is older than the record is nobody's here; git knows more of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rye.edits.merges import lines_of
+from rye.record import file_history
+
+if TYPE_CHECKING:
+    from rye.edits.entries import Entry
+    from rye.record.file_history import Step
+    from rye.workspace.workspace import Workspace
+
+# Texts that stand in every file say nothing of where a line came from.
+_TELLING: Final = 4
+_SPACE: Final = re.compile(rb"\s+")
+# What formatters add, take away or exchange without changing what the text says.
+_FORMAT: Final = re.compile(rb"[\s,;()'\"]+")
+_MAX_LINES: Final = 20_000
+
+
+class BlamedLine(NamedTuple):
+    """A line with the change that brought it.
+
+    Attributes:
+        text: the line, without its newline.
+        step: None: it is older than the record.
+    """
+
+    text: bytes
+    step: Step | None
+
+    @property
+    def entry(self) -> Entry | None:
+        """What the journal says of the change; None where someone else made it, or it is older."""
+        return None if self.step is None else self.step.entry
+
+
+def of_file(ws: Workspace, path: str) -> list[BlamedLine]:
+    """Return the lines of a file, each with the change that brought it. Errors as reading the file."""
+    with ws.file(path) as file:
+        now = file.read()
+    found = file_history.of_file(ws, path)
+    return [BlamedLine(line.rstrip(b"\r\n"), step) for line, step in zip(lines_of(now), writers(found.steps, now), strict=True)]
+
+
+def writers(steps: Sequence[Step], now: bytes) -> list[Step | None]:
+    """Return the step that wrote each line of a file.
+
+    Args:
+        steps: the file's history, the oldest first.
+        now: its content, as the last step left it.
+    """
+    lines = lines_of(steps[0].before or b"") if steps else lines_of(now)
+    whose: list[Step | None] = [None] * len(lines)
+    for step in steps:
+        new = lines_of(step.after or b"")
+        whose = _carried(lines, whose, new, step)
+        lines = new
+    return whose
+
+
+def _key(line: bytes) -> bytes:
+    return _SPACE.sub(b" ", line).strip()
+
+
+def _carried(old: Sequence[bytes], whose: Sequence[Step | None], new: Sequence[bytes], step: Step) -> list[Step | None]:
+    """Return whose the new lines are, after one step."""
+    out: list[Step | None] = [step] * len(new)
+    before, after = [_key(line) for line in old], [_key(line) for line in new]
+    gone: dict[bytes, list[int]] = defaultdict(list)
+    fresh: list[int] = []
+    for kind, low, high, first, last in _opcodes(before, after):
+        if kind == "equal":
+            out[first:last] = whose[low:high]
+            continue
+        formatted = _formatted(old[low:high], whose[low:high], new[first:last])
+        if formatted is not None:
+            out[first:last] = formatted
+            continue
+        for at in range(low, high):
+            gone[before[at]].append(at)
+        fresh += range(first, last)
+    for at, source in _moved(before, after, gone, fresh).items():
+        out[at] = whose[source]
+    return out
+
+
+def _moved(
+    before: Sequence[bytes], after: Sequence[bytes], gone: dict[bytes, list[int]], fresh: Sequence[int]
+) -> dict[int, int]:
+    """Return which of the lines that are gone each fresh line is: the same text, or between neighbours that moved with it."""
+    found: dict[int, int] = {}
+    left = {at for places in gone.values() for at in places}
+
+    def take(at: int, source: int) -> None:
+        found[at] = source
+        left.discard(source)
+
+    for at in fresh:
+        if len(after[at]) < _TELLING or at in found:
+            continue
+        # Behind its neighbour, where that moved too: the same text may be gone from several places.
+        near = found.get(at - 1, -2) + 1
+        places = [one for one in gone.get(after[at], ()) if one in left]
+        if places:
+            take(at, near if near in places else places[0])
+    waiting = set(fresh) - found.keys()
+    for step, order in ((1, fresh), (-1, fresh[::-1])):
+        for at in order:
+            source = found.get(at - step, -2) + step
+            if at in waiting and at not in found and source in left and before[source] == after[at]:
+                take(at, source)
+    return found
+
+
+def _opcodes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
+    head = 0
+    while head < min(len(before), len(after)) and before[head] == after[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    yield "equal", 0, head, 0, head
+    middle, other = before[head : len(before) - tail], after[head : len(after) - tail]
+    if max(len(middle), len(other)) > _MAX_LINES:
+        yield "replace", head, len(before) - tail, head, len(after) - tail
+    else:
+        for kind, low, high, first, last in SequenceMatcher(None, middle, other, autojunk=False).get_opcodes():
+            yield kind, head + low, head + high, head + first, head + last
+    yield "equal", len(before) - tail, len(before), len(after) - tail, len(after)
+
+
+def _formatted(old: Sequence[bytes], whose: Sequence[Step | None], new: Sequence[bytes]) -> list[Step | None] | None:
+    """Return whose lines are that were only broken or joined otherwise; None where their text changed."""
+    texts = [[_FORMAT.sub(b"", line) for line in side] for side in (old, new)]
+    if not old or not new or b"".join(texts[0]) != b"".join(texts[1]) or not any(texts[0]):
+        return None
+    # Each character of the text keeps its writer; a line goes to the writer of most of it.
+    ends, total = [], 0
+    for text in texts[0]:
+        total += len(text)
+        ends.append(total)
+    out: list[Step | None] = []
+    at, line = 0, 0
+    for text in texts[1]:
+        shares: dict[int, int] = defaultdict(int)
+        stop = at + len(text)
+        while at < stop:
+            while ends[line] <= at:
+                line += 1
+            taken = min(stop, ends[line]) - at
+            shares[line] += taken
+            at += taken
+        # An empty line, or one of signs alone, goes with the line before it.
+        source = max(shares, key=lambda one: shares[one]) if shares else min(line, len(old) - 1)
+        out.append(whose[source])
+    return out

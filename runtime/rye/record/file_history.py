@@ -1,0 +1,224 @@
+"""One file's way through the journal: each recorded change with the content before and after, as far as it can be told.
+
+It is worked out backwards from the file as it is. A change is taken out of the content that it left, which its digest proves.
+Where the file changed outside of any tool in between, the content that was left is looked for in the stored contents; without
+it the way ends, and what is older is unknown. A file that a command renamed is followed to its earlier name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rye.edits import entries, history, tree_changes
+from rye.edits.entries import Entry
+from rye.edits.merges import lines_of
+from rye.errors import RyeError
+from rye.snapshots import known_tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import Change, State
+
+if TYPE_CHECKING:
+    from rye.edits.history import Row
+    from rye.workspace.workspace import Workspace
+
+# A file that came where another went is that file under a new name, if so many of its lines were in it.
+_ALIKE: Final = 0.5
+
+
+class Step(NamedTuple):
+    """One change of a file's content.
+
+    Attributes:
+        entry: what the journal says of it; None: it was changed by someone else, at an unknown time between its neighbours.
+        path: the file's name after it.
+        before, after: the content; None where there was no file.
+    """
+
+    entry: Entry | None
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+
+class FileHistory(NamedTuple):
+    """A file's steps, the oldest first.
+
+    Attributes:
+        steps: what is known; the `after` of one is the `before` of the next.
+        whole: the first step made the file, or nothing older is recorded; False: older changes are recorded but cannot be told.
+    """
+
+    steps: list[Step]
+    whole: bool
+
+
+def of_file(ws: Workspace, path: str, rows: list[Row] | None = None) -> FileHistory:
+    """Return the history of a file, given by its path from the root.
+
+    Args:
+        ws: the workspace.
+        path: as the journal has it.
+        rows: the journal's rows, newest first; read if None.
+    """
+    listed = list(history.History(ws)) if rows is None else rows
+    with Contents(known_tree.folder(ws.fd)) as contents:
+        way = _Way(ws, contents, path)
+        return way.back(listed)
+
+
+class _Way:
+    """The way back through the journal."""
+
+    def __init__(self, ws: Workspace, contents: Contents, path: str) -> None:
+        self._ws, self._contents, self._path = ws, contents, path
+        self._now = self._current()
+        self._steps: list[Step] = []
+
+    def _current(self) -> bytes | None:
+        with suppress(RyeError, OSError), self._ws.file(self._path) as file:
+            return file.read()
+        return None
+
+    def back(self, rows: list[Row]) -> FileHistory:
+        where = history.folder(self._ws)
+        for row in rows:
+            if row.files == 1 and row.path != self._path:
+                continue
+            entry = entries.load(where / f"{row.id}.json")
+            if entry is not None and self._path in entry.paths and not self._take(entry):
+                return FileHistory(self._steps[::-1], whole=False)
+        return FileHistory(self._steps[::-1], whole=True)
+
+    def _take(self, entry: Entry) -> bool:
+        """Go one change back; False where that cannot be told."""
+        change = _change_of(entry, self._path)
+        left = change.after.value if change is not None and change.after is not None else None
+        if change is None:
+            left = entry.after
+        elif (change.before or change.after or State("", 0, None, 0)).kind != "file" or _is_mode_only(change):
+            return True
+        if _digest(self._now) != left and not self._outside(entry, left):
+            return False
+        before = self._before(entry, change)
+        if before is _UNKNOWN:
+            return False
+        self._steps.append(Step(entry, self._path, before, self._now))
+        self._now = before
+        if before is None and change is not None:
+            self._follow_rename(entry)
+        return True
+
+    def _outside(self, entry: Entry, left: str | None) -> bool:
+        """Note that someone else changed the file after an entry; False where the content that it left is not stored."""
+        data = None
+        if left is not None:
+            data = self._contents.read(bytes.fromhex(left))
+            if data is None and entry.whole and entry.splices:
+                data = b"".join(entry.splices[0].added)
+            if _digest(data) != left:
+                return False
+        self._steps.append(Step(None, self._path, data, self._now))
+        self._now = data
+        return True
+
+    def _before(self, entry: Entry, change: Change | None) -> bytes | None:
+        if change is not None:
+            if change.before is None or change.before.kind != "file":
+                return None
+            data = self._contents.read(bytes.fromhex(change.before.value)) if change.before.value else None
+            return _UNKNOWN if data is None else data
+        if entry.before is None:
+            return None
+        data = _reversed(entry, self._now or b"")
+        return data if _digest(data) == entry.before else _UNKNOWN
+
+    def _follow_rename(self, entry: Entry) -> None:
+        """Go on with the file that the same change took away, if this one is that file under a new name."""
+        now = self._steps[-1].after or b""
+        mine = _told(now)
+        best, most = None, _ALIKE
+        for one in entry.files or ():
+            if one.after is None and one.before is not None and one.before.kind == "file" and one.before.value:
+                old = self._contents.read(bytes.fromhex(one.before.value))
+                if old is None:
+                    continue
+                theirs = _told(old)
+                share = 1.1 if old == now else len(mine & theirs) / max(len(mine), len(theirs), 1)
+                if share >= most:
+                    best, most = (one.path, old), share
+        if best is not None:
+            step = self._steps.pop()
+            self._path, self._now = best
+            self._steps.append(step._replace(before=best[1]))
+
+
+def _told(data: bytes) -> set[bytes]:
+    """Return the lines of a text without their white space."""
+    return {b"".join(line.split()) for line in lines_of(data)} - {b""}
+
+
+_UNKNOWN: Final = b"\0unknown\0" + bytes(8)
+
+
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else sha256(data).hexdigest()
+
+
+def _change_of(entry: Entry, path: str) -> Change | None:
+    return next((one for one in entry.files or () if one.path == path), None)
+
+
+def _is_mode_only(change: Change) -> bool:
+    return change.before is not None and change.after is not None and change.before.value == change.after.value
+
+
+def _reversed(entry: Entry, data: bytes) -> bytes | None:
+    """Return the content before an entry of one file, from the content that it left."""
+    if not entry.splices:
+        return None
+    if entry.whole:
+        return b"".join(entry.splices[0].removed)
+    newline = "\n".encode(entry.encoding)
+    lines = _split(data, newline)
+    shift = sum(len(one.added) - len(one.removed) for one in entry.splices)
+    for one in reversed(entry.splices):
+        shift -= len(one.added) - len(one.removed)
+        start = one.start + shift
+        lines[start : start + len(one.added)] = one.removed
+    return b"".join(lines)
+
+
+def _split(data: bytes, newline: bytes) -> list[bytes]:
+    """Return the lines of a text whose newline may take several bytes: it counts only at whole characters."""
+    width, lines, start = len(newline), [], 0
+    at = data.find(newline)
+    while at >= 0:
+        if at % width == 0:
+            lines.append(data[start : at + width])
+            start = at + width
+            at = data.find(newline, start)
+        else:
+            at = data.find(newline, at + 1)
+    return [*lines, *([data[start:]] if start < len(data) else [])]
+
+
+def touched(ws: Workspace, rows: list[Row]) -> Iterator[str]:
+    """Yield the paths that some changes touched, each once."""
+    seen: set[str] = set()
+    where = history.folder(ws)
+    for row in rows:
+        entry = entries.load(where / f"{row.id}.json") if row.files > 1 else None
+        for path in [row.path] if entry is None else entry.paths:
+            if path not in seen:
+                seen.add(path)
+                yield path
+
+
+def said(entry: Entry | None) -> str:
+    """Return who made a change, in words."""
+    if entry is None or entry.tool == tree_changes.SOMEONE_ELSE:
+        return "someone else"
+    return entry.actor or "a person or an unnamed program"

@@ -1,0 +1,97 @@
+"""`rye log`, `rye diff`, `rye blame`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+import rye
+from rye.cli.main import main
+
+
+def call(tool, project, **params):
+    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
+
+
+def bash(project, command):
+    return call("bash/bash", project, command=command)
+
+
+@pytest.fixture
+def changed(project, monkeypatch):
+    (project / "a.txt").write_text("".join(f"{n}\n" for n in range(9)))
+    bash(project, "true")
+    bash(project, "sed -i 's/^4$/four/' a.txt; echo new > b.txt")
+    call("file-system/write", project, file_path="c.txt", content="c\n")
+    bash(project, "rm b.txt; echo 9 >> a.txt")
+    monkeypatch.chdir(project)
+    return project
+
+
+def run(capsys, *words, code=0):
+    assert main(words) == code, capsys.readouterr()
+    return capsys.readouterr().out
+
+
+def said(capsys, *words):
+    return json.loads(run(capsys, *words, "--json"))
+
+
+def test_the_log_is_a_table_and_json(changed, capsys):
+    rows = said(capsys, "log")
+    assert [(row["tool"], row["files"], row["added"], row["removed"]) for row in rows] == [
+        ("rye/bash/bash", ["a.txt", "b.txt"], 1, 1),
+        ("rye/file-system/write", ["c.txt"], 1, 0),
+        ("rye/bash/bash", ["a.txt", "b.txt"], 2, 1),
+    ]
+    table = run(capsys, "log", "--limit", "1")
+    assert rows[0]["id"] in table
+    assert "2 older changes; --limit 3 shows all." in table
+    assert [row["id"] for row in said(capsys, "log", "c.txt")] == [rows[1]["id"]]
+    assert [row["id"] for row in said(capsys, "log", "--since", rows[1]["id"])] == [rows[0]["id"]]
+
+
+def test_a_log_of_nothing_says_so_in_its_table(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    assert said(capsys, "log") == []
+    run(capsys, "log")
+
+
+def test_a_diff_is_a_patch_that_git_takes_back(changed, capsys):
+    rows = said(capsys, "log")
+    before = (changed / "a.txt").read_bytes()
+    patch = run(capsys, "diff", f"{rows[-1]['id']}..")
+    assert "deleted file" in patch
+    subprocess.run(["git", "apply", "-R"], input=patch.encode(), cwd=changed, check=True)
+    assert (changed / "a.txt").read_text().endswith("8\n")
+    assert (changed / "b.txt").read_text() == "new\n"
+    assert not (changed / "c.txt").exists()
+    subprocess.run(["git", "apply"], input=patch.encode(), cwd=changed, check=True)
+    assert (changed / "a.txt").read_bytes() == before
+
+
+def test_a_diff_of_one_change_and_of_one_file(changed, capsys):
+    rows = said(capsys, "log")
+    patch = run(capsys, "diff", rows[-1]["id"], "a.txt")
+    assert "-4\n+four\n" in patch
+    assert "b.txt" not in patch
+    assert run(capsys, "diff", "nothing", code=2) == ""
+
+
+def test_blame_names_the_change_of_each_line(changed, capsys):
+    rows = said(capsys, "log")
+    lines = said(capsys, "blame", "a.txt")
+    assert [one["change"] for one in lines] == [None] * 4 + [rows[-1]["id"]] + [None] * 4 + [rows[0]["id"]]
+    text = run(capsys, "blame", "a.txt")
+    assert "four" in text.splitlines()[4]
+
+
+def test_an_agent_trace_has_the_ranges_of_named_agents(changed, capsys):
+    trace = json.loads(run(capsys, "blame", "a.txt", "c.txt", "--agent-trace"))
+    assert trace["version"] == "0.1.0"
+    assert [one["path"] for one in trace["files"]] == ["a.txt", "c.txt"]
+    covered = [span for one in trace["files"][0]["conversations"] for span in one["ranges"]]
+    assert sum(span["end_line"] - span["start_line"] + 1 for span in covered) == 10
+    assert run(capsys, "blame", "a.txt", "c.txt", code=2) == ""

@@ -1,0 +1,178 @@
+"""Who wrote each line, beside a model that knows: over random histories with edits, moves, re-indentation, formatting, renames.
+
+`python tests/unit/record/test_blame.py --n 500` prints how many lines are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.record import blame, file_history
+from rye.record.file_history import Step
+from rye.workspace.workspace import Workspace
+
+SOURCE = Path(rye.__file__).parent
+COMMON = ["", "    return None", "    }", "else:", "    pass", "try:", ")"]
+
+
+class Model:
+    """A file whose lines know who wrote them."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        source = self.random.choice(sorted(SOURCE.rglob("*.py"))).read_text().split("\n")
+        start = self.random.randrange(max(1, len(source) - 120))
+        self.lines: list[tuple[str, int | None]] = [(line, None) for line in source[start : start + 120]]
+        self.steps: list[Step] = []
+
+    def text(self) -> bytes:
+        return "".join(f"{line}\n" for line, _ in self.lines).encode()
+
+    def new_line(self) -> str:
+        if self.random.random() < 0.15:
+            return self.random.choice(COMMON)
+        return f"{'    ' * self.random.randrange(3)}value_{self.random.randrange(10**6)} = call({self.random.random()})"
+
+    def step(self) -> None:
+        before, number = self.text(), len(self.steps)
+        self.random.choice(
+            [self.insert, self.insert, self.replace, self.replace, self.delete, self.move, self.indent, self.join]
+        )(number)
+        if self.text() != before:
+            self.steps.append(Step(None, f"{number}", before, self.text()))
+
+    def place(self, most: int) -> tuple[int, int]:
+        size = self.random.randint(1, most)
+        start = self.random.randrange(max(1, len(self.lines) - size))
+        return start, min(start + size, len(self.lines))
+
+    def insert(self, number: int) -> None:
+        start, _ = self.place(1)
+        self.lines[start:start] = [(self.new_line(), number) for _ in range(self.random.randint(1, 8))]
+
+    def replace(self, number: int) -> None:
+        start, stop = self.place(5)
+        new = [self.new_line() for _ in range(self.random.randint(1, 5))]
+        # What stays as it was stays its writer's.
+        if any(line in new for line, _ in self.lines[start:stop]):
+            return
+        self.lines[start:stop] = [(line, number) for line in new]
+
+    def delete(self, _: int) -> None:
+        start, stop = self.place(6)
+        del self.lines[start:stop]
+
+    def move(self, _: int) -> None:
+        start, stop = self.place(8)
+        taken = self.lines[start:stop]
+        del self.lines[start:stop]
+        at = self.random.randrange(len(self.lines) + 1)
+        self.lines[at:at] = taken
+
+    def indent(self, _: int) -> None:
+        start, stop = self.place(20)
+        self.lines[start:stop] = [(f"    {line}" if line else line, who) for line, who in self.lines[start:stop]]
+
+    def join(self, _: int) -> None:
+        """Break a call over three lines, as a formatter does."""
+        for at, (line, who) in enumerate(self.lines):
+            if line.endswith(")") and "call(" in line:
+                head, rest = line.split("(", 1)
+                self.lines[at : at + 1] = [(f"{head}(", who), (f"        {rest[:-1]},", who), ("    )", who)]
+                return
+
+
+def judged(seed: int, steps: int = 20) -> tuple[int, int]:
+    """Return how many lines are right, and how many there are."""
+    model = Model(seed)
+    for _ in range(steps):
+        model.step()
+    number = {id(step): at for at, step in enumerate(model.steps)}
+    whose = [None if step is None else number[id(step)] for step in blame.writers(model.steps, model.text())]
+    wanted = [who for _, who in model.lines]
+    return sum(one == other for one, other in zip(whose, wanted, strict=True)), len(wanted)
+
+
+def test_random_histories() -> None:
+    right = total = 0
+    for seed in range(40):
+        one, of = judged(seed)
+        right, total = right + one, total + of
+    assert right >= 0.99 * total, (right, total)
+
+
+@pytest.fixture
+def tracked(project):
+    (project / "a.py").write_text("".join(f"line {n}\n" for n in range(10)))
+    bash(project, "true")
+    return project
+
+
+def call(tool, project, **params):
+    data = rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
+    assert data["success"], data
+    return data
+
+
+def bash(project, command):
+    return call("bash/bash", project, command=command)
+
+
+def writers(project, path):
+    with Workspace(project) as ws:
+        return [None if one.entry is None else one.entry.id for one in blame.of_file(ws, path)]
+
+
+def test_tools_commands_and_others_are_told_apart(tracked):
+    one = call("swe/edit_range", tracked, path="a.py", start_line=2, end_line=2, new_text="two\n")["entry_id"]
+    two = bash(tracked, "sed -i 's/line 4/four/' a.py")["change_id"]
+    (tracked / "a.py").write_text((tracked / "a.py").read_text().replace("line 6", "six"))
+    three = bash(tracked, "echo end >> a.py")["change_id"]
+    found = writers(tracked, "a.py")
+    assert [at for at, who in enumerate(found) if who == one] == [1]
+    assert [at for at, who in enumerate(found) if who == two] == [4]
+    assert [at for at, who in enumerate(found) if who == three] == [10]
+    with Workspace(tracked) as ws:
+        assert file_history.said(blame.of_file(ws, "a.py")[6].entry) == "someone else"
+    assert found[0] is None
+
+
+def test_lines_keep_their_writer_through_a_rename_a_move_and_an_indent(tracked):
+    one = bash(tracked, "sed -i 's/line 4/written by one/' a.py")["change_id"]
+    bash(tracked, "mkdir sub; mv a.py sub/b.py; sed -i 's/^/    /' sub/b.py")
+    bash(tracked, "tac sub/b.py > t; mv t sub/b.py")
+    assert [at for at, who in enumerate(writers(tracked, "sub/b.py")) if who == one] == [5]
+
+
+def test_a_rebase_and_a_squash_leave_the_writers(tracked):
+    run = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for arguments in (["init", "-q", "-b", "main"], ["config", "user.name", "t"], ["config", "user.email", "t@example.org"]):
+        subprocess.run([*run, *arguments], cwd=tracked, check=True, capture_output=True)
+    commit = "git add -A && git commit -qm x"
+    bash(tracked, f"{commit}; git checkout -qb work")
+    one = bash(tracked, f"sed -i 's/line 1/first/' a.py; {commit}")["change_id"]
+    two = bash(tracked, f"sed -i 's/line 8/second/' a.py; {commit}")["change_id"]
+    bash(tracked, f"git checkout -q main; echo last >> b.py; {commit}; git checkout -q work")
+    bash(tracked, "git rebase -q main && git reset -q --soft main && git commit -qm squashed")
+    found = writers(tracked, "a.py")
+    assert (found[1], found[8]) == (one, two)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--n", type=int, default=500)
+    right = total = 0
+    for seed in range(parser.parse_args().n):
+        one, of = judged(seed)
+        right, total = right + one, total + of
+    print(f"{right} of {total} lines right: {100 * right / total:.3f}%")
+
+
+if __name__ == "__main__":
+    main()
