@@ -229,11 +229,33 @@ def test_any_text_can_be_given_by_name_and_comes_whole(text):
 
 @given(st.text(max_size=40))
 def test_a_bare_value_is_whole_or_refused(text):
-    if words._NAMED.match(text):
+    if words.named(text):
         with contextlib.suppress(UsageError):
             assert set(words.parameters(WANTED, [text], [], "/", called="t")) <= {"text", "other"}
     else:
         assert words.parameters(WANTED, [text], [], "/", called="t") == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("a=b", ("a", "=", "b")),
+        ("a:=b", ("a", ":=", "b")),
+        ("a_1-b==", ("a_1-b", "=", "=")),
+        ("_=", ("_", "=", "")),
+        ("a::=b", None),
+        ("1a=b", None),
+        ("-a=b", None),
+        ("a b=c", None),
+        ("ä=b", None),
+        ("=b", None),
+        (":=b", None),
+        ("a", None),
+        ("", None),
+    ],
+)
+def test_what_is_a_name_and_what_a_value(word, found):
+    assert words.named(word) == found
 
 
 # --- output as it comes ---

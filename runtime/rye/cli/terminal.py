@@ -21,8 +21,9 @@ STYLES: Final = {
     "error": _RED,
     "faint": _DIM,
 }
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-_LINE_ID = re.compile(r"((?:\d+: )?\[LID:[0-9a-z]+\]) ")
+# Not compiled: most commands print no colours.
+_HUNK = r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@"
+_LINE_ID = r"((?:\d+: )?\[LID:[0-9a-z]+\]) "
 # One decision for the whole command; `choose` makes it anew for each.
 _decision = {"when": "auto"}
 
@@ -93,13 +94,13 @@ def painted(text: str) -> str:
             old -= line[:1] != "+" and line[:1] != "\\"
             new -= line[:1] != "-" and line[:1] != "\\"
             out.append(_in({"+": _GREEN, "-": _RED}.get(line[:1]), line))
-        elif match := _HUNK.match(line):
+        elif match := re.match(_HUNK, line):
             old, new = (1 if count is None else int(count) for count in match.groups())
             out.append(_in(_CYAN, line))
         elif _begins_diff(lines[at : at + 2]) or _begins_diff(lines[max(at - 1, 0) : at + 1]):
             out.append(_in(_BOLD, line))
         else:
-            out.append(_LINE_ID.sub(f"\x1b[{_DIM}m\\1\x1b[0m ", line, count=1) if _LINE_ID.match(line) else line)
+            out.append(re.sub(rf"\A{_LINE_ID}", f"\x1b[{_DIM}m\\1\x1b[0m ", line))
     return "\n".join(out)
 
 

@@ -7,7 +7,6 @@ in the schema's order, then `path`, `root` or `file_path`. `rye read app.py limi
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +15,6 @@ from rye.cli.shared import typed_path
 from rye.errors import UsageError
 from rye.items import schema
 
-_NAMED = re.compile(r"([A-Za-z_][\w-]*)(:?=)", re.ASCII)
 _MAX_FILE = 64 << 20
 _PLACES = ("path", "root", "file_path")
 
@@ -75,6 +73,15 @@ def _is_path(part: object) -> bool:
     return isinstance(part, dict) and part.get("format") == schema.WORKSPACE_PATH
 
 
+def named(word: str) -> tuple[str, str, str] | None:
+    """Return name, sign (`=` or `:=`) and value of a word; None for a bare value. No pattern: compiling one takes longer."""
+    name, equals, value = word.partition("=")
+    sign = ":=" if name.endswith(":") else "="
+    name = name.removesuffix(":")
+    is_name = equals and name.isascii() and name.replace("-", "_").isidentifier() and not name.startswith("-")
+    return (name, sign, value) if is_name else None
+
+
 def parameters(
     wanted: Mapping[str, Any], typed: Sequence[str], bare: Sequence[str], project: str, *, called: str
 ) -> dict[str, Any]:
@@ -95,11 +102,11 @@ def parameters(
     loose: list[str] = []
     known = wanted.get("properties", {})
     for at, word in enumerate([*typed, *bare]):
-        match = _NAMED.match(word)
-        if match is None or (at >= len(typed) and match[1] not in known):
+        found = named(word)
+        if found is None or (at >= len(typed) and found[0] not in known):
             loose.append(word)
             continue
-        name, sign, rest = match[1], match[2], word[match.end() :]
+        name, sign, rest = found
         _check_named(name, word, wanted, called)
         _check_new(name, (texts, values))
         if sign == ":=":
