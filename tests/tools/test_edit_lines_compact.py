@@ -214,7 +214,7 @@ def test_a_last_line_without_newline_moves_and_takes_others_behind_it(project, f
     assert file.read_bytes() in (b"b\nc\na", b"b\nc\na\n")
 
 
-def test_the_end_and_start_of_a_file_that_was_never_read_take_lines(project, file):
+def test_the_end_and_start_of_a_file_that_was_never_read_take_lines(project, file, seen):
     (project / "new.txt").write_text("first\n")
     edit(project, "2 copy after new.txt:end", "3 move before new.txt:start")
     assert text(project / "new.txt") == ["line 3", "first", "line 2"]
