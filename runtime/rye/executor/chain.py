@@ -31,6 +31,7 @@ PRIMITIVES: Final = {
     "function": "rye.executor.function",
     "subprocess": "rye.executor.program",
     "http": "rye.executor.http_request",
+    "mcp": "rye.executor.mcp_call",
 }
 """The name of each primitive, as its item says it in `primitive`, and the module that is its code; see `Primitive`."""
 

@@ -166,6 +166,27 @@ def _call(chain: Chain, plan: Plan, parameters: dict[str, Any]) -> dict[str, Any
     return found
 
 
+def sent(plan: Plan, headers: dict[str, str], body: Any) -> Any:
+    """Return the answer to a request with a body, as `rye.web.client.fetch` does; the plan's headers go along."""
+    from rye.web import client
+    from rye.web.addresses import Allowed
+
+    url = _url(plan, {}, [])
+    parsed = client.parse(url)
+    chosen = context.settings()
+    return client.fetch(
+        client.Request(
+            url,
+            context.deadline().remaining(),
+            Allowed.of(chosen.texts("web.allow_hosts")),
+            "POST",
+            {**_headers(plan, {}, [], parsed.scheme, parsed.host), **headers},
+            body,
+            str(chosen.get("web.proxy") or "") or None,
+        )
+    )
+
+
 def _url(plan: Plan, texts: dict[str, str], absent: list[str]) -> str:
     head = _HEAD.match(plan.url)
     assert head is not None  # noqa: S101 - checked in `plan`
@@ -276,7 +297,7 @@ def _result(item_id: str, plan: Plan, answer: Any, secrets: list[str]) -> dict[s
         value = _at(found, path)
         if value is not _LEFT_OUT:
             result[name] = value
-    return {**result, "success": True, **_bounded(shown)}
+    return {**result, "success": True, **bounded(shown)}
 
 
 def _json(text: str) -> Any:
@@ -299,7 +320,7 @@ def _at(found: Any, path: str) -> Any:
     return found
 
 
-def _bounded(text: str) -> dict[str, Any]:
+def bounded(text: str) -> dict[str, Any]:
     """Return `output` and `truncated`: whole lines within the budget of the call's answer."""
     lines = text.split("\n")
     budget = context.output_budget() - 300

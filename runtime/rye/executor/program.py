@@ -139,6 +139,12 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
         ItemError: `interpreter_missing`.
         UsageError: `option_like_value`, `value_too_long`, `bad_value`; and errors as `rye.executor.isolated.worker`.
     """
+    message, worker, note = waiting(chain, plan, parameters, root)
+    return Started(partial(_call, worker, chain.tool, plan, message), worker.reported, note)
+
+
+def waiting(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> tuple[dict[str, Any], Worker, tuple[str, ...]]:
+    """Return what makes a waiting process the program, the process, and warnings. Errors as `start`."""
     policy, found = _policy(chain, plan, root)
     message = _message(chain, plan, parameters, policy, found)
     worker = isolated.worker_under(policy)
@@ -153,7 +159,7 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
             )
         report["interpreter"] = found.path
     note = (found.note,) if found is not None and found.note else ()
-    return Started(partial(_call, worker, chain.tool, plan, message), report, note)
+    return message, worker, note
 
 
 def _policy(chain: Chain, plan: Plan, root: str) -> tuple[WorkerPolicy, interpreters.Found | None]:
@@ -235,7 +241,7 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
     stored = StoredOutputs(worker.policy.root)
     stdout, stderr = _Kept(partial(stored.create, "stdout")), Capture(partial(stored.create, "stderr"))
     try:
-        _send(worker, framed({**message, "folder": folder, "filter": kind != "none"}))
+        send(worker, framed({**message, "folder": folder, "filter": kind != "none"}))
         outcome = run.watch(worker.tree, {worker.printed: stdout, worker.errors: stderr}, limit.remaining())
         said = _said(worker.answers)
     finally:
@@ -270,7 +276,8 @@ class _Kept(Capture):
         super().feed(block)
 
 
-def _send(worker: Worker, data: bytes) -> None:
+def send(worker: Worker, data: bytes) -> None:
+    """Write to a worker, at most until the call is to end; one that ended takes nothing, and its watch says how it ended."""
     view = memoryview(data)
     while view:
         try:

@@ -1,10 +1,10 @@
 """What waits in the sandbox for the one program that it becomes: the primitive `subprocess`, the child's side.
 
 On standard input comes one frame (4 bytes of length, big-endian, then JSON): `{"files": {path: base64}, "folder": where to
-put them or null, "argv", "env", "cwd", "input": base64, "limits": {name: [soft, hard]}, "programs": whether others may be
-started, "filter"}`. The files are the verified bytes of the tool; they are written here, in the sandbox's own temporary
-folder, which nothing outside can change. A NUL in `argv` and `env` stands for their folder. On the descriptor `answers` goes
-`started`, or `failed` with the reason; the program does not inherit it.
+put them or null, "argv", "env", "cwd", "input": base64 or null: what comes behind the frame, "limits": {name: [soft, hard]},
+"programs": whether others may be started, "filter"}`. The files are the verified bytes of the tool; they are written here, in
+the sandbox's own temporary folder, which nothing outside can change. A NUL in `argv` and `env` stands for their folder. On
+the descriptor `answers` goes `started`, or `failed` with the reason; the program does not inherit it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def wait(answers: int) -> None:
         argv = [word.replace(_FOLDER_MARK, folder) for word in call["argv"]]
         env = {name: value.replace(_FOLDER_MARK, folder) for name, value in call["env"].items()}
         env = {**os.environ, **env}
-        _give_input(base64.b64decode(call["input"]))
+        if call["input"] is not None:
+            _give_input(base64.b64decode(call["input"]))
         os.chdir(call["cwd"].replace(_FOLDER_MARK, folder))
         os.write(answers, b"started\n")
         if not call["filter"] or not seccomp.supported():

@@ -1,0 +1,331 @@
+"""The primitive `mcp`: one tool of an MCP server, called through the chain like any other tool.
+
+`config`, put together from all links of the chain:
+
+    transport      `stdio`: `command` and `args` start the server in the sandbox, as in `rye.executor.program`;
+                   `http`: `url` and `headers` as in `rye.executor.http_request`
+    tool_name      the name that the server gives the tool
+    tool_digest    SHA-256 of the tool as it was when it was imported, see `digest_of`
+
+At each call the server says what its tools are. A description or a schema that is another one than the signed digest is not
+called: the server may have been exchanged, or say something new to a model. What it answers is text of a stranger, and cleaned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from rye._version import __version__
+from rye.call import context, safe_text
+from rye.call.safe_text import plain
+from rye.errors import ItemError, RyeError, TrustError
+from rye.executor import http_request, isolated, program
+from rye.executor.chain import Chain, Started
+from rye.executor.worker import framed
+from rye.fs.digest import hexdigest
+from rye.plain_class import Record
+
+if TYPE_CHECKING:
+    import ast
+
+    from rye.executor.worker_pool import Worker
+
+PROTOCOL: Final = "2025-06-18"
+_TRANSPORTS: Final = ("stdio", "http")
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_MOST_PAGES: Final = 50
+_MOST_TOOLS: Final = 1_000
+_ERRORS_MAX: Final = 4_096
+_BLOCK: Final = 1 << 16
+
+
+class Session(Protocol):
+    """A connection to a server."""
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a request. Raises RyeError `mcp_error`, `mcp_server_failed`."""
+
+    def notify(self, method: str) -> None:
+        """Send a notification."""
+
+    def close(self) -> None:
+        """End the connection, and the server where this process started it."""
+
+
+class Plan(Record):
+    """How the server is reached, and which of its tools is called."""
+
+    transport: str
+    tool_name: str
+    digest: str
+    process: program.Plan | None
+    request: http_request.Plan | None
+
+
+def plan(chain: Chain, tree: ast.Module | None) -> Plan:
+    """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
+    config, item_id = chain.config, chain.tool.id
+    transport, name, digest = config.get("transport"), config.get("tool_name"), config.get("tool_digest")
+    if transport not in _TRANSPORTS or not isinstance(name, str) or not name or not isinstance(digest, str):
+        raise ItemError(
+            "malformed_item",
+            f"The chain of {item_id}: config needs transport ({' or '.join(_TRANSPORTS)}), tool_name and tool_digest.",
+            "Correct it and sign it again.",
+        )
+    return Plan(
+        transport,
+        name,
+        digest,
+        program.plan(chain, tree) if transport == "stdio" else None,
+        http_request.plan(chain, tree) if transport == "http" else None,
+    )
+
+
+def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:
+    """Return the confinement of a call, without starting anything; None for a request."""
+    if plan.process is not None:
+        return program.foresee(chain, plan.process, root, here=here)
+    assert plan.request is not None  # noqa: S101 - one of the two
+    return http_request.foresee(chain, plan.request, root, here=here)
+
+
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
+    """Make a call ready. Errors as `start` of the primitive that reaches the server."""
+    if plan.process is None:
+        foresee(chain, plan, root, here=here)
+        assert plan.request is not None  # noqa: S101 - see `foresee`
+        return Started(partial(_called, partial(HttpSession, plan.request), plan, parameters), None)
+    message, worker, note = program.waiting(chain, plan.process, {}, root)
+    report = worker.reported
+    return Started(partial(_called, partial(StdioSession, worker, message), plan, parameters), report, note)
+
+
+def _called(connect: Any, plan: Plan, parameters: dict[str, Any]) -> dict[str, Any]:
+    session = connect()
+    try:
+        greet(session)
+        tool = next((one for one in tools(session) if one.get("name") == plan.tool_name), None)
+        if tool is None:
+            raise RyeError("mcp_tool_missing", f"The server has no tool {plain(plan.tool_name)} any more.", "Import it again.")
+        if digest_of(tool) != plan.digest:
+            raise TrustError(
+                "mcp_tool_changed",
+                f"The server's tool {plain(plan.tool_name)} is not as it was imported: its description or schema changed.",
+                "A person looks at the difference, and imports it again.",
+                described=plain(str(tool.get("description", "")), 400),
+            )
+        return _result(session.request("tools/call", {"name": plan.tool_name, "arguments": parameters}))
+    finally:
+        session.close()
+
+
+def greet(session: Session) -> dict[str, Any]:
+    """Open a session; return what the server says of itself."""
+    told = session.request(
+        "initialize",
+        {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "rye-workspace", "version": __version__}},
+    )
+    session.notify("notifications/initialized")
+    return told
+
+
+def tools(session: Session) -> list[dict[str, Any]]:
+    """Return the tools that a server lists, all pages of them."""
+    found: list[dict[str, Any]] = []
+    cursor: Any = None
+    for _ in range(_MOST_PAGES):
+        page = session.request("tools/list", {} if cursor is None else {"cursor": cursor})
+        listed = page.get("tools")
+        found += [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str) or len(found) > _MOST_TOOLS:
+            break
+    return found[:_MOST_TOOLS]
+
+
+def digest_of(tool: dict[str, Any]) -> str:
+    """Return the SHA-256 of all that a server says of a tool to a model: name, title, description, schemas, annotations."""
+    said = {name: value for name, value in tool.items() if name not in ("_meta", "icons")}
+    return hexdigest(json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode())
+
+
+def _result(answer: dict[str, Any]) -> dict[str, Any]:
+    parts = (
+        [part for part in answer.get("content", ()) if isinstance(part, dict)]
+        if isinstance(answer.get("content"), list)
+        else []
+    )
+    texts = [
+        str(part.get("text", "")) if part.get("type") == "text" else f"[{plain(str(part.get('type')), 40)}]" for part in parts
+    ]
+    text = "\n".join(texts)
+    structured = answer.get("structuredContent")
+    if not text and structured is not None:
+        text = json.dumps(structured, ensure_ascii=False)
+    result: dict[str, Any] = {"success": True, **http_request.bounded(text)}
+    if isinstance(structured, dict):
+        result["structured"] = structured
+    if answer.get("isError") is True:
+        result |= {
+            "success": False,
+            "error": plain(text, 2_000, lines=True) or "The tool failed without a word.",
+            "code": "mcp_tool_failed",
+        }
+    cleaned: dict[str, Any] = safe_text.clean(result if safe_text.is_encodable(result) else safe_text.encodable(result))
+    return cleaned
+
+
+def _answered(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a response."""
+    error = message.get("error")
+    if isinstance(error, dict):
+        told = plain(str(error.get("message", "")), 400)
+        raise RyeError(
+            "mcp_error", f"The server refused: {told} ({plain(str(error.get('code')), 20)}).", "Look at the parameters."
+        )
+    result = message.get("result")
+    return result if isinstance(result, dict) else {}
+
+
+def _failed(why: str) -> RyeError:
+    return RyeError("mcp_server_failed", f"The MCP server does not answer as one: {why}.", "Look at its command or its URL.")
+
+
+class StdioSession:
+    """A server that runs in the sandbox and speaks by its standard streams: one JSON message a line."""
+
+    def __init__(self, worker: Worker, message: dict[str, Any]) -> None:
+        """Have the waiting process become the server."""
+        self._worker = worker
+        self._id = 0
+        self._lines = bytearray()
+        self._errors = b""
+        context.deadline().when_expired(worker.kill)
+        self._write(framed({**message, "input": None, "folder": None, "filter": worker.report["kind"] != "none"}))
+
+    def _write(self, data: bytes) -> None:
+        program.send(self._worker, data)
+
+    def notify(self, method: str) -> None:
+        """Send a notification."""
+        self._write(json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request, and return the result of the response that has its id."""
+        self._id += 1
+        self._write(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode() + b"\n")
+        while True:
+            message = self._next()
+            if message.get("id") == self._id and "method" not in message:
+                return _answered(message)
+            if "method" in message and "id" in message:
+                self._write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **_reply(message)}).encode() + b"\n")
+
+    def _next(self) -> dict[str, Any]:
+        while True:
+            line, found, rest = bytes(self._lines).partition(b"\n")
+            if found:
+                self._lines[:] = rest
+                try:
+                    message = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(message, dict):
+                    return message
+                continue
+            self._read()
+
+    def _read(self) -> None:
+        limit = context.deadline()
+        waiting = select.poll()
+        for fd in (self._worker.printed, self._worker.errors):
+            waiting.register(fd, select.POLLIN)
+        events = waiting.poll(max(0.0, min(limit.remaining(), 3600.0)) * 1000)
+        limit.check()
+        ended = False
+        for fd, _ in events:
+            try:
+                block = os.read(fd, _BLOCK)
+            except BlockingIOError:
+                continue
+            if fd == self._worker.errors:
+                self._errors = (self._errors + block)[-_ERRORS_MAX:]
+            else:
+                self._lines += block
+                ended = not block
+        if ended or len(self._lines) > _MOST_BYTES:
+            said = plain(self._errors.decode("utf-8", "replace")[-400:].strip())
+            raise _failed(f"it ended. Its last words: {said}" if ended else "a message has more than 16 MB")
+
+    def close(self) -> None:
+        """End the server with all that it started."""
+        isolated.finish(self._worker)
+
+
+def _reply(request: dict[str, Any]) -> dict[str, Any]:
+    # A server may ask whether its client lives; it may have nothing else of us, neither a model nor folders.
+    if request.get("method") == "ping":
+        return {"result": {}}
+    return {"error": {"code": -32601, "message": "not offered"}}
+
+
+class HttpSession:
+    """A server that is reached by HTTP: each message is a request, its answer JSON or a stream of events."""
+
+    def __init__(self, request: http_request.Plan) -> None:
+        """Remember where the server is; nothing is asked yet."""
+        self._request = request
+        self._id = 0
+        self._headers: dict[str, str] = {}
+
+    def notify(self, method: str) -> None:
+        """Send a notification."""
+        self._post({"jsonrpc": "2.0", "method": method})
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request, and return the result of the response that has its id."""
+        self._id += 1
+        answer = self._post({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        if method == "initialize":
+            session = answer.headers.get("mcp-session-id", "")
+            self._headers = {
+                "MCP-Protocol-Version": PROTOCOL,
+                **({"Mcp-Session-Id": session} if session.isprintable() and session else {}),
+            }
+        for message in _messages(answer):
+            if message.get("id") == self._id and "method" not in message:
+                return _answered(message)
+        raise _failed(f"HTTP {answer.status} without an answer")
+
+    def _post(self, message: dict[str, Any]) -> Any:
+        accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        answer = http_request.sent(self._request, {**accept, **self._headers}, message)
+        if answer.status >= 400:
+            raise _failed(f"HTTP {answer.status} {plain(answer.reason, 80)}")
+        return answer
+
+    def close(self) -> None:
+        """Do nothing: the server forgets a session by itself."""
+
+
+def _messages(answer: Any) -> list[dict[str, Any]]:
+    text = answer.body.decode("utf-8", "replace")
+    if "text/event-stream" in answer.headers.get("content-type", ""):
+        events = text.replace("\r\n", "\n").split("\n\n")
+        bodies = [
+            "\n".join(line[5:].removeprefix(" ") for line in one.split("\n") if line.startswith("data:")) for one in events
+        ]
+    else:
+        bodies = [text]
+    found = []
+    for body in bodies:
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError):
+            continue
+        found += message if isinstance(message, list) else [message]
+    return [one for one in found if isinstance(one, dict)]
