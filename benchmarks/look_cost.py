@@ -1,10 +1,12 @@
 """What a command costs with the looks before and after it: `bash true` at several sizes of a project, beside one walk over it.
 
-    python benchmarks/look_cost.py [--rounds 40] [--files 500 20000] [--before FOLDER] [--sandbox bubblewrap|landlock] [--json]
+    python benchmarks/look_cost.py [--rounds 40] [--files 500 20000] [--before FOLDER] [--sandbox bubblewrap|landlock]
+                                   [--no-record] [--json]
 
 Medians of milliseconds. A walk is `os.scandir` over all folders with a stat of each entry. `look` is what the call takes longer
 than with a project that holds one file. `--before` names a checkout of another version with its own `.venv`: the two take turns,
-and `ratio` compares them. The repository of the project has one commit; nothing changes between the calls.
+and `ratio` compares them. `--no-record` leaves out the record of changes (`record.commands`), which reads the state of every file. The
+repository of the project has one commit; nothing changes between the calls.
 """
 
 from __future__ import annotations
@@ -82,12 +84,16 @@ def main() -> int:
     parser.add_argument("--files", type=int, nargs="+", default=[500, 20_000])
     parser.add_argument("--before", type=Path)
     parser.add_argument("--sandbox", choices=["bubblewrap", "landlock"], default="bubblewrap")
+    parser.add_argument("--no-record", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     landlock = given.sandbox == "landlock"
     here = Path(__file__).parents[1]
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
+        if given.no_record:
+            (base / "now/.ai/config").mkdir(parents=True)
+            (base / "now/.ai/config/rye.yaml").write_text("record: {commands: false}\n")
         versions = {"now": Version(sys.executable, str(here / "runtime"), f"{base}/now", landlock=landlock)}
         if given.before:
             python = str(given.before / ".venv/bin/python")

@@ -23,7 +23,7 @@ PER_PROJECT = 6
 PLACES = (
     "a", "a/b", "docs", "vendor/lib", "sub", "n", ".git", ".git/hooks", ".git/config", ".git/modules/m", ".git/x", ".git/info",
     ".git/worktrees/w", ".git/objects/o", ".vscode", ".VSCODE", ".envrc", ".mcp.json", ".Mcp.json", ".claude", ".ai", ".ai/cache",
-    ".gitmodules", "node_modules/p", "w",
+    ".gitmodules", "node_modules/p", "w", ".hooks", "shared.cfg",
 )  # fmt: skip
 KEYS = ("core.fsmonitor", "core.hooksPath", "core.pager", "core.editor", "diff.external", "filter.f.clean", "alias.status",
         "alias.st", "include.path", "core.sshCommand", "diff.f.textconv", "gpg.program", "core.worktree", "sequence.editor")  # fmt: skip
@@ -72,7 +72,7 @@ class Script:
         name = self.chance.choice(list(CONTENTS))
         target = {
             "config": f"{self.place()}/config", "HEAD": f"{self.place()}/HEAD", "tasks": ".vscode/tasks.json", "envrc": ".envrc",
-            "mcp": ".mcp.json", "hook": f"{self.chance.choice(('.git', 'n/.git', 'docs', 'vendor/lib/.git'))}/hooks/{self.chance.choice(HOOKS)}",
+            "mcp": ".mcp.json", "hook": f"{self.chance.choice(('.git/hooks', 'n/.git/hooks', 'docs/hooks', 'vendor/lib/.git/hooks', '.hooks'))}/{self.chance.choice(HOOKS)}",
             "exec": ".git/rebase-merge/git-rebase-todo", "gitlink": f"{self.place()}/.git", "pointer": ".git",
             "commondir": f"{self.place()}/commondir", "filter": f"{self.chance.choice(('.', 'n', 'vendor/lib'))}/.gitattributes",
             "cache": ".ai/cache/tools/read/line_index/x.json",
@@ -153,6 +153,7 @@ def fresh(project: Path, home: Path, mark: Path, chance: random.Random) -> None:
         ("mkdir .vscode; echo '{}' >.vscode/tasks.json", 0.3),
         ("git config include.path ../shared.cfg; touch shared.cfg", 0.2),
         ("git init -q n; git -C n commit -q --allow-empty -m x", 0.3),
+        ("mkdir .hooks; git config core.hooksPath .hooks", 0.2),
     ):
         if chance.random() < likely:
             shell(project, script, home, mark)
@@ -167,7 +168,7 @@ def users_turn(project: Path, home: Path, mark: Path) -> None:
         if len(places) > 10:
             break
     for place in dict.fromkeys(places):
-        shell(project, "git status; git diff; git st", home, mark, place)
+        shell(project, "git status; git diff; git st; git commit -qm u --allow-empty", home, mark, place)
     shell(project, "git rebase --continue; git stash list; git log -1 -p", home, mark)
     for name in (".envrc", ".ENVRC"):
         if (project / name).is_file():
