@@ -43,6 +43,7 @@ WAYS = {
     "a hook where the user's settings look for it": ("mkdir .hooks; git config core.hooksPath .hooks", "printf '#!/bin/sh\ntouch $MARK\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "git commit --allow-empty -m x"),
     "a changed hook where the user's settings look for it": ("mkdir .hooks; git config core.hooksPath .hooks; printf '#!/bin/sh\ntrue\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "echo 'touch $MARK' >>.hooks/pre-commit", "git commit --allow-empty -m x"),
     "a hook that husky starts": ("mkdir -p .husky/_; git config core.hooksPath .husky/_; printf '#!/bin/sh\n. ./.husky/pre-commit\n' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; echo true >.husky/pre-commit", "echo 'touch $MARK' >.husky/pre-commit", "git commit --allow-empty -m x"),
+    "a hook where all of the user's repositories look for it": ("git config --global core.hooksPath .githooks", "mkdir .githooks; printf '#!/bin/sh\ntouch $MARK\n' >.githooks/pre-commit; chmod +x .githooks/pre-commit", "git commit --allow-empty -m x; git config --global --unset core.hooksPath"),
     "husky by write": ("mkdir -p .husky/_; git config core.hooksPath .husky/_; printf '#!/bin/sh\n. ./.husky/pre-commit\n' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; echo true >.husky/pre-commit", "write: hook", "git commit --allow-empty -m x"),
     "an included file by write": ("git config include.path ../shared; touch shared", "write: shared", "git status"),
     "a repository by one patch": ("", "patch:", "cd docs && git status"),

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from rye.fs import beneath
-from rye.workspace import protected_paths
+from rye.workspace import protected_paths, repositories
 
 _MAX_FILE: Final = 1 << 20
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
@@ -134,6 +134,8 @@ def in_repository(tree: Tree, path: str, *, own: bool = False) -> Iterator[Findi
         found = [*_settings(tree, path, fd, "config", path, included_only=covered)]
         found += _settings(tree, path, fd, "config.worktree", path)
         found += [] if covered else _hooks(path, fd)
+        if users := repositories.users_hooks_path():
+            found += _named_hooks(tree, path, users)
         for name in _STEPS:
             found += _steps(path, fd, name)
     finally:

@@ -12,7 +12,10 @@ import sys
 import time
 from collections.abc import Container, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rye.config import user_dirs
 
 if TYPE_CHECKING:
     from rye.fs import beneath
@@ -251,7 +254,10 @@ def named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
         parts: the file.
     """
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
+    users = users_hooks_path()
     for depth in range(len(parts)):
+        if users and _is_hook_of(target, os.path.join(root, os.fsdecode(b"/".join(parts[:depth])), users)):
+            return "core.hooksPath of the user"
         work_tree = b"".join(part + b"/" for part in parts[:depth])
         for name in _SETTINGS:
             data = _settings(root_fd, work_tree + b".git/" + name.encode())
@@ -264,11 +270,46 @@ def named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
                 named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
                 # Git counts hooks from the work tree, and included files from the file that includes them.
                 real = os.path.realpath(os.path.join(above if is_hooks else os.path.join(above, ".git"), named))
-                if is_hooks:
-                    # Husky's own hooks are in `_`, and start those beside it.
-                    real = real.removesuffix("/_")
-                if target == real or (is_hooks and os.path.dirname(target) in (real, f"{real}/_")):
+                if target == real or (is_hooks and _is_hook_of(target, real)):
                     return "core.hooksPath" if is_hooks else "include.path"
+    return ""
+
+
+def _is_hook_of(target: str, folder: str) -> bool:
+    # Husky's own hooks are in `_`, and start those beside it.
+    real = os.path.realpath(folder).removesuffix("/_")
+    return os.path.dirname(target) in (real, f"{real}/_")
+
+
+def users_hooks_path() -> str:
+    """Return the folder below each work tree in which the user's own git looks for hooks; empty for the usual place.
+
+    Files that the user's settings include are not read for it.
+    """
+    xdg = os.environ.get("XDG_CONFIG_HOME", "")
+    folder = xdg if os.path.isabs(xdg) else f"{user_dirs.home()}/.config"
+    found = ""
+    # The last one counts.
+    for path in (f"{folder}/git/config", f"{user_dirs.home()}/.gitconfig"):
+        try:
+            info = os.stat(path)
+        except OSError:
+            continue
+        found = _hooks_path_in(path, info.st_ino, info.st_size, info.st_ctime_ns) or found
+    return found
+
+
+@lru_cache(maxsize=8)
+def _hooks_path_in(path: str, *_state: int) -> str:
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            named = [value for key, value in _NAMED_PATH.findall(os.read(fd, _MAX_SETTINGS)) if key.lower() == b"hookspath"]
+        finally:
+            os.close(fd)
+        value = os.fsdecode(named[-1]).strip().strip('"') if named else ""
+        # Only a relative one leads into a project.
+        return "" if value.startswith(("/", "~")) else value
     return ""
 
 
