@@ -94,7 +94,8 @@ def test_a_snippet_edits_the_file_and_prints_the_answer(name, python, tmp_path):
         assert done.stdout.rstrip().endswith(ANSWER)
         assert (tmp_path / "app.py").read_text() == "def total(prices):\n    return round(sum(prices), 2)\n"
         found, edited, missing = api.results[:3]
-    assert "2\t    return sum(prices)" in found
+    # Some interfaces take a result as JSON.
+    assert "2\t    return sum(prices)" in found.replace("\\t", "\t")
     assert "round(sum(prices), 2)" in edited
     assert "File not found: none.py" in missing
 
