@@ -31,7 +31,7 @@ TEXTS = [
     "🙂",
     "[x",
 ]
-ROW = re.compile(r"\[LID:([0-9a-f]+)\] (.*)", re.DOTALL)
+ROWS = {"lid": re.compile(r"\[LID:([0-9a-f]+)\] (.*)", re.DOTALL), "short": re.compile(r"(?:([0-9]+[a-z]*)\t)?(.*)", re.DOTALL)}
 KINDS = ["utf-8", "utf-8", "utf-8+bom", "utf-16-le+bom", "utf-16-be+bom", "latin-1", "shift_jis", "broken"]
 NAME = "some file.txt"
 
@@ -43,8 +43,9 @@ def bare(text):
 class History:
     """One file's history and what the model knows of it."""
 
-    def __init__(self, seed, folder, tally):
+    def __init__(self, seed, folder, tally, form="lid"):
         self.rng = Random(seed)
+        self.form, self.row = form, ROWS[form]
         self.root = Path(folder) / "project"
         self.root.mkdir()
         self.file = self.root / NAME
@@ -143,8 +144,9 @@ class History:
     # Calls.
 
     def call(self, tool, **parameters):
-        if tool in ("read", "edit_lines") and self.declared:
-            parameters["encoding"] = self.declared
+        if tool in ("read", "edit_lines"):
+            parameters["line_ids"] = self.form
+            parameters |= {"encoding": self.declared} if self.declared else {}
         answer = rye.execute(f"rye/file-system/{tool}", parameters, project_path=self.root)
         data = answer["data"] or {"success": False, "error": answer["error"], "code": answer["code"]}
         self.tally[f"{tool} {'done' if data['success'] else data['code']}"] += 1
@@ -157,7 +159,9 @@ class History:
             self.problems.append(f"{what}: the file's bytes are {self.file.read_bytes()!r}, expected {expected!r}")
 
     def learn(self, at, name):
-        """A line was shown with an ID."""
+        """A line was shown with an ID; the short form prints none before an empty line."""
+        if name is None and not self.content.shown(at):
+            return
         text = self.content.shown(at)
         if self.ids[at] not in (None, name):
             self.problems.append(f"line {at + 1} was {self.ids[at]}, now it is {name}")
@@ -182,7 +186,7 @@ class History:
             return None
         lines = data["output"].split("\n")[: data["line_count"]]
         for at, line in enumerate(lines, data["offset"] - 1):
-            match = ROW.fullmatch(line)
+            match = self.row.fullmatch(line)
             if match is None or match[2] != self.content.shown(at):
                 self.problems.append(f"read shows {line!r} for line {at + 1}, {self.content.shown(at)!r}")
                 return None
@@ -198,7 +202,8 @@ class History:
             self.read(offset, size)
 
     def read_changes(self):
-        known = [(version, *rest) for version, rest in self.snapshots.items() if None not in rest[1]]
+        whole = self.form == "short"
+        known = [(version, *rest) for version, rest in self.snapshots.items() if whole or None not in rest[1]]
         if not known:
             return
         version, then, ids = self.rng.choice(known)
@@ -206,10 +211,13 @@ class History:
         if not data["success"] or not data["changes_known"]:
             return
         at, seen = 0, set()
+        if self.form == "short":
+            self.read_short_changes(data, then, ids)
+            return
         for line in data["output"].split("\n"):
             if line.startswith("@ line "):
                 at = int(line[7:]) - 1
-            elif (match := ROW.fullmatch(line)) and at < len(self.content.lines):
+            elif (match := self.row.fullmatch(line)) and at < len(self.content.lines):
                 if match[2] != self.content.shown(at):
                     self.problems.append(f"changes_since shows {line!r} for line {at + 1}")
                 self.learn(at, match[1])
@@ -221,6 +229,19 @@ class History:
         for at, name in enumerate(self.ids):
             if at not in seen and texts.get(name) != self.content.shown(at):
                 self.problems.append(f"changes_since {version} was silent about line {at + 1}")
+
+    def read_short_changes(self, data, then, ids):
+        """Every line that is new or has another text since is shown with its address; nothing shown is wrong."""
+        shown = dict(line.split("\t", 1) for line in data["output"].split("\n") if re.match(r"[0-9]+[a-z]*\t", line))
+        self.indexed, self.stale = True, False
+        texts = dict(zip(ids, Content(then, self.codec).texts(), strict=True))
+        self.read()
+        for at, name in enumerate(self.ids):
+            text = self.content.shown(at)
+            if name in shown and shown[name] != text:
+                self.problems.append(f"changes_since shows {shown[name]!r} for {name}, which is {text!r}")
+            if text and name not in shown and texts.get(name) != text:
+                self.problems.append(f"changes_since was silent about line {at + 1}")
 
     def write(self):
         text = "".join(self.text() + self.rng.choice(["\n", "\r\n"]) for _ in range(self.rng.randrange(9)))
@@ -278,7 +299,10 @@ class History:
         options, dry = self.options()
         spoiled = self.spoil(changes)
         before = self.data
-        seen = None not in self.ids and not self.stale and self.indexed
+        nameless = [at for at, name in enumerate(self.ids) if name is None]
+        # In the short form an empty line shows no address, and has one all the same.
+        nameless = [at for at in nameless if self.form == "lid" or self.content.shown(at)]
+        seen = not nameless and not self.stale and self.indexed
         try:
             ascii_only = self.kind == "broken" and not self.decodes()
             expected = self.content.edited(spans, ascii_only=ascii_only, **options["means"])
@@ -302,7 +326,7 @@ class History:
             return
         self.done.append((data["entry_id"], before, expected))
         self.follow(before, expected, spans)
-        for row in data["lines"]:
+        for row in data["lines"] if self.form == "lid" else ():
             self.learn(row["line_num"] - 1, row["id"])
         self.unique()
 

@@ -83,6 +83,14 @@ def test_the_text_of_a_string_is_exact(lines):
     assert change_forms.from_string("7-9|" + "\n".join(lines))["new_content"] == lines
 
 
+@pytest.mark.parametrize(
+    "text", ["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000]
+)
+def test_a_long_string_that_is_no_change_is_refused_at_once(text):
+    with pytest.raises(ValueError, match="is no change"):
+        change_forms.from_string(text)
+
+
 def test_a_moved_line_keeps_its_address_also_among_twins(project, file):
     file.write_text("same\nsame\nsame\nother\n")
     done("read", project, file_path="f.txt", line_ids="short")

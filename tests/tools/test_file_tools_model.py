@@ -1,6 +1,6 @@
 """The file tools against an oracle that holds the file as bytes: random histories, every byte compared after every call.
 
-PYTHONPATH=runtime python tests/tools/test_file_tools_model.py --sequences 2000 [--seed 1]
+PYTHONPATH=runtime python tests/tools/test_file_tools_model.py --sequences 2000 [--seed 1] [--form short]
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.file_history import History
 
 
-def play(seed, steps, folder, tally):
+def play(seed, steps, folder, tally, form="lid"):
     """Play one history; return its problems."""
-    history = History(seed, folder, tally)
+    history = History(seed, folder, tally, form)
     for step in range(steps):
         name = history.step()
         if history.problems:
@@ -31,23 +31,24 @@ def play(seed, steps, folder, tally):
 
 
 def _batch(job):
-    first, count, steps = job
+    first, count, steps, form = job
     problems, tally = [], Counter()
     for seed in range(first, first + count):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["USER_SPACE"] = f"{folder}/user"
-            problems += play(seed, steps, folder, tally)
+            problems += play(seed, steps, folder, tally, form)
     return problems, tally
 
 
 @pytest.mark.slow
-def test_random_histories_through_the_tools(tmp_path):
+@pytest.mark.parametrize("form", ["lid", "short"])
+def test_random_histories_through_the_tools(tmp_path, form):
     """40 histories, seeds 1 to 40. The tally shows that the calls did their work and were not merely refused."""
     tally, problems = Counter(), []
     for seed in range(1, 41):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        problems += play(seed, 14, folder, tally)
+        problems += play(seed, 14, folder, tally, form)
     assert problems == []
     assert tally["edit_lines done"] > 60
     assert tally["undo done"] > 15
@@ -68,11 +69,12 @@ def main():
     parser.add_argument("--sequences", type=int, default=2_000)
     parser.add_argument("--steps", type=int, default=14)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--form", choices=["lid", "short"], default="lid")
     parser.add_argument("--processes", type=int, default=2)
     args = parser.parse_args()
     started = time.monotonic()
     first, last = args.seed * 10**6, args.seed * 10**6 + args.sequences
-    jobs = [(at, min(10, last - at), args.steps) for at in range(first, last, 10)]
+    jobs = [(at, min(10, last - at), args.steps, args.form) for at in range(first, last, 10)]
     problems, tally = [], Counter()
     with multiprocessing.Pool(args.processes) as pool:
         for found, counted in pool.imap_unordered(_batch, jobs):

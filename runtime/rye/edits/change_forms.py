@@ -30,6 +30,9 @@ _TRANSFER = re.compile(
 _DELETE_FILE = re.compile(r"\s*(?P<file>[^|\n]+?)\s+delete file\s*")
 _RENAME = re.compile(r"\s*(?P<file>[^|\n]+?)\s+rename to\s+(?P<to>[^|\n]+?)\s*")
 
+# Longer than any path with addresses: a regular expression over more could take seconds.
+_LONGEST_HEAD = 5_000
+
 TRANSFERS = ("move_after", "move_before", "copy_after", "copy_before")
 _KINDS = ("new_content", "find", "delete_file", "rename_to", *TRANSFERS)
 _ADDRESSES = ("line_id", "start_line_id", "end_line_id", "after_line_id", "before_line_id")
@@ -81,19 +84,22 @@ def _parsed(number: int, given: Any, file_path: str) -> Change:
     return Change(number, file, kinds[0], fields)
 
 
-def from_string(text: str) -> dict[str, Any]:
+def from_string(given: str) -> dict[str, Any]:
     """Return the object that a compact string stands for.
 
     Raises:
         ValueError: it is none of the forms.
     """
+    text = given
     head, bar, content = text.partition("|")
+    head = head if len(head) <= _LONGEST_HEAD else ""
     tab_head, tab, tab_content = text.partition("\t")
     # A line as read prints it, changed: an address, a tab, the text.
-    if tab and (not bar or len(tab_head) < len(head)) and _TEXT.fullmatch(tab_head):
+    if tab and len(tab_head) <= _LONGEST_HEAD and (not bar or len(tab_head) < len(head)) and _TEXT.fullmatch(tab_head):
         head, bar, content = tab_head, tab, tab_content
     if bar and (found := _TEXT.fullmatch(head)):
         return _text_change(found, [line.removesuffix("\r") for line in content.split("\n")])
+    text = text.strip() if len(text) <= _LONGEST_HEAD else ""
     if found := _TRANSFER.fullmatch(text):
         where = {f"{found['verb']}_{found['side']}".lower(): found["place"]}
         return {**_file(found), **_range(found), **where, **({"to_file": found["to"]} if found["to"] else {})}
@@ -104,7 +110,7 @@ def from_string(text: str) -> dict[str, Any]:
     if found := _RENAME.fullmatch(text):
         return {**_file(found), "rename_to": found["to"]}
     raise ValueError(
-        f'{text[:60]!r} is no change. Write "12-15|new text", "12+|text behind line 12", "12-15 delete" or '
+        f'{given[:60]!r} is no change. Write "12-15|new text", "12+|text behind line 12", "12-15 delete" or '
         '"12-15 move after 40".'
     )
 
