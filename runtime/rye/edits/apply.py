@@ -249,7 +249,8 @@ def _collect(applied: Applied, show: Show) -> None:
         while at < stop and not applied.cut:
             # In batches: lines beyond the budget need not be decoded.
             rows = document.rows(at, min(at + _BATCH, stop), ids=show.ids)
-            rows = [addresses.one_view(row, "short" if show.short_rows else "lid") for row in rows]
+            if show.short_rows:
+                rows = [addresses.one_view(row, "short") for row in rows]
             # The number, the ID and the marks around them take the 16 bytes and the ID's own.
             sizes = [min(len(row.text.encode("utf-8", "replace")), _LINE_BYTES) + len(row.id or "") + 16 for row in rows]
             fits = bisect_right(list(accumulate(sizes)), budget)
