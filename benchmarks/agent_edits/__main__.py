@@ -1,6 +1,7 @@
 """Price and check edits of coding agents, recorded and scripted, with these tools and others.
 
-    python benchmarks/agent_edits PATH... --tokenizers DIR      price of recorded reads and edits, call by call and in order
+    python benchmarks/agent_edits PATH... --tokenizers DIR      all of it, with the recordings at PATH
+    python benchmarks/agent_edits --only tasks --peers DIR      226 generated tasks, also with peers that are installed in DIR
     python benchmarks/agent_edits --install --tokenizers DIR    install both tokenizers there
 
 PATH is a transcript of Claude Code, a folder with some, or a git clone whose branches `entire/…` hold some. Recordings are other
@@ -20,9 +21,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import journeys
 import report
+import scenarios
+import task_run
+import tasks
 import tokenizers as counting
-from price import Tally, call_by_call, whole_sessions
+from price import Tally, call_by_call, said, whole_sessions
 from recordings import sessions
 
 
@@ -37,24 +42,70 @@ def main(argv: list[str] | None = None) -> int:
     except counting.Missing as err:
         print(f"agent_edits: {err}", file=sys.stderr)
         return 2
-    found = list(sessions(options.paths))
-    if options.sessions and len(found) > options.sessions:
-        found = random.Random(options.seed).sample(found, options.sessions)
     silent = 0
     with tempfile.TemporaryDirectory(prefix="agent-edits-") as folder:
         # The user's own state and journal are none of the benchmark's business.
         os.environ["USER_SPACE"] = folder
-        for name, run in (("call by call", call_by_call), ("sessions in order", whole_sessions)):
-            if options.only and not name.startswith(options.only):
-                continue
-            tally, started = Tally(), time.monotonic()
+        for name, part in PARTS.items():
+            if options.only in (None, name):
+                started = time.monotonic()
+                silent += part(options, tokenizers)
+                print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    tokenizers.close()
+    return int(silent > 0)
+
+
+def _definitions(_: argparse.Namespace, tokenizers: Any) -> int:
+    from rye.mcp_server.listing import Listing, Selection
+
+    listed = Listing(os.getcwd(), Selection()).tools()
+    words = [said({name: tool[name] for name in ("name", "description", "inputSchema")}) for tool in listed]
+    counts = (sum(some) for some in zip(*tokenizers.count(words), strict=True))
+    print(f"## Definitions\n\n{len(listed)} tools: {dict(zip(counting.NAMES, counts, strict=True))} tokens\n")
+    return 0
+
+
+def _scenarios(_: argparse.Namespace, tokenizers: Any) -> int:
+    print("## 34 scenarios\n\n| tools | right | wrong |\n|---|---|---|")
+    for name, run in (("rye", scenarios.with_rye), ("exact", scenarios.with_exact_strings)):
+        verdicts, wrong = run()
+        print(f"| {name} | {verdicts['right']} | {verdicts['wrong']} {'; '.join(wrong)} |")
+    print()
+    return 0
+
+
+def _tasks(options: argparse.Namespace, tokenizers: Any) -> int:
+    every = list(tasks.tasks())
+    outcomes = {"rye": task_run.with_rye(every), "exact": task_run.with_exact_strings(every)}
+    if options.peers:
+        peers = {"fs": "filesystem_server", "mte": "text_editor_server"}
+        found = {name: task_run.with_peer(every, module, options.peers) for name, module in peers.items()}
+        outcomes |= {name: one for name, one in found.items() if one is not None}
+    print(report.task_table(len(every), outcomes, tokenizers))
+    return outcomes["rye"].verdicts["silent"]
+
+
+def _days(_: argparse.Namespace, tokenizers: Any) -> int:
+    print(f"## Five tasks over MCP\n\n{journeys.table()}\n")
+    return 0
+
+
+def _recordings(options: argparse.Namespace, tokenizers: Any) -> int:
+    found = list(sessions(options.paths))
+    if options.sessions and len(found) > options.sessions:
+        found = random.Random(options.seed).sample(found, options.sessions)
+    silent = 0
+    for name, run in (("call by call", call_by_call), ("sessions in order", whole_sessions)):
+        if found and options.way in (None, name.partition(" ")[0]):
+            tally = Tally()
             run(found, tally)
             rows = report.rows(tally, tokenizers)
             print(json.dumps(rows) if options.json else report.table(name, rows), flush=True)
-            print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr)
             silent += tally.counts["silent"]
-    tokenizers.close()
-    return int(silent > 0)
+    return silent
+
+
+PARTS = {"definitions": _definitions, "days": _days, "scenarios": _scenarios, "tasks": _tasks, "recordings": _recordings}
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
@@ -66,7 +117,9 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--bytes", action="store_true", help="count bytes of UTF-8 in place of tokens")
     parser.add_argument("--sessions", type=int, help="a random choice of so many sessions")
     parser.add_argument("--seed", type=int, default=20261122)
-    parser.add_argument("--only", choices=["call", "sessions"], help="one of the two ways to count")
+    parser.add_argument("--only", choices=list(PARTS), help="one part of it")
+    parser.add_argument("--way", choices=["call", "sessions"], help="one of the two ways to price recordings")
+    parser.add_argument("--peers", type=Path, help="where the peers of the replay benchmark are installed")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(argv)
 

@@ -45,6 +45,18 @@ def table(name: str, found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def task_table(count: int, outcomes: dict[str, Any], tokenizers: Any) -> str:
+    """Return the outcomes of the generated tasks as text."""
+    head = "| tools | exact | refused | silent | most bytes for a moved or copied block | tokens read | answered | written |"
+    lines = [f"## {count} generated tasks", "", head, "|---|---|---|---|---|---|---|---|"]
+    for name, one in outcomes.items():
+        sums = one.cost.sums(tokenizers)
+        cells = (" / ".join(f"{counted:,}" for counted in sums[part]) if any(sums[part]) else "" for part in _PARTS[:3])
+        verdicts = (one.verdicts[verdict] for verdict in ("exact", "refused", "silent"))
+        lines.append(f"| {name} | {' | '.join(map(str, verdicts))} | {max(one.carried, default=0):,} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 def _whole(kinds: dict[str, dict[str, tuple[int, ...]]]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*(kinds[kind]["price"] for kind in KINDS), strict=True)))
 

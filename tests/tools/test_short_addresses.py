@@ -253,3 +253,19 @@ def test_a_large_file_is_said_to_be_unchecked(project):
     done("write", project, file_path="big.py", content="x = 1\n" * 50_000)
     data = done("write", project, file_path="big.py", content="x = 1\n" * 50_000 + "y = (\n")
     assert any("not checked" in warning for warning in data["warnings"])
+
+
+def test_of_equal_lines_the_one_beside_a_change_of_others_is_shown_before_it_is_written_over(project):
+    file = project / "f.txt"
+    file.write_text("a\nend\nb\nend\nc\n")
+    tools = rye.toolset(project, only=["read", "edit_lines"])
+    tools.call("read", {"file_path": "f.txt"})
+    file.write_text("a\nend\nB\nend\nc\n")
+    refused = tools.call("edit_lines", {"file_path": "f.txt", "changes": ["4|END"]})
+    assert "has the text of other lines" in refused
+    assert file.read_text() == "a\nend\nB\nend\nc\n"
+    # What the refusal showed can be edited; a line whose text is its own never was refused.
+    assert not tools.call("edit_lines", {"file_path": "f.txt", "changes": ["4|END"]}).startswith("Error")
+    file.write_text(file.read_text().replace("B", "bb"))
+    assert not tools.call("edit_lines", {"file_path": "f.txt", "changes": ["5|C"]}).startswith("Error")
+    assert file.read_text() == "a\nend\nbb\nEND\nC\n"

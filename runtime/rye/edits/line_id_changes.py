@@ -330,6 +330,13 @@ class Checker:
             )
             if not (seen and beside and before):
                 unseen.append(at)
+        if not unseen and (twin := self._twin_beside_a_change(plan)) is not None:
+            self.problems.add(
+                "unseen_lines",
+                f"Change {plan.number}: line {self._listed([twin])} has the text of other lines, and what is beside it "
+                "changed since it was shown.",
+                twin,
+            )
         if unseen:
             shown = self._listed(unseen)
             self.problems.add(
@@ -338,6 +345,27 @@ class Checker:
                 f"(changed, moved in, or next to removed ones since): line {shown}.",
                 *unseen,
             )
+
+    def _twin_beside_a_change(self, plan: Plan) -> int | None:
+        """Return the first or last line of a change if only its place tells it from others, and what is beside it is new.
+
+        Of equal lines, such as closing brackets, the one is told from the other by the lines around it.
+        """
+        index, count = self.document.index, self.document.count
+        for at, beside in ((plan.start, plan.start - 1), (plan.stop - 1, plan.stop)):
+            if plan.start >= plan.stop or not 0 <= beside < count:
+                continue
+            mark, other = index.marks.get(at), index.marks.get(beside)
+            age = index.ages.values(beside, beside + 1)[0]
+            is_news = mark is not None and age > mark.shown and (other is None or other.shown < age)
+            if is_news and self._has_twin(at):
+                return at
+        return None
+
+    def _has_twin(self, at: int) -> bool:
+        text = self.document.text
+        key = text.encoding.key(text.lines(at, at + 1)[0])
+        return sum(text.encoding.key(line) == key for line in text.lines(0, text.count)) > 1
 
 
 def _named_or_none(names: Revived | None, count: int) -> Revived:
