@@ -90,10 +90,12 @@ def test_none_is_changed_or_removed(project, path):
     assert (project / path).read_text() == "old\n"
 
 
-def test_a_link_is_followed_to_what_it_stands_for(project):
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_link_is_followed_to_what_it_stands_for(project, absolute):
+    above = f"{project}/" if absolute else ""
     (project / "editor").mkdir()
-    (project / ".vscode").symlink_to("editor")
-    (project / ".envrc").symlink_to("editor/env.sh")
+    (project / ".vscode").symlink_to(f"{above}editor")
+    (project / ".envrc").symlink_to(f"{above}editor/env.sh")
     (project / "inner").symlink_to(".claude")
     for path in ("editor/tasks.json", ".vscode/tasks.json", "editor/env.sh", ".envrc"):
         assert call("write", project, file_path=path, content=TASKS)["code"] == "protected_path", path
