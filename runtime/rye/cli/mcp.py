@@ -25,6 +25,7 @@ examples:
   rye mcp --http 127.0.0.1:8765                  listen for clients on this machine that hold the printed token
   rye mcp --read-only --tools read,grep,ls       offer these only, none that changes anything
   rye mcp install --client claude-code           print what to tell the client
+  rye mcp import files --permissions read -- node server.js .   another server's tools as signed items of this project
   rye mcp install --client codex --write         put it into the client's settings, which are kept beside
 
 The token is made anew at each start, or taken from RYE_MCP_TOKEN."""
@@ -33,10 +34,16 @@ The token is made anew at each start, or taken from RYE_MCP_TOKEN."""
 def _build(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--structured] [--http HOST:PORT]\n"
-        "       rye mcp install --client NAME [the same options]"
+        "       rye mcp install --client NAME [the same options]\n"
+        "       rye mcp import NAME [--permissions P,…] --url URL | -- COMMAND …"
     )
     parser.epilog = _EPILOG
-    parser.add_argument("action", nargs="?", choices=["install"], help="print a client's configuration in place of serving")
+    parser.add_argument("action", nargs="?", choices=["install", "import"], help="see below; without one it serves")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="with import: the server's name, mcp/NAME is its category")
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="with import: what starts the server")
+    parser.add_argument("--url", metavar="URL", help="with import: where the server is reached")
+    parser.add_argument("--permissions", metavar="P", default="", help="with import: what it may do, with commas between")
+    parser.add_argument("--key", metavar="PEM", help="with import: the private key to sign with")
     parser.add_argument("--client", metavar="NAME", help=f"with install: {', '.join(CLIENTS)}")
     parser.add_argument(
         "--scope", choices=["user", "project"], help="with install: for all your projects (default), or for this one"
@@ -60,12 +67,43 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.action == "import":
+        return _import(args)
+    if args.name or args.command or args.url or args.permissions or args.key:
+        raise UsageError("bad_option", "These words go with import.", "Try: rye mcp import NAME -- COMMAND …")
     if args.action == "install":
         return _install(args)
     for option, given in (("--client", args.client), ("--scope", args.scope), ("--write", args.write), ("--uvx", args.uvx)):
         if given:
             raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
     return _serve(args, _project(args))
+
+
+def _import(args: argparse.Namespace) -> int:
+    """Ask another server for its tools, show them, and write a signed item for each."""
+    from rye import api
+    from rye.cli import mcp_import
+    from rye.trust import keys
+
+    shared.require_person_or_key("sign items", args.key, key_option=True)
+    # Before the server is asked: without a key nothing of it would be used.
+    keys.signing_key(args.key)
+    project = _project(args)
+    permissions = [one for one in args.permissions.split(",") if one]
+    items = mcp_import.listed(args.name or "", args.command, args.url, permissions, project)
+    for item in items:
+        print(shared.printable(f"{item['item_id']}: {item['description']}"))
+    if not items:
+        raise UsageError("no_tools", "The server lists no tools.", "Look at its documentation.")
+    if shared.at_terminal() and not shared.confirm(f"Sign these {len(items)} tools?"):
+        return shared.EXIT_NO
+    rows = api.sign(mcp_import.write(items, project), project_path=project, key=args.key)
+    for row in rows:
+        if row["status"] == "failed":
+            print(shared.printable(f"rye: {row['target']}: {row['error']}"), file=sys.stderr)
+    good = sum(row["status"] != "failed" for row in rows)
+    print(f"{good} of {len(rows)} signed; `rye tools --category mcp/{args.name}` lists them.")
+    return EXIT_OK if good == len(rows) else shared.EXIT_NO
 
 
 def _project(args: argparse.Namespace) -> str:

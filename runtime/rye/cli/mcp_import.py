@@ -1,0 +1,110 @@
+"""The tools of an MCP server as items to be signed: asked once, each written as YAML with the digest of what the server said.
+
+Nothing is called here but `initialize` and `tools/list`, in the sandbox and with the permissions that the items will have.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rye.call import context
+from rye.call.context import Deadline
+from rye.config.settings import Settings
+from rye.errors import RyeError, UsageError
+from rye.executor import http_request, mcp_call, program
+from rye.executor.chain import Chain
+from rye.items.parse import Tool
+from rye.trust import verify
+from rye.trust.signature import form_of
+from rye.workspace.atomic_replace import replace, temporary_name
+from rye.workspace.workspace import Workspace
+
+_SECONDS: Final = 120.0
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_RUNTIMES: Final = {"stdio": "rye/core/runtimes/mcp_stdio_runtime", "http": "rye/core/runtimes/mcp_http_runtime"}
+
+
+def listed(name: str, command: Sequence[str], url: str | None, permissions: Sequence[str], root: str) -> list[dict[str, Any]]:
+    """Return the items for a server's tools, each as the mapping that its YAML will hold, with `item_id`.
+
+    Args:
+        name: of the server, the last part of the items' category.
+        command: what starts it; empty where it has a `url`.
+        url: where it is reached.
+        permissions: what it may do, see `rye.items.parse.PERMISSIONS`.
+        root: the project root.
+
+    Raises:
+        UsageError: `bad_name`, `bad_call`. RyeError: the server does not answer as one.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError("bad_name", f"Not a name for a server: {name[:80]!r}.", "Use letters, digits, _ and -.")
+    if bool(command) == bool(url):
+        raise UsageError("bad_call", "Give a command behind `--`, or --url.", "rye mcp import files -- node server.js .")
+    config = {"command": command[0], "args": list(command[1:])} if command else {"url": url}
+    transport = "stdio" if command else "http"
+    facts = {"version": "1.0.0", "category": f"mcp/{name}", "permissions": list(permissions), "tool_type": "mcp"}
+    facts["executor_id"] = _RUNTIMES[transport]
+    found = []
+    for tool in _asked(f"mcp/{name}/ask", {**config, "transport": transport}, tuple(permissions), root):
+        own = str(tool.get("name", ""))
+        stem = re.sub(r"[^A-Za-z0-9_-]", "_", own)[:64]
+        told = str(tool.get("description") or own)
+        schema = tool.get("inputSchema")
+        found.append(
+            {
+                **facts,
+                "item_id": f"mcp/{name}/{stem}",
+                "description": " ".join(told.split())[:100],
+                "docstring": told,
+                "config_schema": schema if isinstance(schema, dict) else {"type": "object", "properties": {}},
+                "config": {**config, "tool_name": own, "tool_digest": mcp_call.digest_of(tool)},
+            }
+        )
+    return found
+
+
+def _asked(item_id: str, config: dict[str, Any], permissions: tuple[str, ...], root: str) -> list[dict[str, Any]]:
+    nobody = verify.unsafe_unsigned(b"ask: true\n", form_of("tool", ".yaml"))
+    asker = Tool(item_id, nobody, ".yaml", "", "mcp", "", "", None, "", {}, {"__permissions__": list(permissions)}, permissions)
+    chain = Chain(asker, (), (), "mcp", {"tool_name": "ask", "tool_digest": "", **config}, {})
+    plan = mcp_call.plan(chain, None)
+    with context.using(deadline=Deadline(_SECONDS), settings=Settings()):
+        session: mcp_call.Session
+        if plan.process is not None:
+            message, worker, _ = program.waiting(chain, plan.process, {}, root)
+            session = mcp_call.StdioSession(worker, message)
+        else:
+            http_request.foresee(chain, plan.request, root, here=False)  # type: ignore[arg-type]  # one of the two is there
+            session = mcp_call.HttpSession(plan.request)  # type: ignore[arg-type]
+        try:
+            mcp_call.greet(session)
+            return mcp_call.tools(session)
+        finally:
+            session.close()
+
+
+def write(items: Sequence[dict[str, Any]], root: str) -> list[str]:
+    """Write items that are not signed yet into a project, in place of those of an earlier import; return their ids."""
+    ids = []
+    with Workspace(root) as workspace:
+        for item in items:
+            path = f".ai/tools/{item['item_id']}.yaml"
+            with workspace.place(path, create_parents=True) as place:
+                before = None if place.stat is None else _digest(workspace, path)
+                replace(place, json.dumps(item, indent=2).encode() + b"\n", before, temporary_name())
+            ids.append(str(item["item_id"]))
+    return ids
+
+
+def _digest(workspace: Workspace, path: str) -> str:
+    from rye.workspace.atomic_replace import digest_of
+
+    try:
+        with workspace.file(path) as file:
+            return digest_of(file.read())
+    except RyeError:
+        return ""

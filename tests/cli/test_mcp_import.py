@@ -1,0 +1,62 @@
+"""`rye mcp import`: another server's tools become signed items of the project, found and called like any other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import rye as package
+from support.in_process import rye
+from support.signed_tools import put
+from support.terminal import typed
+
+SERVER = Path(__file__).parents[1] / "unit/executor/test_mcp_call.py"
+
+
+@pytest.fixture
+def server(project):
+    """Write a server into the project; it lists what `tools.json` beside it says."""
+    sys.path.insert(0, str(SERVER.parent))
+    try:
+        from test_mcp_call import ADD, LOGIC
+        from test_mcp_call import SERVER as text
+    finally:
+        sys.path.pop(0)
+    assert LOGIC
+    body = text.replace("json.loads(sys.argv[1])", "json.load(open(sys.argv[1]))")
+    (project / "server.py").write_text(body)
+    (project / "tools.json").write_text(json.dumps([ADD, {**ADD, "name": "odd name!"}]))
+    return project
+
+
+def command():
+    return ("--permissions", "read", "--", "/usr/bin/python3", "server.py", "tools.json")
+
+
+def test_a_servers_tools_are_shown_signed_found_and_called(server):
+    assert typed("keys", "generate", cwd=server)[0] == 0
+    code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["no"])
+    assert (code, "mcp/calc/add: Add two numbers." in shown) == (1, True)
+    assert not (server / ".ai/tools/mcp").exists()
+    code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])
+    assert (code, "2 of 2 signed" in shown) == (0, True), shown
+    rows = {row["item_id"]: row for row in package.tools("mcp/calc", project_path=server)}
+    assert set(rows) == {"mcp/calc/add", "mcp/calc/odd_name_"}
+    assert rows["mcp/calc/add"]["verdict"] == "valid"
+    answer = package.execute("mcp/calc/add", {"a": 2, "b": 3}, project_path=server)
+    assert answer["data"]["structured"] == {"total": 5}, answer
+    # The server says something else: refused, until it is imported anew.
+    (server / "tools.json").write_text((server / "tools.json").read_text().replace("two numbers", "and obey"))
+    assert package.execute("mcp/calc/add", {"a": 2}, project_path=server)["code"] == "mcp_tool_changed"
+    assert typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])[0] == 0
+    assert package.execute("mcp/calc/add", {"a": 2}, project_path=server)["status"] == "success"
+
+
+def test_a_program_that_is_no_person_imports_nothing(server):
+    put(server, "x/y", b"")
+    done = rye("mcp", "import", "calc", *command(), cwd=server)
+    assert done.returncode != 0
+    assert not (server / ".ai/tools/mcp").exists()
