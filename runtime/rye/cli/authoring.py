@@ -28,7 +28,7 @@ examples:
 """
 
 _NEW_EPILOG = """\
-Writes .ai/tools/ID.py (or .sh, .js), a whole tool that works, and tests/test_ID.py (with _ for /); never over an existing file.
+Writes .ai/tools/ID.py (or .sh, .js, .yaml), a whole tool that works, and tests/test_ID.py (with _ for /); no file is overwritten.
 
 examples:
   rye new tool my/text/word_count
@@ -46,11 +46,13 @@ def _build_lint(parser: argparse.ArgumentParser) -> None:
 
 
 def _build_new(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye new tool ID [--runtime python|bash|node] [--project DIR] [--json]"
+    parser.usage = "rye new tool ID [--runtime python|bash|node|http] [--project DIR] [--json]"
     parser.epilog = _NEW_EPILOG
     parser.add_argument("kind", choices=("tool",), help="what to make")
     parser.add_argument("item_id", metavar="ID", help="category and name, such as my/text/word_count")
-    parser.add_argument("--runtime", metavar="R", choices=tuple(KINDS), default="python", help="python (default), bash or node")
+    parser.add_argument(
+        "--runtime", metavar="R", choices=tuple(KINDS), default="python", help="python (default), bash, node or http"
+    )
     add_project_option(parser)
     parser.add_argument("--json", action="store_true", help="print what was made as JSON, and nothing else")
 
@@ -108,7 +110,7 @@ Next, in the project's folder:
   rye lint {made.item_id}
   python -m pytest {made.test}        (pip install pytest)
   rye sign {made.item_id}        (`rye keys generate` once before; a person at a terminal signs)
-  rye {made.item_id} README.md""")
+  rye {made.item_id} {KINDS[args.runtime].example}""")
     return EXIT_OK
 
 

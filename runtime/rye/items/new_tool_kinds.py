@@ -182,18 +182,73 @@ def test_it_is_well_made():
 ''')
 
 
+_HTTP: Final = Template("""\
+version: "1.0.0"
+tool_type: http
+executor_id: $runtime
+category: $category
+description: The latest version of a Python package on PyPI
+item_id: $item_id
+permissions: [network]
+config_schema:
+  type: object
+  properties:
+    name: {type: string, description: Name of the package}
+  required: [name]
+  additionalProperties: false
+config:
+  # A parameter is one part of the path or the query, percent-encoded; the host is fixed.
+  url: "https://pypi.org/pypi/{name}/json"
+  response: {output: info.version, fields: {summary: info.summary}}
+""")
+
+_HTTP_TEST: Final = Template('''\
+"""The tool $item_id, as it is described; signed, it runs as `rye execute $item_id`."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from rye.items.lint import lint
+
+TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id$suffix"
+FACTS = yaml.safe_load(TOOL.read_text(encoding="utf-8"))
+
+
+def test_the_request_is_made_of_its_parameters():
+    named = set(re.findall(r"{(\\w+)}", FACTS["config"]["url"]))
+    assert named == set(FACTS["config_schema"]["properties"])
+    assert FACTS["config"]["url"].startswith("https://")
+
+
+def test_it_is_well_made():
+    assert lint(TOOL.read_bytes(), "$suffix", "$item_id") == []
+''')
+
+
 class Kind(NamedTuple):
-    """One kind of tool: what runs it, its file's ending, what is written, and the program that the test starts."""
+    """One kind of tool.
+
+    Attributes:
+        runtime: what runs it.
+        suffix: its file's ending.
+        tool, test: what is written.
+        example: the words of a first call.
+        program: what the test starts.
+    """
 
     runtime: str
     suffix: str
     tool: Template
     test: Template
+    example: str = "README.md"
     program: str = ""
 
 
 KINDS: Final = {
     "python": Kind(FUNCTION_RUNTIME, ".py", _PYTHON, _PYTHON_TEST),
-    "bash": Kind("rye/core/runtimes/bash_script_runtime", ".sh", _BASH, _SCRIPT_TEST, "bash"),
-    "node": Kind("rye/core/runtimes/node_runtime", ".js", _NODE, _SCRIPT_TEST, "node"),
+    "bash": Kind("rye/core/runtimes/bash_script_runtime", ".sh", _BASH, _SCRIPT_TEST, program="bash"),
+    "node": Kind("rye/core/runtimes/node_runtime", ".js", _NODE, _SCRIPT_TEST, program="node"),
+    "http": Kind("rye/core/runtimes/http_runtime", ".yaml", _HTTP, _HTTP_TEST, "requests"),
 }

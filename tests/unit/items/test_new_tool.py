@@ -49,6 +49,30 @@ def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project,
     assert rye.toolset(project, ["my"]).offers[0].effects["read_only"] is (kind != "bash")
 
 
+def test_a_rest_tool_passes_lint_and_its_own_test_and_its_request_is_admitted(project):
+    made = new_tool("my/latest", project, "http")
+    tool = project / made.tool
+    assert made.tool == ".ai/tools/my/latest.yaml"
+    assert lint(tool.read_bytes(), ".yaml", made.item_id, tool.stat().st_mode) == []
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--basetemp={project.parent / 'inner'}",
+        made.test,
+    ]
+    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
+    done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
+    trust_key(MINE)
+    put(project, "tools/my/latest.yaml", signed(tool.read_bytes(), suffix=".yaml"))
+    assert rye.execute("my/latest", {"name": "requests"}, project_path=project, dry_run=True)["status"] == "validation_passed"
+    assert rye.execute("my/latest", {}, project_path=project, dry_run=True)["code"] == "invalid_parameters"
+
+
 def test_a_kind_that_there_is_not(project):
     with pytest.raises(UsageError) as caught:
         new_tool("my/tool", project, "cobol")
