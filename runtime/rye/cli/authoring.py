@@ -28,7 +28,7 @@ examples:
 """
 
 _NEW_EPILOG = """\
-Writes .ai/tools/ID.py (or .sh, .js, .yaml), a whole tool that works, and tests/test_ID.py (with _ for /); no file is overwritten.
+Writes .ai/tools/ID.py (or .sh, .js, .yaml), a whole tool that works, and tests/test_ID.py; no file is overwritten.
 
 examples:
   rye new tool my/text/word_count
