@@ -102,8 +102,8 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
 
 
 _IN_A_JOB = (
-    "This runs in a background job, which has line IDs of its own: those of read do not count here, and edits are in no record "
-    "and cannot be undone. Edit from outside of the job where that matters."
+    "This runs in a background job, which has line IDs of its own: those of read do not count here, and edits are recorded as "
+    "changes of the job. Edit from outside of the job where that matters."
 )
 
 

@@ -177,6 +177,11 @@ def test_in_a_background_job_nobody_serves_it_and_it_says_so(file):
     job_id = started(file, f"{RT} open a.txt; echo new | {RT} insert a.txt 1")
     data = job(file, "wait", job_id, timeout=120)
     assert data["output"].count("This runs in a background job") == 2, data
-    assert "edits are in no record" in data["output"]
-    assert done("undo", file, list=True)["entries"] == []
+    assert "edits are recorded as changes of the job" in data["output"]
+    before = (file / "a.txt").read_text()
+    assert before.startswith("new")
+    (entry,) = done("undo", file, list=True)["entries"]
+    assert (entry["tool"], entry["file_path"]) == ("rye/bash/bash", "a.txt")
+    done("undo", file, entry_id=entry["entry_id"])
+    assert (file / "a.txt").read_text() == before.removeprefix("new\n")
     assert "background job" not in bash(file, f"{RT} open a.txt")["output"]
