@@ -15,7 +15,7 @@ from rye.errors import ItemError, TrustError
 from rye.executor import chain as chains
 from rye.executor.chain import Chain, Link, Primitive
 from rye.fs.digest import sha256
-from rye.items import bundles, lockfiles, parse, schema, spaces, tool_files
+from rye.items import bundles, lockfiles, parse, schema, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record, changed
@@ -91,10 +91,16 @@ class Admission:
         read, tree = self._tool_of(candidate, allow_unsigned=allow_unsigned)
         links = self._links(Link(candidate, read))
         # At every call, as the tool itself: what changed since is noticed, and what was read runs.
-        files = tool_files.read(read, self._space(candidate.space)) if tool_files.KEY in read.metadata else {}
+        files = self._files(read, candidate.space) if "__files__" in read.metadata else {}
         # An admission by --allow-unsigned must not serve a later call that does not give it.
         known_as = ("unsigned" if allow_unsigned else "", *(part for one in links for part in self._key(one.candidate)))
         return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, tree, files))
+
+    def _files(self, tool: Tool, space: str) -> dict[str, bytes]:
+        # Few tools have several files, and a cold call of the others does without the module.
+        from rye.items import tool_files
+
+        return tool_files.read(tool, self._space(space))
 
     def chain(self, first: Link) -> Chain:
         """Return the whole chain of a verified tool, without making it ready. Errors as `tool`."""

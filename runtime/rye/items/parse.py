@@ -58,7 +58,7 @@ _NAMES = {
 }
 MARKERS: Final = {".sh": "#", ".rb": "#", ".pl": "#", ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//"}
 """Suffix -> comment marker of the scripts whose metadata stand in a comment."""
-_BEFORE_HEADER = re.compile(rb"#!|(?:#|//) rye:signed:|\s*\Z")
+_BEFORE_HEADER = rb"#!|(?:#|//) rye:signed:|\s*\Z"
 # A YAML tool writes them without underscores.
 _DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope")
 _BEFORE_ID = rb"^(?:__(?:version|tool_type|executor_id|category|tool_description)__)\b"
@@ -323,7 +323,7 @@ def _with_header_id(raw: bytes, item_id: str, marker: str) -> bytes:
     fence = f"{marker} ---".encode()
     fences = [at for at, line in enumerate(lines) if line.rstrip() == fence][:2]
     # Two such lines further down are the script's own comments.
-    if len(fences) < 2 or not all(_BEFORE_HEADER.match(line) for line in lines[: fences[0]]):
+    if len(fences) < 2 or not all(re.match(_BEFORE_HEADER, line) for line in lines[: fences[0]]):
         return raw
     if any(re.match(rb"(?:#|//) item_id:", line) for line in lines[fences[0] : fences[1]]):
         return raw
