@@ -269,3 +269,13 @@ def test_of_equal_lines_the_one_beside_a_change_of_others_is_shown_before_it_is_
     file.write_text(file.read_text().replace("B", "bb"))
     assert not tools.call("edit_lines", {"file_path": "f.txt", "changes": ["5|C"]}).startswith("Error")
     assert file.read_text() == "a\nend\nbb\nEND\nC\n"
+
+
+def test_a_patch_tells_of_a_syntax_error_or_is_refused(project):
+    new = {"createFiles": [{"docPath": "new.py", "content": "x = (\n"}]}
+    data = call("rye/workspace/workspace_write_patch", project, guard="refuse", **new)
+    assert not data["success"]
+    assert "never closed" in str(data)
+    assert not (project / "new.py").exists()
+    done("rye/workspace/workspace_write_patch", project, **new)
+    assert (project / "new.py").exists()

@@ -14,7 +14,7 @@ from typing import Any
 
 from rye.call.context import check_deadline
 from rye.call.safe_text import nearest
-from rye.edits import journal, pasted
+from rye.edits import journal, pasted, whole_file
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
 from rye.edits.patches import Batch, FilePatch, Problems, check_digest, splices_for
@@ -295,7 +295,7 @@ def _work(
     ws: Workspace, patch: FilePatch, path: str, place: Place | None, overlay: ActiveFiles, problems: Problems, stack: ExitStack
 ) -> Worked | None:
     if patch.kind == "create":
-        return _created(ws, patch, path, place)
+        return _created(ws, patch, path, place, problems)
     if place is None or place.stat is None:
         raise WorkspaceError("file_not_found", f"{path} is a link to a file that does not exist.", "Name an existing file.")
     if patch.kind == "delete":
@@ -305,8 +305,9 @@ def _work(
     return _edited(patch, path, place, document, content, problems)
 
 
-def _created(ws: Workspace, patch: FilePatch, path: str, place: Place | None) -> Worked:
+def _created(ws: Workspace, patch: FilePatch, path: str, place: Place | None, problems: Problems) -> Worked:
     data = _utf8(path, patch.asked.get("content", ""))
+    problems.warnings += whole_file.syntax_warnings(path, None, data, problems.guard)
     diff = edits_splices.unified_diff(
         path, parse(b"", UTF8), [edits_splices.Splice(0, 0, parse(data, UTF8).lines())], created=True
     )
@@ -364,7 +365,7 @@ def _edited(
         problems.add("pasted_ids", pasted.explained(prefix), patch)
         return None
     made = prepare(document, splices, TOOL)
-    problems.warnings += syntax_warnings(document, made.document)
+    problems.warnings += syntax_warnings(document, made.document, problems.guard)
     return Worked(patch, path, source, before, made.entry.after, diff, FileChange(place, made))
 
 

@@ -30,10 +30,11 @@ _DIFFERENCES = 8
 
 
 class Problems(Record, frozen=False):
-    """What is wrong with a batch, and warnings."""
+    """What is wrong with a batch, and warnings; with `guard` "refuse" a new syntax error is wrong, too."""
 
     errors: list[dict[str, Any]] = field(factory=list)
     warnings: list[str] = field(factory=list)
+    guard: str = "tell"
 
     def add(self, code: str, message: str, patch: FilePatch | None = None, change: LineChange | None = None) -> None:
         """Note a problem of the batch, of a file patch, or of one of its changes (counted from 1)."""

@@ -91,7 +91,7 @@ def replace_file(
             if old == data:
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered)
-            told = _syntax(place, old, data, guard)
+            told = syntax_warnings(place.shown, old, data, guard)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
             warnings = [*recovered, *told, *journal.apply_change(ws, place, data, entry)]
             warnings += index_whole(ws, place, data, code.name)
@@ -99,12 +99,16 @@ def replace_file(
             return Replaced(place.shown, data, old, code.name, entry.id, warnings)
 
 
-def _syntax(place: Place, old: bytes | None, data: bytes, guard: str) -> list[str]:
-    """Return the warning about a syntax error that the new content has and the old one had not."""
-    found = syntax.new_error(place.shown, old, data)
+def syntax_warnings(path: str, old: bytes | None, data: bytes, guard: str = "tell") -> list[str]:
+    """Return the warning about a syntax error that a whole new content has and the old one had not.
+
+    Raises:
+        EditError: `syntax_error`, with `guard` "refuse". Nothing was written.
+    """
+    found = syntax.new_error(path, old, data)
     if found is None or isinstance(found, str):
         return [found] if found else []
-    text = f"No valid {found.language}: {found.message}, in {place.shown} at line {found.line}"
+    text = f"No valid {found.language}: {found.message}, in {path} at line {found.line}"
     if guard == "refuse":
         raise EditError("syntax_error", f"{text}. Nothing was written.", 'guard="tell" writes it all the same.')
     return [f"{text}."]

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:57Z:f02fcea0349858ed18ee5fdc00ab989c00dede2abdf4de4f795fa9e65148d841:OeCQEiEy3ItqSRRQrBCcx5xtamNfiebW7-AJt95zT8gdNp4VIX3Br9F0vvQ0kcIbrlSjnz7TEPcBu4sP_kYIBQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:51:12Z:95f293c8849c750ae7c080b0914d97f10da280ac1caa1e849904b7db45477cea:M51ZTz-CNG5wQsCzifj-aYcHWPp7nIumE6mevi0EWzX0vyH7SwWqH-8Lgt5nX_-BWl1GZltfMUYz84oT3a2ODQ==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -142,6 +142,12 @@ CONFIG_SCHEMA = {
                 "additionalProperties": False,
             },
         },
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "apply": {"type": "boolean", "default": True, "description": "False: verify and store the batch, write no file"},
         "dryRun": {"type": "boolean", "default": False, "description": "Verify and return the diffs, write and store nothing"},
     },
@@ -153,11 +159,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Verify the whole batch, then apply all of it, or none."""
     order = Order(params.get("activeFiles", []), params["apply"], params["dryRun"])
     # What the caller sent, without this call's switches: it is stored with the batch and shown again.
-    request = {key: value for key, value in params.items() if key not in ("activeFiles", "apply", "dryRun")}
+    request = {key: value for key, value in params.items() if key not in ("activeFiles", "guard", "apply", "dryRun")}
 
     def work() -> dict[str, Any]:
         with Workspace(project_path) as ws:
-            problems = patches.Problems(warnings=commit.recover(ws))
+            problems = patches.Problems(warnings=commit.recover(ws), guard=params["guard"])
             return run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
 
     count = sum(len(request.get(key, ())) for key in ("files", "createFiles", "deleteFiles"))
