@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from hashlib import sha256
-from os.path import commonpath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from changes import Hunk, hunks, joined, lines_of, quoted, widened
@@ -206,14 +205,18 @@ def _change(hunk: Hunk, new: list[str], rows: list[tuple[str, str]]) -> str | di
 
 def _part(old: str, new: str) -> tuple[str, str] | None:
     """Return the words in which two lines differ, where they stand once in the old one."""
-    head = len(commonpath([old, new]))
-    tail = len(commonpath([old[head:][::-1], new[head:][::-1]]))
+    head = _same_start(old, new)
+    tail = _same_start(old[head:][::-1], new[head:][::-1])
     while head and not old[head - 1].isspace():
         head -= 1
     while tail and not old[len(old) - tail].isspace():
         tail -= 1
     find = old[head : len(old) - tail]
     return (find, new[head : len(new) - tail]) if find and old.count(find) == 1 else None
+
+
+def _same_start(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _name(address: str) -> str | int:
