@@ -272,7 +272,7 @@ def test_of_equal_lines_the_one_beside_a_change_of_others_is_shown_before_it_is_
 
 
 def test_a_patch_tells_of_a_syntax_error_or_is_refused(project):
-    new = {"createFiles": [{"docPath": "new.py", "content": "x = (\n"}]}
+    new = {"createFiles": [{"path": "new.py", "content": "x = (\n"}]}
     data = call("rye/workspace/workspace_write_patch", project, guard="refuse", **new)
     assert not data["success"]
     assert "never closed" in str(data)
