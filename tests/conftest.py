@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+# A busy machine is no failure: no example has a time limit.
+settings.register_profile("rye", deadline=None)
+settings.load_profile("rye")
 
 
 @pytest.fixture(autouse=True)

@@ -341,9 +341,10 @@ def test_a_failure_that_is_the_commands_own_says_nothing_of_the_sandbox(project,
 )
 def test_files_that_go_with_the_command_are_counted(project, command, count):
     data = bash(project, command)
+    if "private_tmp" not in data["sandbox"]["holds"]:
+        pytest.skip("only bubblewrap gives a temporary folder of the command's own (Debian package bubblewrap)")
     assert data["success"], data
-    if "private_tmp" in data["sandbox"]["holds"]:
-        assert (count in data["output"]) if count else ("[sandbox" not in data["output"]), data
+    assert (count in data["output"]) if count else ("[sandbox" not in data["output"]), data
 
 
 def test_a_command_that_is_counted_ends_as_any_other(project, mode):
