@@ -25,6 +25,7 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 ORDER = (
     ("__main__",),
     ("cli", "testing"),
+    ("review",),
     ("mcp_server",),
     ("agents",),
     ("api",),

@@ -12,7 +12,7 @@ from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_
 from rye.edits import change_texts, history
 from rye.edits.history import Row
 from rye.errors import UsageError
-from rye.record import blame, exports, file_history
+from rye.record import blame, exports, file_history, timeline
 from rye.record.exports import FileDiff
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _log(args: argparse.Namespace) -> int:
             rows = [row for row in rows if row.id in known]
         if args.actor is not None:
             rows = [row for row in rows if args.actor in row.actor]
-        shown = [_logged(ws, past, row) for row in islice(rows, max(args.limit, 0))]
+        shown = [timeline.logged(ws, past, row) for row in islice(rows, max(args.limit, 0))]
     if args.json:
         print_json(shown)
         return EXIT_OK
@@ -51,28 +51,6 @@ def _log(args: argparse.Namespace) -> int:
     if len(rows) > len(shown):
         print(f"{len(rows) - len(shown)} older changes; --limit {len(rows)} shows all.")
     return EXIT_OK
-
-
-def _logged(ws: Workspace, past: history.History, row: Row) -> dict[str, Any]:
-    from rye.edits import entries
-
-    entry = entries.load(history.folder(ws) / f"{row.id}.json")
-    diff = (
-        [] if entry is None else change_texts.tree_diff(ws, entry.files) if entry.files else change_texts.recorded_diff(entry)
-    )
-    return {
-        "id": row.id,
-        "time": change_texts.when(row),
-        "tool": row.tool,
-        "about": "" if entry is None else entry.about,
-        "actor": row.actor,
-        "files": [row.path] if entry is None else entry.paths,
-        "added": sum(line.startswith("+") and not line.startswith("+++ ") for line in diff),
-        "removed": sum(line.startswith("-") and not line.startswith("--- ") for line in diff),
-        "undoes": row.undoes,
-        "undone_by": past.undone.get(row.id),
-        "batch": row.batch,
-    }
 
 
 def _in_table(one: dict[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,7 @@ _VERBS = {
     "log": ("changes", "what was changed here: by tools, by commands, and by others in between"),
     "diff": ("changes", "a recorded change, or what differs between two points of the record"),
     "blame": ("changes", "who wrote each line of a file"),
+    "review": ("review", "a page on this machine that shows what was changed, and takes it back"),
     "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
     "registry": ("registry", "share signed items: push, pull, search, inspect"),
 }

@@ -47,10 +47,7 @@ def unknown_verb(word: str, project: str) -> UsageError:
 
     verbs = main.verb_names()
     names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.listed("tool", spaces.spaces(project))})
-    # Verbs first: of names that are equally near, `rye tool` means `rye tools`.
-    close = (
-        nearest(word, verbs, 1) or nearest(word, names, 1) or [one for one in names if len(word) > 2 and one.startswith(word)]
-    )
+    close = nearest(word, [*verbs, *names], 1) or [one for one in names if len(word) > 2 and one.startswith(word)]
     return UsageError(
         "unknown_verb",
         f"There is no verb or tool {word!r}.",

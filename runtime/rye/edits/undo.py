@@ -79,7 +79,7 @@ def undo(
         for name, value in (("entry_id", entry_id), ("batchId", batch_id), ("file_path", file_path and not list))
         if value not in (None, False)
     ]
-    if len(given) > 1:
+    if len(given) > 1 and given != ["entry_id", "file_path"]:
         raise UsageError("entry_or_batch", f"{' and '.join(given)} are given.", "Give one of them: each names what to undo.")
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
@@ -89,7 +89,7 @@ def undo(
         if list:
             return _listing(ws, history, limit, offset, path)
         if entry_id is not None:
-            chosen = _Chosen([_entry(ws, history, entry_id)])
+            chosen = _part(_entry(ws, history, entry_id), path)
         elif batch_id is not None:
             chosen = _Chosen(_of_batch(ws, history, batch_id), batch_id)
         else:
@@ -125,6 +125,15 @@ def _entry(ws: Workspace, history: History, entry_id: str) -> Entry:
             f'To redo it, call undo(entry_id="{by}").',
         )
     return entry
+
+
+def _part(entry: Entry, path: str | None) -> _Chosen:
+    """Choose a change, or of a command's change what it did at one path."""
+    if path is not None and path not in entry.paths:
+        raise UsageError(
+            "entry_or_batch", f"Change {entry.id} did not change {path}.", "Give its entry_id alone, or a file of it."
+        )
+    return _Chosen([entry], part=None if entry.files is None else path)
 
 
 def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:

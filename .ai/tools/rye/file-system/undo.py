@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:38:11Z:6912dab6faafc3a60eb45b584566f67eeac8ca6abe9e70a64aa72a0b6b22feec:cZGHruDaD28cm-PvjaOyO48ln2S_R3qOChoMA30Cl00UsmVnawWM5Tvm9sgIazjTuhMVvune2zGS5E2EVSQACw==:b63173adc9f5699f
+# rye:signed:2026-11-22T07:48:50Z:430887e282a29a31fc0770a3d955e8613e19b5cf0062e72adac65e89c0a10cf3:h-vDxH6Av97_R54AIfBJ-NqjYYrsQNqjZdrL5-__S0nmwDNwavJSJ3MMOlMCeixo5SBtGJ6B_pRfxi_of6k9Ag==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -39,7 +39,7 @@ CONFIG_SCHEMA = {
         "file_path": {
             "type": "string",
             "format": "workspace-path",
-            "description": "Undo your last change of this file; with list: only its changes",
+            "description": "Undo your last change of this file; with entry_id: this file of it; with list: only its changes",
         },
         "batchId": {"type": "string", "minLength": 1, "description": "The patch batch to undo, all its files or none"},
         "list": {"type": "boolean", "default": False, "description": "List changes instead of undoing one"},

@@ -1,0 +1,50 @@
+"""The journal as a list of changes for people: what, whose, when, which files, how many lines, and whether it is taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rye.edits import change_texts, entries, history
+
+if TYPE_CHECKING:
+    from rye.edits.entries import Entry
+    from rye.edits.history import History, Row
+    from rye.workspace.workspace import Workspace
+
+
+def entry_of(ws: Workspace, row: Row) -> Entry | None:
+    """Return a row's entry; None where it is damaged or gone."""
+    return entries.load(history.folder(ws) / f"{row.id}.json")
+
+
+def diff_of(ws: Workspace, entry: Entry) -> list[str]:
+    """Return a change's diff, as far as it is text."""
+    return change_texts.tree_diff(ws, entry.files) if entry.files else change_texts.recorded_diff(entry)
+
+
+def brief(past: History, row: Row) -> dict[str, Any]:
+    """Return what the index alone says of a change: enough for a list of thousands."""
+    return {
+        "id": row.id,
+        "time": change_texts.when(row),
+        "tool": row.tool,
+        "actor": row.actor,
+        "name": change_texts.named(row),
+        "undoes": row.undoes,
+        "undone_by": past.undone.get(row.id),
+        "batch": row.batch,
+    }
+
+
+def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
+    """Return a change with its files, the command that made it, and how many lines it added and removed."""
+    entry = entry_of(ws, row)
+    diff = [] if entry is None else diff_of(ws, entry)
+    found = brief(past, row)
+    del found["name"]
+    return found | {
+        "about": "" if entry is None else entry.about,
+        "files": [row.path] if entry is None else entry.paths,
+        "added": sum(line.startswith("+") and not line.startswith("+++ ") for line in diff),
+        "removed": sum(line.startswith("-") and not line.startswith("--- ") for line in diff),
+    }
