@@ -103,7 +103,7 @@ def through_the_tools(base: Path, mode: str) -> list[str]:
     answers.append(call("bash", **look, working_dir="nowhere"))
     answers.append(call("bash", **look, background=True))
     job_id = answers[-1]["data"]["job_id"]
-    answers += [call("job", action="wait", job_id=job_id, timeout=30), call("job", action="read", job_id=job_id)]
+    answers += [call("job", action="wait", job_id=job_id, timeout=120), call("job", action="read", job_id=job_id)]
     answers.append(call("job", action="list"))
     state = [path for path in (home / ".ai/state").rglob("*") if path.is_file()]
     events = [path for path in state if path.name == "events.jsonl"]

@@ -41,7 +41,7 @@ def serving(protocol):
 
 
 def status_of(place):
-    connection = http.client.HTTPConnection(*place, timeout=10)
+    connection = http.client.HTTPConnection(*place, timeout=120)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status
@@ -72,7 +72,7 @@ def test_half_open_requests_keep_nobody_out(monkeypatch):
 
 def test_a_header_that_never_ends_is_given_up_and_a_client_that_goes_on_is_not(monkeypatch):
     monkeypatch.setattr(mcp_http, "_HEADER_SECONDS", 0.5)
-    with serving(mcp_http._protocol()) as place, contextlib.closing(http.client.HTTPConnection(*place, timeout=10)) as good:
+    with serving(mcp_http._protocol()) as place, contextlib.closing(http.client.HTTPConnection(*place, timeout=120)) as good:
         (slow,) = half_open(place, 1)
         good.request("GET", "/")
         assert good.getresponse().read() == b"ok"
@@ -90,7 +90,7 @@ def test_a_header_that_never_ends_is_given_up_and_a_client_that_goes_on_is_not(m
 def ask(server, method, message=None, session=None):
     """Make a request of the server; return the open response."""
     url = urlsplit(server.url)
-    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=20)
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=120)
     headers = {"Authorization": f"Bearer {server.token}", "Accept": "application/json, text/event-stream"}
     headers |= {"Content-Type": "application/json", "MCP-Protocol-Version": "2025-06-18"}
     headers |= {"Mcp-Session-Id": session} if session else {}

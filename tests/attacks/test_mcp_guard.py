@@ -27,7 +27,7 @@ HELLO = {
 def post(url, body=None, **headers):
     """Send one request with exactly these headers besides the usual ones; return status and body."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
     try:
         connection.putrequest("POST", parts.path, skip_host=True, skip_accept_encoding=True)
         given = {

@@ -96,6 +96,6 @@ def test_a_job_reaches_no_abstract_socket_that_appears_later(project, user_space
         with socket.socket(socket.AF_UNIX) as later:
             later.bind(f"\0{name}")
             later.listen()
-            said[mode] = job(project, "wait", job_id, timeout=20)["output"]
+            said[mode] = job(project, "wait", job_id, timeout=120)["output"]
     assert "WAS-HERE" in said["off"]
     assert "refused" in said["auto"], said

@@ -474,7 +474,7 @@ def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
     with subprocess.Popen(words, cwd=here, env=env, stderr=subprocess.DEVNULL) as child:
         _until(lambda: len(_sleepers(number)) == 2)
         child.send_signal(signal.SIGINT)
-        assert child.wait(20) != 0
+        assert child.wait(120) != 0
     _until(lambda: not _sleepers(number))
     assert _sleepers(number) == []
 

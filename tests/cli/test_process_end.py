@@ -18,7 +18,7 @@ def ended(body: str, **given) -> subprocess.CompletedProcess:
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     code = f"import atexit, os, sys, threading, time\nfrom rye.cli.main import run\ndef main():\n{lines}\nrun(main)"
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=ENV, timeout=30, check=False, **given
+        [sys.executable, "-c", code], capture_output=True, text=True, env=ENV, timeout=120, check=False, **given
     )
 
 
@@ -37,7 +37,7 @@ def test_threads_are_waited_for():
 
 
 def test_daemon_threads_are_not_waited_for():
-    done = ended("threading.Thread(target=time.sleep, args=(20,), daemon=True).start()\nreturn 4")
+    done = ended("threading.Thread(target=time.sleep, args=(300,), daemon=True).start()\nreturn 4")
     assert done.returncode == 4
 
 

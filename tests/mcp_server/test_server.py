@@ -461,7 +461,7 @@ def test_when_the_client_goes_so_does_what_runs(project, how):
             assert server.close() == 0
         else:
             server.process.send_signal(signal.SIGTERM)
-            server.process.wait(20)
+            server.process.wait(120)
         assert within(10, lambda: not running(seconds))
 
 

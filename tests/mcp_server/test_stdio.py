@@ -66,7 +66,7 @@ def test_over_a_socket_as_node_clients_give_it(project, text):
         assert sorted(message["id"] for message in got) == list(range(1, 301))
         assert all("line 199 of a file" in message["result"]["content"][0]["text"] for message in got)
         theirs.shutdown(socket.SHUT_WR)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 def test_from_a_plain_file_even_without_a_line_end_at_its_end(project, text, tmp_path):
@@ -74,7 +74,7 @@ def test_from_a_plain_file_even_without_a_line_end_at_its_end(project, text, tmp
     asked.write_bytes(lines([HELLO, READY, {"jsonrpc": "2.0", "id": 1, "method": "ping"}])[:-1])
     told.write_bytes(b"kept\n")
     with open(asked, "rb") as incoming, open(told, "ab") as outgoing, server(project, incoming, outgoing) as process:
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
     first, *answers = told.read_bytes().splitlines()
     assert first == b"kept"
     assert json.loads(answers[0])["id"] == 0
@@ -89,7 +89,7 @@ def test_a_client_that_reads_slowly_gets_everything_and_delays_nothing(project, 
         got = [json.loads(process.stdout.readline()) for _ in range(101)]
         assert sorted(message["id"] for message in got) == list(range(101))
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
@@ -177,7 +177,7 @@ def test_the_server_goes_on_after_what_it_cannot_read(project, text):
         assert sorted(str(one["id"]) for one in got) == sorted([*(str(number) for _, number, _ in ODD.values()), "0", "99"])
         assert [one["id"] for one in got if "result" in one] == [0, 99]
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 def test_a_line_that_is_too_long_is_answered_and_the_next_is_read(project, text):
@@ -195,4 +195,4 @@ def test_a_line_that_is_too_long_is_answered_and_the_next_is_read(project, text)
         assert "result" in got[4]
         process.stdin.close()
         assert b"64 MB" in process.stderr.read()
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0

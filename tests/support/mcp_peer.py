@@ -179,7 +179,7 @@ class Listening:
         """End the server; return its exit code."""
         self.process.terminate()
         try:
-            return self.process.wait(20)
+            return self.process.wait(120)
         finally:
             self.process.kill()
             self.process.wait()

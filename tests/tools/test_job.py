@@ -152,7 +152,7 @@ def test_another_process_of_the_same_number_is_not_taken_for_the_supervisor(proj
 def test_a_job_that_floods_is_kept_in_bounds(project, user_space):
     set_sandbox(user_space, "off")
     job_id = started(project, "yes | head -c 80000000; echo the end")
-    data = job(project, "wait", job_id, timeout=30)
+    data = job(project, "wait", job_id, timeout=120)
     assert (data["status"], data["total_bytes"]) == ("ended", 80_000_008)
     assert data["output"].endswith("y\nthe end\n")
     (path,) = user_space.glob(f".ai/state/*/jobs/{job_id}/output")

@@ -417,7 +417,7 @@ def test_the_waiting_child_ends_with_its_parent(project, how):
     if how == "kill":
         time.sleep(0.3)
         host.kill()
-    host.wait(20)
+    host.wait(120)
     host.stdout.close()
     wait(lambda: not [pid for pid in children if _running(pid)], 5)
 

@@ -142,7 +142,7 @@ def test_the_output_of_all_jobs_has_one_bound(project, user_space):
     for one in running:
         job(project, "end", one)
     for _ in range(4):
-        job(project, "wait", started(project, "yes | head -c 9000000"), timeout=30)
+        job(project, "wait", started(project, "yes | head -c 9000000"), timeout=120)
     bash(project, "true", background=True)
     stored = sum(path.stat().st_size for path in user_space.glob(".ai/state/*/jobs/*/output"))
     assert stored <= 14_000_000

@@ -164,7 +164,7 @@ def test_what_a_job_made_is_found_by_a_command_that_ends_while_it_runs(project):
 
 def test_a_job_that_made_a_repository_says_what_was_set_aside(project):
     job_id = started(project, "git init -q new; git -C new config core.pager ./evil")
-    data = job(project, "wait", job_id, timeout=10)
+    data = job(project, "wait", job_id, timeout=120)
     assert [one["what"] for one in data["set_aside"]] == ["core.pager"]
     assert "core.pager of new/.git/config" in data["output"]
     assert "core.pager" in job(project, "read", job_id)["output"]
@@ -179,7 +179,7 @@ def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
     (project / "other").write_text("x")
     assert job(project, "read", job_id)["status"] == "running"
     git("config", "user.name", "z", cwd=project)
-    data = job(project, "wait", job_id, timeout=10)
+    data = job(project, "wait", job_id, timeout=120)
     assert (data["status"], data["why"], data["uncovered"]) == ("ended", "unprotected", f"{project}/.git/config")
     assert "Start it again" in data["output"]
     assert git("config", "--file", ".git/config", "user.name", cwd=project) == "z\n"
