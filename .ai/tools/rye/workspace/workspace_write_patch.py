@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:51:12Z:95f293c8849c750ae7c080b0914d97f10da280ac1caa1e849904b7db45477cea:M51ZTz-CNG5wQsCzifj-aYcHWPp7nIumE6mevi0EWzX0vyH7SwWqH-8Lgt5nX_-BWl1GZltfMUYz84oT3a2ODQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:04:38Z:b791abbff82f585f75d358d91d8ab3ddd8d2b49e9301ac79d1b155951dbaa336:5EircilOywCD3inS-jJq33ZePaIKo9NesGZS9WkmwNagWCJQ-PMv1NOGN1pxiECUkahek3Qx6e-Xioyi2tF0Dg==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -163,7 +163,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 
     def work() -> dict[str, Any]:
         with Workspace(project_path) as ws:
-            problems = patches.Problems(warnings=commit.recover(ws), guard=params["guard"])
+            problems = patches.Problems(warnings=commit.recover(ws), guard=params.get("guard", "tell"))
             return run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
 
     count = sum(len(request.get(key, ())) for key in ("files", "createFiles", "deleteFiles"))
