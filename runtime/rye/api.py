@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rye.call.host import Host
     from rye.items.targets import Target
 
+_NOTHING_ASKED = CallOptions()
+
 
 def execute(
     item_id: str,
@@ -56,7 +58,7 @@ def execute(
             'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
     given = {} if parameters is None else parameters
-    return answer(Call(item_type, item_id, given, root, dry_run, options=options or CallOptions()), reach)
+    return answer(Call(item_type, item_id, given, root, dry_run, options=options or _NOTHING_ASKED), reach)
 
 
 def _root(named: str | Path | None) -> str:

@@ -74,6 +74,9 @@ __all__ = [
     "view_lines",
 ]
 
+# `from rye.toolkit import …` asks for this first: without an answer here each call of a tool would go through `__getattr__`.
+__path__: list[str] = []
+
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:

@@ -19,6 +19,7 @@ from rye.edits import brief, commit, journal, syntax
 from rye.edits.entries import Entry, Recorded
 from rye.edits.splices import Splice, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
+from rye.fs.digest import hexdigest
 from rye.line_ids import addresses, epochs, reconcile, store
 from rye.line_ids import document as documents
 from rye.line_ids import index as line_ids_index
@@ -26,7 +27,6 @@ from rye.line_ids.document import Document
 from rye.line_ids.index import Index
 from rye.line_ids.render import Row
 from rye.plain_class import Record, changed, field
-from rye.workspace.atomic_replace import digest_of
 from rye.workspace.encoding import Encoding, detect, mark_of
 from rye.workspace.text import Text, parse
 from rye.workspace.workspace import Place, Workspace
@@ -157,12 +157,12 @@ def prepare(
     new = render(document.data or b"", text, exact)
     diff = unified_diff(document.path, text, exact)
     changes = _changes(document, exact, revive)
-    index = reconcile.splice(_whole(document.index), changes, digest_of(new))
+    index = reconcile.splice(document.index, changes, hexdigest(new))
     after = text.after(exact, new)
     # Before new IDs are given: past the bound they must come from a new epoch.
     documents.bound_dead(document.ws, document.file.path, index)
-    documents.fit(index, after)
     _give_ids(index, after, exact)
+    documents.fit(index, after)
     outcome = changed(document, text=after, index=index, before=None, data=new, stored=None)
     recorded = _recorded(document, outcome, exact)
     before = document.index.content_hash
@@ -284,7 +284,7 @@ def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, 
     code = changed(old, bom=mark)
     diff = [f"{document.path}: {old.label} -> {code.label}, byte order mark {'added' if mark else 'removed'}"]
     # The mark belongs to no line, so only the content hash changes.
-    index = reconcile.splice(_whole(document.index), [], digest_of(new))
+    index = reconcile.splice(document.index, [], hexdigest(new))
     after = changed(document, text=parse(new, code), index=index, before=None, data=new, stored=None)
     if dry_run:
         ws.guard(document.file.parts)
@@ -300,11 +300,6 @@ def index_not_stored(err: Exception) -> str:
     # The message alone: what an error advises is for a call that did nothing.
     why = (err.message if isinstance(err, RyeError) else str(err)).rstrip(".")
     return f"The change is made, but its line IDs could not be stored ({why}). Read the file again before the next edit."
-
-
-def _whole(index: Index) -> Index:
-    """Return the index as a copy, so that a refused edit leaves the document's own unchanged."""
-    return changed(index, dead=dict(index.dead), versions=list(index.versions))
 
 
 def _changes(document: Document, exact: list[Splice], revive: Sequence[Revived]) -> list[reconcile.Change]:

@@ -303,7 +303,7 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
 
 
 def _folder(ws: Workspace) -> Path:
-    return Path(user_dirs.commits_dir(ws.real))
+    return Path(user_dirs.commits_dir(ws.fd))
 
 
 def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:

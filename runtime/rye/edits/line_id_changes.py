@@ -10,7 +10,7 @@ from rye.edits import change_forms, find_replace, pasted
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Revived
 from rye.edits.change_forms import Change
-from rye.edits.refusals import ENDS, Problems, around_dead, bare, refusal, short_of, stale, why_dead, wrong_version
+from rye.edits.refusals import ENDS, Problems, around_dead, bare, refusal, stale, why_dead, wrong_version
 from rye.edits.splices import FinalNewline, Newline, Splice
 from rye.errors import EditError
 from rye.line_ids import addresses
@@ -162,10 +162,10 @@ class Checker:
             # `before_line_id="end"` means the line count itself; for `after_line_id` the caller adds one.
             at = 0 if bare(given) == "start" else self.document.text.count
             return at - 1 if key == "after_line_id" else at
-        short = short_of(given)
+        index, name = self.document.index, bare(given)
+        short = addresses.parsed(name if isinstance(given, str) else given)
         if short is not None:
             return self._locate_short(number, short, given)
-        index, name = self.document.index, bare(given)
         at_ = self._positions.get(name)
         if at_ is None:
             around = around_dead(index, self._positions, name)
@@ -314,12 +314,14 @@ class Checker:
     def _check_seen(self, plan: Plan) -> None:
         """A change covers the lines that were shown as they are, side by side; others are shown now, not written over."""
         index = self.document.index
-        marks, ages = index.marks, index.ages.values(plan.start, plan.stop)
-        unseen: list[int] = []
+        marks, unseen = index.marks, list[int]()
         if plan.quoted:
             return
-        for at, age in zip(range(plan.start, plan.stop), ages, strict=True):
-            mark = marks.get(at)
+        # Of the lines and of the one on either side.
+        first = max(plan.start - 1, 0)
+        ages = dict(enumerate(index.ages.values(first, plan.stop + 1), first))
+        for at in range(plan.start, plan.stop):
+            mark, age = marks.get(at), ages[at]
             seen = mark is not None and mark.shown >= age and (self._since is None or age <= self._since)
             # Neighbours must have been printed since they became neighbours, or a line inserted between could be lost unseen.
             beside = at == plan.start or (mark is not None and mark.shown >= mark.near)
@@ -330,7 +332,7 @@ class Checker:
             )
             if not (seen and beside and before):
                 unseen.append(at)
-        if not unseen and (twin := self._twin_beside_a_change(plan)) is not None:
+        if not unseen and (twin := self._twin_beside_a_change(plan, ages)) is not None:
             self.problems.add(
                 "unseen_lines",
                 f"Change {plan.number}: line {self._listed([twin])} has the text of other lines, and what is beside it "
@@ -346,7 +348,7 @@ class Checker:
                 *unseen,
             )
 
-    def _twin_beside_a_change(self, plan: Plan) -> int | None:
+    def _twin_beside_a_change(self, plan: Plan, ages: dict[int, int]) -> int | None:
         """Return the first or last line of a change if only its place tells it from others, and what is beside it is new.
 
         Of equal lines, such as closing brackets, the one is told from the other by the lines around it.
@@ -356,7 +358,7 @@ class Checker:
             if plan.start >= plan.stop or not 0 <= beside < count:
                 continue
             mark, other = index.marks.get(at), index.marks.get(beside)
-            age = index.ages.values(beside, beside + 1)[0]
+            age = ages[beside]
             is_news = mark is not None and age > mark.shown and (other is None or other.shown < age)
             if is_news and self._has_twin(at):
                 return at

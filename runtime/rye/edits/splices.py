@@ -171,16 +171,20 @@ def refine(text: Text, splices: Sequence[Splice], keys: Callable[[list[bytes]], 
         a, b = both[: len(old)], both[len(old) :]
         at = made = 0
         # The empty block at the end closes the last difference.
-        for i, j, length in [*_same(a, b, text.encoding), (len(a), len(b), 0)]:
+        # Keys have no terminators.
+        bodies = text.encoding.bodies(both) if keys is None and len(a) == len(b) else both
+        for i, j, length in [*_same(a, b, bodies), (len(a), len(b), 0)]:
             if i > at or j > made:
                 out.append(Splice(splice.start + at, splice.start + i, splice.lines[made:j]))
             at, made = i + length, j + length
     return out
 
 
-def _same(old: Sequence[bytes], new: Sequence[bytes], code: Encoding) -> list[tuple[int, int, int]]:
-    """Return the unchanged blocks. Where only terminators change, each line is itself, however many twins it has."""
-    bodies = code.bodies([*old, *new]) if len(old) == len(new) else []
+def _same(old: Sequence[bytes], new: Sequence[bytes], bodies: Sequence[bytes]) -> list[tuple[int, int, int]]:
+    """Return the unchanged blocks. Where only terminators change, each line is itself, however many twins it has.
+
+    `bodies` are both sides' lines without terminators, the old ones first.
+    """
     if len(old) != len(new) or bodies[: len(old)] != bodies[len(old) :]:
         # Most edits replace lines by others altogether: then there is nothing to align.
         return [] if set(old).isdisjoint(new) else align(old, new)

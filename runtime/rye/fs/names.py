@@ -10,12 +10,15 @@ File paths as `file:` URIs and back: any name survives, bytes that are not UTF-8
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # A run of backslashes, then what follows it: an escape, or a plain x. Tried at the run's start only: else a long run
 # without either takes the square of its length.
 _ESCAPED = r"(?<!\\)(\\+)(x[0-9a-f]{2}|x)"
 
 
+# A call names its file several times, and the next call often the same one.
+@lru_cache(maxsize=64)
 def show(name: bytes) -> str:
     """Return a name or path as results show it."""
     out: list[str] = []

@@ -204,8 +204,8 @@ class Document(Record, frozen=False):
             applied, file = self.applied_stat, self.file
             # The state in which the content was read, not the present one: the file may have changed since.
             info, looked = (applied, 0) if applied is not None else (file.stat, file.looked)
-            store.save(self.ws, file.path, self.index, self.text.encoding, info, self.text.points, looked=looked)
-            self.stored = store.Stored(self.index, self.text.encoding, None, self.text.points, self.text.count)
+            code, points = self.text.encoding, self.text.points
+            self.stored = store.save(self.ws, file.path, self.index, code, info, points, looked=looked)
 
 
 @contextmanager
@@ -495,5 +495,5 @@ def fit(index: Index, text: Text) -> None:
         # The narrow digest is the first 8 bytes of the wide one, so nothing is hashed again.
         index.digests = b"".join([index.digests[at : at + 8] for at in range(0, len(index.digests), 32)])
         index.width = 8
-    if small:
+    if small and len(index.marks) < text.count:
         line_ids_index.give_ids(index, 0, keys(text.lines(), text.encoding))

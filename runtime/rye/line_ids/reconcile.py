@@ -32,7 +32,7 @@ class Change(NamedTuple):
 
 
 def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
-    """Return the index after our own edit.
+    """Return the index after our own edit; the one before is left as it is.
 
     Args:
         index: the state before.

@@ -59,7 +59,7 @@ class Stored(Record):
         index: without digests when `dense` was not asked for and they lie in the binary.
         encoding: of the file when indexed.
         stamp: (device, inode, size, mtime_ns, ctime_ns) under which the content is known, or None.
-        points: the checkpoints, for a large file.
+        points: the checkpoints, for a large file; for a small one where they are known.
         count: lines of the file.
     """
 
@@ -267,8 +267,8 @@ def _digest(*parts: bytes) -> str:
 
 def save(
     ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.stat_result, points: Checkpoints, *, looked: int = 0
-) -> None:
-    """Store the index of a file whose content was read while its state was `info`, taken at `looked` or later.
+) -> Stored:
+    """Store the index of a file whose content was read while its state was `info`, taken at `looked` or later; return it.
 
     After a change of our own, `looked` is 0: that state is too young to be known by its times. An index without digests
     (loaded with `dense=False`) keeps the binary as it is.
@@ -286,14 +286,14 @@ def save(
         "revision": index.revision,
         "counter": index.counter,
         "versions": index.versions,
-        "ages": list(index.ages),
+        "ages": index.ages.part(0, count),
         "dead": index.dead,
         **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
         "loose": b"".join([mark.loose for mark in index.marks.values()]).hex(),
         "numbers": index.numbers,
         **_views(index),
     }
-    name = cache.name_of(path)
+    stored, name = Stored(index, encoding, record["stamp"], points, count), cache.name_of(path)
     with cache.folder(ws, *FOLDER) as fd:
         # The binary first: after a crash in between, the old record still names the old binary.
         if index.width == 8:
@@ -302,9 +302,10 @@ def save(
         raw = _dump(record, index, key, name)
         cache.write(fd, f"{name}.json", raw)
         if index.width == 32:
-            _remember(key, path, raw, Stored(index, encoding, record["stamp"], None, count))
+            _remember(key, path, raw, stored)
         _drop_other_dense(fd, name, record.get("dense"))
         prune(fd)
+    return stored
 
 
 def _views(index: Index) -> dict[str, Any]:

@@ -155,10 +155,18 @@ _CLOSED: Final = ("config", "trust", "state", "keys", "trusted_keys")
 _Identity = tuple[int, int]
 
 
-def place_of(root_fd: int, parts: beneath.Parts) -> str | None:
-    """Return which part of the user's own `.ai` some physical components below a root lie in, or None."""
+def place_of(root_fd: int, parts: beneath.Parts, but: str = "") -> str | None:
+    """Return the place that is closed to tools in which some physical components below a root lie, or None.
+
+    It is one of those that `protected` names, except `but`, or a part of the user's own `.ai`.
+    """
+    place = protected(parts)
+    return _users_own(root_fd, parts) if place in (None, but) else place
+
+
+def _users_own(root_fd: int, parts: beneath.Parts) -> str | None:
     users = user_dirs.user_ai()
-    whole, home = _identity(users), _identity(user_dirs.user_space())
+    whole, home = _identity(users), _identity(os.path.dirname(users))
     closed = {_identity(f"{users}/{name}"): name for name in _CLOSED}
     for at, below in enumerate(parts):
         # By identity at every level: a link or another spelling leads to the same device and inode.

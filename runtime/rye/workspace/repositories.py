@@ -219,7 +219,21 @@ def _named(root: str, pointer: str, prefix: bytes) -> Iterator[str]:
             yield os.path.relpath(target, root) if target != root else ""
 
 
-def reaches_into(root_fd: int, parts: beneath.Parts) -> bool:
+def place_of(root_fd: int, root: str, parts: beneath.Parts) -> str | None:
+    """Return what git would take or act on, of which some physical components below a root are a part, or None.
+
+    Args:
+        root_fd: the project, open.
+        root: its real path.
+        parts: the file.
+    """
+    if _reaches_into(root_fd, parts):
+        return "a folder that git takes for a repository"
+    setting = _named_by_settings(root_fd, root, parts)
+    return f"what git acts on, by the project's own {setting}" if setting else None
+
+
+def _reaches_into(root_fd: int, parts: beneath.Parts) -> bool:
     """Tell whether writing at physical components makes a repository, a part of one, or changes one, by git's own test.
 
     One call may write several files, and each is asked for alone before the first is there. So a `HEAD` is always refused,
@@ -245,14 +259,8 @@ _NAMED_PATH: Final = re.compile(
 )
 
 
-def named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
-    """Return the setting of a repository above some physical components by which git acts on that file; empty for none.
-
-    Args:
-        root_fd: the project, open.
-        root: its real path.
-        parts: the file.
-    """
+def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
+    """Return the setting of a repository above some physical components by which git acts on that file; empty for none."""
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
     users = users_hooks_path()
     for depth in range(len(parts)):
@@ -287,10 +295,11 @@ def users_hooks_path() -> str:
     Files that the user's settings include are not read for it.
     """
     xdg = os.environ.get("XDG_CONFIG_HOME", "")
-    folder = xdg if os.path.isabs(xdg) else f"{user_dirs.home()}/.config"
+    home = user_dirs.home()
+    folder = xdg if os.path.isabs(xdg) else f"{home}/.config"
     found = ""
     # The last one counts.
-    for path in (f"{folder}/git/config", f"{user_dirs.home()}/.gitconfig"):
+    for path in (f"{folder}/git/config", f"{home}/.gitconfig"):
         try:
             info = os.stat(path)
         except OSError:

@@ -402,12 +402,7 @@ class Workspace:
 
     def guard(self, parts: beneath.Parts) -> None:
         """Raise `protected_path` when physical components lie in a place that tools may not write."""
-        place = protected_paths.protected(parts)
-        place = (None if place == self._writes else place) or protected_paths.place_of(self.fd, parts)
-        if place is None and repositories.reaches_into(self.fd, parts):
-            place = "a folder that git takes for a repository"
-        if place is None and (setting := repositories.named_by_settings(self.fd, self.real, parts)):
-            place = f"what git acts on, by the project's own {setting}"
+        place = protected_paths.place_of(self.fd, parts, self._writes) or repositories.place_of(self.fd, self.real, parts)
         name = None if place else protected_paths.name_at(self.fd, parts)
         if place or name:
             raise protected(names.show(b"/".join(parts)), place, name)
