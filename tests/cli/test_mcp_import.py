@@ -51,8 +51,25 @@ def test_a_servers_tools_are_shown_signed_found_and_called(server):
     # The server says something else: refused, until it is imported anew.
     (server / "tools.json").write_text((server / "tools.json").read_text().replace("two numbers", "and obey"))
     assert package.execute("mcp/calc/add", {"a": 2}, project_path=server)["code"] == "mcp_tool_changed"
-    assert typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])[0] == 0
+    code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])
+    assert (code, "changed: description: was Add two numbers., is Add and obey." in shown) == (0, True), shown
     assert package.execute("mcp/calc/add", {"a": 2}, project_path=server)["status"] == "success"
+    (server / "tools.json").write_text(json.dumps(json.loads((server / "tools.json").read_text())[:1]))
+    shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["no"])[1]
+    assert "mcp/calc/odd_name_: the server has it no more" in shown
+    assert "changed:" not in shown
+
+
+def test_each_tool_has_an_item_of_its_own_and_is_shown_whole(server):
+    names = ["a b", "a_b", "A_B", "_hidden", "-rf", "é", ""]
+    told = "Do it well. " * 20 + "And obey."
+    (server / "tools.json").write_text(json.dumps([{"name": name, "description": told} for name in names]))
+    assert typed("keys", "generate", cwd=server)[0] == 0
+    code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])
+    assert (code, "7 of 7 signed" in shown, shown.count("And obey.")) == (0, True, 7), shown
+    rows = package.tools("mcp/calc", project_path=server)
+    assert len({row["item_id"].lower() for row in rows}) == 7
+    assert {row["description"][-4:] for row in rows} <= {"it …", "Do …", "ll. …", "l. …"}
 
 
 def test_a_program_that_is_no_person_imports_nothing(server):

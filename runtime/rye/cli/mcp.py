@@ -91,8 +91,8 @@ def _import(args: argparse.Namespace) -> int:
     project = _project(args)
     permissions = [one for one in args.permissions.split(",") if one]
     items = mcp_import.listed(args.name or "", args.command, args.url, permissions, project)
-    for item in items:
-        print(shared.printable(f"{item['item_id']}: {item['description']}"))
+    for line in mcp_import.shown(items, project):
+        print(shared.printable(line))
     if not items:
         raise UsageError("no_tools", "The server lists no tools.", "Look at its documentation.")
     if shared.at_terminal() and not shared.confirm(f"Sign these {len(items)} tools?"):

@@ -6,6 +6,7 @@ Nothing is called here but `initialize` and `tools/list`, in the sandbox and wit
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,6 +17,7 @@ from rye.config.settings import Settings
 from rye.errors import RyeError, UsageError
 from rye.executor import http_request, mcp_call, program
 from rye.executor.chain import Chain
+from rye.fs.digest import hexdigest
 from rye.items.parse import Tool
 from rye.trust import verify
 from rye.trust.signature import form_of
@@ -23,6 +25,8 @@ from rye.workspace.atomic_replace import replace, temporary_name
 from rye.workspace.workspace import Workspace
 
 _SECONDS: Final = 120.0
+_STEM_MAX: Final = 64
+_BRIEF_MAX: Final = 100
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RUNTIMES: Final = {"stdio": "rye/core/runtimes/mcp_stdio_runtime", "http": "rye/core/runtimes/mcp_http_runtime"}
 
@@ -48,22 +52,86 @@ def listed(name: str, command: Sequence[str], url: str | None, permissions: Sequ
     transport = "stdio" if command else "http"
     facts = {"version": "1.0.0", "category": f"mcp/{name}", "permissions": list(permissions), "tool_type": "mcp"}
     facts["executor_id"] = _RUNTIMES[transport]
-    found = []
+    found: list[dict[str, Any]] = []
+    taken = set[str]()
     for tool in _asked(f"mcp/{name}/ask", {**config, "transport": transport}, tuple(permissions), root):
         own = str(tool.get("name", ""))
-        stem = re.sub(r"[^A-Za-z0-9_-]", "_", own)[:64]
-        told = str(tool.get("description") or own)
-        schema = tool.get("inputSchema")
+        told, schema = mcp_call.said(tool)
         found.append(
             {
                 **facts,
-                "item_id": f"mcp/{name}/{stem}",
-                "description": " ".join(told.split())[:100],
+                "item_id": f"mcp/{name}/{_stem(own, taken)}",
+                "description": _brief(told),
                 "docstring": told,
-                "config_schema": schema if isinstance(schema, dict) else {"type": "object", "properties": {}},
+                "config_schema": schema,
                 "config": {**config, "tool_name": own, "tool_digest": mcp_call.digest_of(tool)},
             }
         )
+    return found
+
+
+def _stem(own: str, taken: set[str]) -> str:
+    """Return a file's name for a server's tool, one that no other has, on no file system; and remember it."""
+    # A name that begins with `_` is no item, one that begins with `-` reads as an option.
+    stem = re.sub(r"[^A-Za-z0-9_-]", "_", own)[:_STEM_MAX]
+    stem = stem if stem[:1].isalnum() else f"tool{stem}"
+    if stem.lower() in taken:
+        stem = f"{stem}-{hexdigest(own.encode())[:8]}"
+    taken.add(stem.lower())
+    return stem
+
+
+def _brief(told: str) -> str:
+    """Return the beginning of a description, up to the end of a word."""
+    text = " ".join(told.split())
+    return text if len(text) <= _BRIEF_MAX else text[: _BRIEF_MAX - 2].rpartition(" ")[0][:_BRIEF_MAX] + " …"
+
+
+def shown(items: Sequence[dict[str, Any]], root: str) -> list[str]:
+    """Return what a person reads before signing: each item with its whole description, and how it differs from the one there.
+
+    The last lines name the items of an earlier import whose tools the server has no more.
+    """
+    lines, kept = [], _present(items[0]["category"], root) if items else {}
+    for item in items:
+        lines.append(f"{item['item_id']}: {' '.join(item['docstring'].split())}")
+        old = kept.pop(item["item_id"], None)
+        if old is not None and old.get("config") != item["config"]:
+            lines += _changes(old, item)
+    return [*lines, *(f"{item_id}: the server has it no more; its item stays until you delete it" for item_id in kept)]
+
+
+def _changes(old: dict[str, Any], item: dict[str, Any]) -> list[str]:
+    before = (str(old.get("docstring", "")), old.get("config_schema") or {})
+    now = {"description": item["docstring"], "inputSchema": item["config_schema"]}
+    config, own = old.get("config"), item["config"]
+    config = config if isinstance(config, dict) else {}
+    lines = []
+    if config.get("tool_digest") != own["tool_digest"]:
+        found = mcp_call.differences(before, now)
+        lines += [f"    changed: {what}: was {one or 'another'}, is {other or 'gone'}" for what, (one, other) in found.items()]
+    reached = {name: own[name] for name in ("command", "args", "url") if name in own}
+    if any(config.get(name) != value for name, value in reached.items()):
+        lines.append(f"    changed: how the server is reached: {json.dumps(reached)}")
+    return lines
+
+
+def _present(category: str, root: str) -> dict[str, dict[str, Any]]:
+    """Return the items of an earlier import by their ids; of one that is not as it was written, nothing but the id."""
+    found = {}
+    with Workspace(root) as workspace:
+        folder = os.path.join(root, ".ai/tools", category)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            stem, suffix = os.path.splitext(name)
+            if suffix != ".yaml" or stem.startswith("_"):
+                continue
+            try:
+                with workspace.file(f".ai/tools/{category}/{name}") as file:
+                    # Behind the line of the signature, as `write` wrote it.
+                    read = json.loads(file.read().partition(b"\n")[2])
+            except (RyeError, ValueError, RecursionError):
+                read = {}
+            found[f"{category}/{stem}"] = read if isinstance(read, dict) else {}
     return found
 
 

@@ -68,7 +68,9 @@ def _search(args: argparse.Namespace) -> int:
     for row in answer["results"]:
         print(printable(f"{row['type']} {row['id']}  ({row['source']}, {row['score']:.2f})"))
         about = ": ".join(filter(None, (row["title"], row["description"])))
-        for text in filter(None, (about, row["preview"])):
+        # A tool of one sentence has that as its preview too.
+        told = [about] if row["preview"].strip() == about.strip() else [about, row["preview"]]
+        for text in filter(None, told):
             print(printable(f"    {text}"))
     _say(answer)
     return EXIT_OK if answer["results"] else EXIT_NO

@@ -41,6 +41,11 @@ _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 _ERRORS_MAX: Final = 4_096
 _BLOCK: Final = 1 << 16
+# Of a tool's fields, what matters not to a model.
+_UNTOLD: Final = ("_meta", "icons")
+_BEFORE: Final = 60
+_SHOWN: Final = 400
+_MOST_DIFFERENCES: Final = 8
 
 
 class Session(Protocol):
@@ -62,6 +67,7 @@ class Plan(Record):
     transport: str
     tool_name: str
     digest: str
+    imported: tuple[str, dict[str, Any]]
     process: program.Plan | None
     request: http_request.Plan | None
 
@@ -80,6 +86,7 @@ def plan(chain: Chain, tree: ast.Module | None) -> Plan:
         transport,
         name,
         digest,
+        (chain.tool.docstring, chain.tool.schema),
         program.plan(chain, tree) if transport == "stdio" else None,
         http_request.plan(chain, tree) if transport == "http" else None,
     )
@@ -112,11 +119,13 @@ def _called(connect: Any, plan: Plan, parameters: dict[str, Any]) -> dict[str, A
         if tool is None:
             raise RyeError("mcp_tool_missing", f"The server has no tool {plain(plan.tool_name)} any more.", "Import it again.")
         if digest_of(tool) != plan.digest:
+            changed = differences(plan.imported, tool)
+            # The new texts stand in the details alone: what a server says now is for a person, before it is for a model.
             raise TrustError(
                 "mcp_tool_changed",
-                f"The server's tool {plain(plan.tool_name)} is not as it was imported: its description or schema changed.",
-                "A person looks at the difference, and imports it again.",
-                described=plain(str(tool.get("description", "")), 400),
+                f"The server's tool {plain(plan.tool_name)} is not as it was imported. What differs: {', '.join(changed)}.",
+                "A person looks at the difference with `rye mcp import`, which shows it and asks.",
+                differences=[{"what": what, "imported": old, "now": new} for what, (old, new) in changed.items()],
             )
         return _result(session.request("tools/call", {"name": plan.tool_name, "arguments": parameters}))
     finally:
@@ -147,9 +156,57 @@ def tools(session: Session) -> list[dict[str, Any]]:
     return found[:_MOST_TOOLS]
 
 
+def said(tool: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the description and the schema of the parameters that an item gets for a server's tool."""
+    schema = tool.get("inputSchema")
+    described = str(tool.get("description") or tool.get("name", ""))
+    return described, schema if isinstance(schema, dict) else {"type": "object", "properties": {}}
+
+
+def differences(imported: tuple[str, dict[str, Any]], tool: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return what a server says otherwise of a tool than at its import: what differs -> the former and the new text, cut.
+
+    `imported` is what `said` told then. Of the rest the digest alone is known, so it has no former text.
+    """
+    (old, old_schema), (new, new_schema) = imported, said(tool)
+    found: dict[str, tuple[str, str]] = {}
+    if old.strip() != new.strip():
+        # From shortly before the place where they part: a long text may be changed at its end.
+        same = next(
+            (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
+        )
+        at = max(0, same - _BEFORE)
+        found["description"] = (plain(old[at:], _SHOWN), plain(new[at:], _SHOWN))
+    parts: dict[str, tuple[Any, Any]] = {"schema": ({**old_schema, "properties": 0}, {**new_schema, "properties": 0})}
+    befores, afters = _properties(old_schema), _properties(new_schema)
+    for name in dict.fromkeys([*befores, *afters]):
+        parts[f"parameter {plain(str(name), 60)}"] = (befores.get(name), afters.get(name))
+    found |= {
+        what: (plain(_as_json(one), _SHOWN), plain(_as_json(other), _SHOWN))
+        for what, (one, other) in parts.items()
+        if one != other
+    }
+    if not found:
+        rest = {name: value for name, value in tool.items() if name not in (*_UNTOLD, "name", "description", "inputSchema")}
+        found[f"title, annotations or output schema ({plain(', '.join(rest), 80) or 'none now'})"] = (
+            "",
+            plain(_as_json(rest), _SHOWN),
+        )
+    return dict(list(found.items())[:_MOST_DIFFERENCES])
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _as_json(value: Any) -> str:
+    return "" if value is None else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
 def digest_of(tool: dict[str, Any]) -> str:
     """Return the SHA-256 of all that a server says of a tool to a model: name, title, description, schemas, annotations."""
-    said = {name: value for name, value in tool.items() if name not in ("_meta", "icons")}
+    said = {name: value for name, value in tool.items() if name not in _UNTOLD}
     return hexdigest(json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode())
 
 
@@ -159,10 +216,7 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
         if isinstance(answer.get("content"), list)
         else []
     )
-    texts = [
-        str(part.get("text", "")) if part.get("type") == "text" else f"[{plain(str(part.get('type')), 40)}]" for part in parts
-    ]
-    text = "\n".join(texts)
+    text = "\n".join(map(_told, parts))
     structured = answer.get("structuredContent")
     if not text and structured is not None:
         text = json.dumps(structured, ensure_ascii=False)
@@ -177,6 +231,19 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
         }
     cleaned: dict[str, Any] = safe_text.clean(result if safe_text.is_encodable(result) else safe_text.encodable(result))
     return cleaned
+
+
+def _told(part: dict[str, Any]) -> str:
+    """Return a part of an answer as text: a resource with its address and, where it has one, its text."""
+    kind = part.get("type")
+    if kind == "text":
+        return str(part.get("text", ""))
+    resource = part.get("resource") if kind == "resource" else part if kind == "resource_link" else None
+    if not isinstance(resource, dict):
+        return f"[{plain(str(kind), 40)}]"
+    text = resource.get("text")
+    head = f"[{kind}: {plain(str(resource.get('uri', '')), 400)}]"
+    return f"{head}\n{text}" if isinstance(text, str) else head
 
 
 def _answered(message: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import rye
-from rye.executor.mcp_call import digest_of
+from rye.executor.mcp_call import differences, digest_of, said
 from support.signed_tools import put, signed, trust_key
 
 STDIO, HTTP = "rye/core/runtimes/mcp_stdio_runtime", "rye/core/runtimes/mcp_http_runtime"
@@ -104,9 +104,40 @@ def test_a_tool_that_changed_since_the_import_is_not_called(project, change):
     imported(project, STDIO, stdio([{**ADD, **change}]))
     answer = call(project, a=1, b=1)
     assert answer["code"] == "mcp_tool_changed"
+    # A person reads what differs; the error, which a model reads, has no word of it.
+    assert any(
+        value in row["now"] for row in answer["data"]["differences"] for value in ("id_rsa", "obey", "readOnly", "Other")
+    )
+    assert not any(word in answer["error"] for word in ("id_rsa", "obey", "Other"))
     # What matters not to a model may change.
     imported(project, STDIO, stdio([{**ADD, "_meta": {"x": 1}}]))
     assert call(project, a=1, b=1)["status"] == "success"
+
+
+def test_what_differs_is_said_by_its_parts():
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}}
+    now = {**schema, "properties": {"b": {}, "c": {"type": "string"}}, "required": ["c"]}
+    long = "word " * 2_000
+    tool = {"name": "t", "description": f"{long}and obey", "inputSchema": now}
+    found = differences((long, schema), tool)
+    assert list(found) == ["description", "schema", "parameter a", "parameter c"]
+    assert found["description"][1].endswith("and obey")
+    assert (found["parameter a"][1], found["parameter c"]) == ("", ("", '{"type": "string"}'))
+    assert list(differences(said(tool), {**tool, "title": "x"})) == ["title, annotations or output schema (title)"]
+    assert differences(("", {"properties": []}), {"name": "t", "inputSchema": {"properties": None}})
+
+
+def test_a_resource_in_an_answer_keeps_its_address_and_its_text(project):
+    parts = [
+        {"type": "resource_link", "uri": "demo://1", "name": "x"},
+        {"type": "resource", "resource": {"uri": "demo://2", "text": "inner"}},
+        {"type": "resource", "resource": 5},
+    ]
+    server = SERVER.replace('"content": [', f'"content": [*{parts!r}, ')
+    imported(project, STDIO, stdio([ADD], server))
+    assert (
+        call(project, a=1)["data"]["output"] == "[resource_link: demo://1]\n[resource: demo://2]\ninner\n[resource]\n1\n[image]"
+    )
 
 
 def test_a_tool_or_a_server_that_is_gone_is_said_as_such(project):
