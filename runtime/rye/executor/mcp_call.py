@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
+from collections.abc import Container
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -40,6 +42,7 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 _ERRORS_MAX: Final = 4_096
+_LAST_WORDS: Final = 400
 _BLOCK: Final = 1 << 16
 # Of a tool's fields, what matters not to a model.
 _UNTOLD: Final = ("_meta", "icons")
@@ -258,8 +261,19 @@ def _answered(message: dict[str, Any]) -> dict[str, Any]:
     return result if isinstance(result, dict) else {}
 
 
-def _failed(why: str) -> RyeError:
-    return RyeError("mcp_server_failed", f"The MCP server does not answer as one: {why}.", "Look at its command or its URL.")
+def _failed(why: str, advice: str = "Look at its command or its URL.") -> RyeError:
+    return RyeError("mcp_server_failed", f"The MCP server does not answer as one: {why}.", advice)
+
+
+def _advice(words: list[str], root: str, permissions: Container[str]) -> str:
+    """Return what to do about a server that ended: the sandbox may hold what it needs, and its own words do not say so."""
+    hidden = [word for word in words if os.path.isabs(word) and os.path.exists(word) and not f"{word}/".startswith(f"{root}/")]
+    if hidden:
+        place = plain(hidden[0], 200)
+        return f"The sandbox hides most of what lies outside the project, as {place} does: install it in the project."
+    if "run" not in permissions:
+        return "Look at its command. If it starts other programs, as npx does, it needs the permission run (npx: network too)."
+    return "Look at its command."
 
 
 class StdioSession:
@@ -268,6 +282,7 @@ class StdioSession:
     def __init__(self, worker: Worker, message: dict[str, Any]) -> None:
         """Have the waiting process become the server."""
         self._worker = worker
+        self._words: list[str] = message["argv"][1:]
         self._id = 0
         self._lines = bytearray()
         self._errors = b""
@@ -325,8 +340,13 @@ class StdioSession:
                 self._lines += block
                 ended = not block
         if ended or len(self._lines) > _MOST_BYTES:
-            said = plain(self._errors.decode("utf-8", "replace")[-400:].strip())
-            raise _failed(f"it ended. Its last words: {said}" if ended else "a message has more than 16 MB")
+            if not ended:
+                raise _failed("a message has more than 16 MB")
+            # Node prints the reason first, and then where in the code it was.
+            words = re.sub(r"^\s+at .*\n?", "", self._errors.decode("utf-8", "replace"), flags=re.MULTILINE)
+            policy = self._worker.policy
+            advice = _advice(self._words, policy.root, policy.permissions)
+            raise _failed(f"it ended. Its last words: {plain(words[-_LAST_WORDS:].strip())}", advice)
 
     def close(self) -> None:
         """End the server with all that it started."""
