@@ -42,7 +42,7 @@ def test_the_answer_shows_the_lines_and_names_the_other_places(project):
         "2: x = 2",
         "3: x = 1",
         "4: four",
-        "[the text stands at 3 places; only the first was changed. The others, in the numbering before: line 3, 5]",
+        "[the text occurs at 3 places; only the first was changed. The others, in the numbering before: line 3, 5]",
     ]
     assert data["other_places"] == [3, 5]
 
@@ -111,7 +111,7 @@ def test_many_places_in_one_line_are_counted_no_further_than_they_are_told(proje
     data = done(EDIT, project, path="f", old="ab", new="cd")
     assert (project / "f").read_text().startswith("cdabab")
     assert data["other_places"] == [1] * 1_000
-    assert "stands at more than 1000 places" in data["output"]
+    assert "occurs at more than 1000 places" in data["output"]
     assert len(looked) < 10
 
 

@@ -103,7 +103,7 @@ class Show(Record):
 class Revived(NamedTuple):
     """What the lines of a splice were called before, one each: their IDs and short addresses, None where unknown.
 
-    `shown` tells of each whether it was shown as it stands.
+    `shown` tells of each whether it was shown as it is now.
     """
 
     ids: Sequence[str | None]

@@ -15,7 +15,7 @@ from rye.line_ids.document import Document
 _WHOLE = 6
 _HUNKS = 12
 _CHARS = 2_000
-# A line that the caller sent, or has seen as it stands, needs no more than this to be recognised.
+# A line that the caller sent, or has seen as it is now, needs no more than this to be recognised.
 _KNOWN_CHARS = 60
 
 

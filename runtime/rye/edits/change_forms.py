@@ -7,7 +7,7 @@ r"""The forms in which a caller writes a change: an object, or one string that s
     "b.py:12|text"                   any of these in another file
     "b.py delete file"  "b.py rename to c.py"
 
-The text of a string stands in the lines' place exactly: each "\n" begins another line, the last one too, as in a list of lines.
+The text of a string takes the lines' place exactly: each "\n" begins another line, the last one too, as in a list of lines.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class Checker:
             return None
         at = index.places().get(short)
         if at is not None and index.marks[at].told:
-            # What stands beside an insertion must be as it was shown, too: a number says nothing of its line's text.
+            # What is beside an insertion must be as it was shown, too: a number says nothing of its line's text.
             age = index.ages.values(at, at + 1)[0]
             if index.marks[at].shown < age or (self._since is not None and age > self._since):
                 problems.add("unseen_lines", f"Change {number}: line {short} changed since it was shown.", at)
@@ -199,7 +199,7 @@ class Checker:
             why = f"the address {short} was never shown."
         else:
             why = f"no line has the address {short}: it was deleted or replaced long ago, or is of another state of the file."
-        # Without a trace the number may be a line number: what stands there now helps most.
+        # Without a trace the number may be a line number: what is there now helps most.
         here = min(addresses.split(short)[0], self.document.count) - 1
         problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([here] if here >= 0 else [])))
         return None

@@ -1,4 +1,4 @@
-"""Syntax after an edit: Python, JSON, TOML and YAML are parsed in this process, and a new error is told where it stands.
+"""Syntax after an edit: Python, JSON, TOML and YAML are parsed in this process, and a new error is told with its place.
 
 Small files only, so that an edit stays fast: up to 256 KB, and about 50 ms of parsing.
 """

@@ -1,6 +1,6 @@
 """Taking back what a command changed in the tree: files, links, folders and modes, all of one look's change or one file of it.
 
-A path is taken back where it stands as the change left it. A text file that changed elsewhere since is merged: the change is
+A path is taken back where it is as the change left it. A text file that changed elsewhere since is merged: the change is
 taken out of it where its lines stand unchanged. Anything else is refused, and nothing is written.
 
 Before the first file is touched, the undo is written to `<state>/tree/undo`, as the journal's entry that it will be. The next
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     Attributes:
         changes: for each path what is there, and what shall be.
         merged: paths whose change is taken out of a file that changed elsewhere since.
-        kept: paths that stand already as they were before.
+        kept: paths that are already as they were before.
     """
 
     changes: list[Change]
@@ -122,7 +122,7 @@ def _lost(contents: Contents, state: State | None) -> str:
 
 
 def _merged(ws: Workspace, contents: Contents, one: Change, now: State | None) -> State | None:
-    """Return the file with the change taken out where it stands unchanged, its content stored; None where that is not exact."""
+    """Return the file with the change taken out where it is unchanged, its content stored; None where that is not exact."""
     states = (one.before, one.after, now)
     if any(state is None or state.kind != "file" or state.value is None or state.size > _MAX_TEXT for state in states):
         return None

@@ -299,7 +299,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
             if not planned.changes:
                 raise EditError(
                     "already_undone",
-                    f"What change {entry.id} changed stands as it was before it. Nothing was written.",
+                    f"What change {entry.id} changed is as it was before it. Nothing was written.",
                     "undo(list=true) shows the other changes.",
                 )
             diff = change_texts.tree_diff(ws, planned.changes)

@@ -151,7 +151,7 @@ def assemble(links: Sequence[Link]) -> Chain:
 
 
 def _check_order(links: Sequence[Link]) -> None:
-    """Refuse links of which one may not stand where it stands."""
+    """Refuse links in an order that is not allowed."""
     tool = links[0].tool
     if tool.tool_type in _KNOWN_TYPES:
         what = f"{tool.id} is a {tool.tool_type}: it runs tools, and is none itself."

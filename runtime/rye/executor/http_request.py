@@ -100,7 +100,7 @@ def _auth(item_id: str, auth: Any) -> dict[str, str]:
         return {}
     kind = auth.get("type") if isinstance(auth, dict) else None
     text = str(auth.get("token" if kind == "bearer" else "key", "")) if isinstance(auth, dict) else ""
-    # The environment of this process is no store of secrets: the name that stands there is looked up in the user's.
+    # The environment of this process is no store of secrets: the name that is there is looked up in the user's.
     text = _OLD_SECRET.sub(lambda match: f"{{secret:{match[1]}}}", text)
     if kind not in ("bearer", "api_key") or not _SECRET.fullmatch(text):
         raise _malformed(item_id, "config.auth must be {type: bearer, token} or {type: api_key, key, header}, naming a secret")

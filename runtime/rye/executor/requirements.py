@@ -41,7 +41,7 @@ def _why_not(requirement: str) -> str:
     # Only for tools that require something: it reads the installed packages.
     from importlib.metadata import PackageNotFoundError, version
 
-    # What stands behind a semicolon says where it applies; that is for an installer to judge.
+    # What is behind a semicolon says where it applies; that is for an installer to judge.
     match = _ONE.fullmatch(requirement.partition(";")[0].strip())
     if match is None:
         return "which cannot be read"

@@ -1,6 +1,6 @@
 """Placeholders in what a chain declares: `{name}` and `${VARIABLE:-default}`, filled in one pass.
 
-What is filled in is never read again as a template. A placeholder stands in one argument of a program, and what it stands for
+What is filled in is never read again as a template. A placeholder is in one argument of a program, and what it stands for
 stays in that argument: no shell sees it. Two things would still turn data into code or options, and are refused: a parameter
 in what an interpreter takes as program text (behind `-c`, `-e`, …) or as the program itself, and a value that begins with `-`
 where the program would take it for an option.

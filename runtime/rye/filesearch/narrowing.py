@@ -36,7 +36,7 @@ class Folders:
         """Return the folders with the most hits, at the first depth that tells them apart; empty where all lie in one.
 
         Args:
-            base: the searched folder as it is shown, before which nothing stands where it is `.`.
+            base: the searched folder as it is shown, before which nothing is put where it is `.`.
             by_file: a hit is a file, so that files need no count of their own.
         """
         at = next((depth for depth, found in enumerate(self._hits) if len(found) > 1), None)

@@ -334,7 +334,7 @@ def _without(parts: list[bytes], above: list[bytes]) -> list[bytes] | None:
 
 
 def _leads_to(path: str, root_fd: int) -> bool:
-    """Tell whether the root still stands at a path: after an exchange the link means the other folder."""
+    """Tell whether the root is still at a path: after an exchange the link means the other folder."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(root_fd))
     except OSError:

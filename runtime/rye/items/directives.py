@@ -100,7 +100,7 @@ def parse(text: str) -> Text:
 
 
 def _split(text: str) -> tuple[dict[str, str], str]:
-    """Return the header sections by name, and what stands around and after them; the process ends the header."""
+    """Return the header sections by name, and what is around and after them; the process ends the header."""
     sections: dict[str, str] = {}
     rest: list[str] = []
     at = 0

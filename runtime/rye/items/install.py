@@ -99,11 +99,11 @@ def _existing(
     with ws.file(place.shown) as file:
         old = file.read()
     if old == copy.raw:
-        warnings.append(f"{place.shown} stands there already, byte for byte.")
+        warnings.append(f"{place.shown} is there already, byte for byte.")
     elif not may_replace(copy.path, old):
         raise ItemError(
             "destination_exists",
-            f"Another file stands at {place.shown}. Nothing was copied.",
+            f"Another file is at {place.shown}. Nothing was copied.",
             "Compare the two; give overwrite to replace it.",
         )
     return old

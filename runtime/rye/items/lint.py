@@ -339,7 +339,7 @@ _CHECKS: Final = (
 
 
 def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
-    """Check the header of a script; what stands below it is not looked at."""
+    """Check the header of a script; what is below it is not looked at."""
     lines = text.split("\n")
     # As a reader does: behind the shebang and the signature line.
     body = "\n".join(line for at, line in enumerate(lines) if not (at < 2 and (line.startswith("#!") or "rye:signed:" in line)))

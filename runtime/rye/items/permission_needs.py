@@ -45,7 +45,7 @@ _METHODS: Final = {
 
 
 class Need(NamedTuple):
-    """A permission, the line that needs it, and what stands there."""
+    """A permission, the line that needs it, and what is there."""
 
     permission: str
     line: int

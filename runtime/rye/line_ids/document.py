@@ -174,7 +174,7 @@ class Document(Record, frozen=False):
         return bool(sum(line_ids_index.note_shown(self.index, start, stop, short=short) for start, stop in ranges))
 
     def is_seen(self, at: int) -> bool:
-        """Tell whether a line was shown as it now stands."""
+        """Tell whether a line was shown as it is now."""
         known = self.index.marks.get(at)
         return known is not None and known.shown >= self.index.ages.values(at, at + 1)[0]
 

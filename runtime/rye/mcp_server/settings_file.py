@@ -220,7 +220,7 @@ class _Json:
             return f"{text[: tokens[at][2]]}{newline}{unit * depth}{member}{newline}{unit * (depth - 1)}{text[close:]}"
         comma = "" if tokens[last][0] == "," else ","
         end = tokens[last][2]
-        # Right behind the last member, before what may be a comment on its line: that comment then stands behind the comma.
+        # Right behind the last member, before what may be a comment on its line: that comment is behind the comma then.
         rest = text[end:close]
         comment, _, tail = rest.partition("\n") if "\n" in rest else ("", "", "")
         if "//" in comment or "/*" in comment:

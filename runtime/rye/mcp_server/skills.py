@@ -114,7 +114,7 @@ def _instructions(text: directives.Text) -> str:
         for one in text.inputs
         if one["name"] not in defaults
     ]
-    head = "Where `{input:NAME}` stands, put:\n" + "\n".join(asked) + "\n\n" if asked else ""
+    head = "Where `{input:NAME}` is written, put:\n" + "\n".join(asked) + "\n\n" if asked else ""
     return head + directives.fill(text.instructions, defaults)[0]
 
 

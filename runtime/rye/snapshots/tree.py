@@ -136,7 +136,7 @@ class Walk:
     """One comparison of the tree with what is known of it.
 
     Attributes:
-        folders: how the tree stands now.
+        folders: how the tree is now.
         changes: what differs from before.
         left_out: files whose content was not stored, and folders that could not be read: path -> why.
         read: how many entries had to be read.

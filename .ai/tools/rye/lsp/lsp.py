@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:22:13Z:c6fd754df10839c5ecdbe82c0499005d4baeeefd6b8c18d1e80b9367f5178133:cwHMQ-6kREWTjzQMswqNRBfQ-objQzRlm2xoG8fYCoKNcFYxCkcY0AW14-LEOTWCKQ-7VwzfVz7umXOSyUYJAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:16:23Z:767c28fc279a89566cc6db838b5e7fecac05cea8bbb987914bdfe27265418d96:9S8Mq3vqrn8QbqWVvHZzvpe5h7Z2aWXIvhf8n4P0rBON93oR33YAYYFiQTb2OgSv6-47Ieiv93SxfkishkkoDg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -67,7 +67,7 @@ CONFIG_SCHEMA = {
             "default": "lid",
             "description": "How the answer names lines: [LID:a1b2c3], or a short address",
         },
-        "symbol": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A name as it stands in that line"},
+        "symbol": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A name as it is written in that line"},
         "occurrence": {
             "type": "integer",
             "minimum": 1,

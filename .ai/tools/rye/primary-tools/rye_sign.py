@@ -1,11 +1,11 @@
-# rye:signed:2026-11-22T01:29:29Z:c2e1009b31e7a186f23f10f0911c788a01fdec147462b09eb90d3ef258395f8d:mNwgCHCbiw8HTuKEnRyuGjiii_Cts8P3APMgxM_kFFcHS5NDRExe6hLMOldxSOBxp_S-BrCy6VCYbdkMvUqmCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:16:23Z:04f78a4baf50f69ee8c54a4e2055fd63e3a3fa05167f32cdc0b6c226d774d9cd:9l6ROmZlgwtvrF4Lrf9W0MFKrMoHX23Hw_qUnfELYlb3TFA7wLvcrohdukJnSZlnvLbtJfz_pEvMybuYuKkUAA==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
 pattern with * or ? (without a slash it looks in every category).
 Does not: sign unless the user allowed agents to; sign items of the system bundle, files outside .ai, .json tools; let a
 malformed or misplaced item through.
-Side effects: writes the signature line into the file, atomically. A file signed as it stands is left alone.
+Side effects: writes the signature line into the file, atomically. A file signed as it is now is left alone.
 Returns: status "signed", item_id, path, location, signature {timestamp, hash, ed25519_sig, pubkey_fp}, message; for a pattern
 status "completed", signed [ids], failed [{item, error, details}], total, summary. Without permission: code needs_person.
 Prefer it to nothing else: no other tool signs. Read an item before you sign it; whoever trusts the key then runs it.
@@ -33,7 +33,7 @@ CONFIG_SCHEMA = {
             "type": "string",
             "enum": ["project", "user"],
             "default": "project",
-            "description": "The space that the item stands in",
+            "description": "The space that the item is in",
         },
     },
     "required": ["item_type", "item_id"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T01:29:29Z:65f84809128682ccc6dae2331a2138bfc87ff6946ce529eb9d43f17808971947:lNsrnvxS-eWCiKhOwy6ewXB8yJqsxyk7QtGpH9Ghiai0aVGCNYMYL0tz7_ss_9i9sLbzFf01o4GW_ObxyNhVCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:16:23Z:5478a2b587a6a5aac6df04ba486ffcf3d654826f8093f3151a2e0fa83421572b:m4soz3SXCJgoLtJRKK4HPHGA6J884jEkVaUNNrQVHHAdbZHaHPBJZv9R8llchwh7GWBaG5Gq7-S5LIlWWjOZCw==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],
@@ -74,7 +74,7 @@ CONFIG_SCHEMA = {
 
 
 def execute(params: dict, project_path: str) -> dict:
-    """Return what the registry answers, as the house judges it."""
+    """Return what the registry answers, as the process that runs this tool checks it."""
     asked = {**params}
     action, name = asked.pop("action"), asked.pop("registry")
     return host.ask("registry").registry(project_path, action, registry_name=name, **asked)

@@ -1,9 +1,9 @@
-# rye:signed:2026-11-22T07:03:11Z:12d55ccf9dc2436157d63dd6a207563d30336c7a06a4c5e806808c475f7a4012:efTUqi-Ifs9E7xuymSOY5GRHG51LGthEX0Zhwd_bpv0YUIx5PkWEfPtF2sDbPzRmmnuJ28_hfzHUjDHdRPc2Bw==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:19:10Z:6de03779d57978f1b8f28bebee0294a2c9041c2dbdafd2da7cb8f76f3409cbd7:XDYhV0lWdmnXO4t7IcAdx0Wd3UFIb_BzIaHzkFUNMxbWaqDGXrOe4peVjZ_uru98vgtFG3Hzm9zqx6m67vf1AQ==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
 Does not: use patterns, replace every occurrence, or change line endings, encoding or mode. A snippet that is not there is
-refused, naming the lines most like it; one that stands at several places is replaced at the first, and the others are named.
+refused, naming the lines most like it; one that occurs at several places is replaced at the first, and the others are named.
 Side effects: rewrites the file atomically; recorded for undo_edit. In the profile safe-read-only nothing is written and the
 patch is shown; RAGIX_ENABLE_SWE=0 turns it off.
 Returns: output (`✓ Edited path:a-b`, lines removed and added, the new lines with two on each side, numbered), applied,
@@ -42,7 +42,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
-__tool_description__ = "Replace exact text (a snippet, a string) where it first stands in a file, without its line"
+__tool_description__ = "Replace exact text (a snippet, a string) where it first occurs in a file, without its line"
 __item_id__ = "rye/swe/edit_file"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
@@ -53,7 +53,7 @@ CONFIG_SCHEMA = {
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "old": {"type": "string", "minLength": 1, "description": "The exact text to replace"},
-        "new": {"type": "string", "description": "What stands there afterwards"},
+        "new": {"type": "string", "description": "What is there afterwards"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
         "guard": {
@@ -184,7 +184,7 @@ def _absent(document: Document, old: str, wanted: bytes) -> EditError:
     near = f" The nearest lines: {'; '.join(f'{row.number}: {named(row)}' for row in close)}." if close else ""
     return EditError(
         "snippet_not_found",
-        f"The text of old does not stand in {document.path}. Nothing was written.{near}",
+        f"The text of old does not occur in {document.path}. Nothing was written.{near}",
         "Copy old exactly, blanks included, or name the lines: edit_range (rt edit).",
     )
 
@@ -193,7 +193,7 @@ def _with_places(result: dict[str, Any], others: list[int]) -> dict[str, Any]:
     more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
     some = f"more than {len(others)}" if len(others) == _MOST else len(others) + 1
     notice = (
-        f"[the text stands at {some} places; only the first was changed. The others, in the numbering before: "
+        f"[the text occurs at {some} places; only the first was changed. The others, in the numbering before: "
         f"line {', '.join(map(str, others[:_NAMED]))}{more}]"
     )
     return {

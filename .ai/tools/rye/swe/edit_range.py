@@ -1,7 +1,7 @@
-# rye:signed:2026-11-22T07:03:11Z:792b780483551f49bfe98a37774106e1212c921a2b5d27f2671955c9584cf0e1:SkFnfkT1E8muqh6en2plNYHxUXDdvD11DaaZnguEU3MVfVuoiFrxIl6dhlBFtEdUvZiuyOr5sGe8Xl2OypBsDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:16:23Z:b696b1e5a3c5642e9b3d864e8779835adffdee3a1b6f25790849348b4a08aa65:VnItEOcTAAm0OVstYVOQLrD4yMUTBSwsXdr9JL7q_Med9YTiiFNpIflvA7Ihb-76WNVDikoamxgBGTGnLXykCg==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
-Requires: line numbers as the file stands now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
+Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
 "a" and "a\\n" are one line. end_line = start_line - 1 inserts before start_line; on last + 1 it appends.
 Does not: glue text onto the next line, change line endings, encoding or mode, or guess: a range out of bounds is refused with
 the valid one ("start_line 500 out of range (1..424)"). A line that changed since you saw it is refused.

@@ -1,7 +1,7 @@
-# rye:signed:2026-11-22T07:03:11Z:7d2e1af0284e9df5e0180299ace32edd8336c3e2153bbfbf0edc3c3b9cb81edc:uDwvCyu-Ymvtz0FS3NN8DpQMX46TfamgHw5K05iVsmu-wuWdhItaqAwYZgp8UdJkgmqt6FD85VH1aE6I2wTLAA==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:16:23Z:7f4feec6857c4226b30c17a443e848099663a554e0a75a266acc138fbfe33147:w4L8dU_V56dhUS9Ps7O7NOHb3pAkR3uzCqispb8LgeKP5a8BTo3Pjj8JeRiwx16CMkdfv5ANkG5bHXd6d2Y7Bw==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
-Requires: path and line, a number as the file stands now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
+Requires: path and line, a number as the file is now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
 line, "a" and "a\\n" are one line.
 Does not: glue text onto the next line, change line endings, encoding or mode, or guess: a line out of bounds is refused with the
 valid range. A line that changed since you saw it is refused.

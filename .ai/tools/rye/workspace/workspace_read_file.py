@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:15:21Z:0de20c905e2e9681955d725cce64d15cd052ee0909f2f2e34ada02a3b69a6ddd:1k5HYTu5pMEnb0gd6kSA4EOrjnyjzZ1ngPqxpJBJ2DfMMO7V6dMLkp1chkGQZG_wAXxpvmDYUPz6r6Ws21weDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T08:16:23Z:eb9859700635e2c350a1d38477ef23aed98e1c8f34f36b193afb6560c1eee226:s5h7WjhpMIWJN0EJio6lUkNNN9XRj7e9WEkuMkWKTZiZM8Y6zpO4pMFEPbJXTPXp2DabZPBRmS9rzjps5OuyCA==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -57,7 +57,7 @@ CONFIG_SCHEMA = {
         "activeFiles": {
             "type": "array",
             "maxItems": 200,
-            "description": "Contents that an editor holds; they win over what stands on disk",
+            "description": "Contents that an editor holds; they win over what is on disk",
             "items": {
                 "type": "object",
                 "properties": {
