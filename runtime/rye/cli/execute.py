@@ -236,7 +236,8 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
         said = f"{response['error']}{_where(response, project)}"
         # What the command said last was shown as it came.
         if watched is not None and watched.shown and data.get("exit_code"):
-            said = f"The command ended with exit code {data['exit_code']}."
+            hint = f" {printable(str(data['hint']))}" if "missing_permission" in data else ""
+            said = f"The command ended with exit code {data['exit_code']}.{hint}"
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {said}", file=sys.stderr)
 
 

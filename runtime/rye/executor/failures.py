@@ -112,10 +112,13 @@ def with_permission(data: dict[str, Any], tool: Tool, signed_with: Iterable[str]
             continue
         if permission == "write" and "read" not in tool.permissions:
             continue
+        advice = _advice(permission, tool, signed_with)
+        # Of a command that ended, neither a terminal nor a model is shown the error: its output was, and then the hint.
         return {
             **data,
             "missing_permission": permission,
-            "error": f"{data.get('error', '')} {_advice(permission, tool, signed_with)}",
+            "hint": data.get("hint") or advice,
+            "error": f"{data.get('error', '')} {advice}",
         }
     return data
 

@@ -363,6 +363,9 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     for name in ("version", "tool_type", "category", "description"):
         if not isinstance(found.get(name), str) or not found[name]:
             yield Finding(1, "missing_metadata", f"Give {name}, a text.")
+    runtime = found.get("executor_id")
+    if isinstance(runtime, str) and not _may_be_runtime(runtime):
+        yield Finding(1, "unknown_runtime", f"The bundle has no such runtime: {plain(runtime, 200)}.")
     declared = found.get("permissions", [])
     takes_path = f"'format': '{schema.WORKSPACE_PATH}'" in repr(found.get("config_schema"))
     if not isinstance(declared, list) or not set(map(str, declared)) <= set(parse.PERMISSIONS):

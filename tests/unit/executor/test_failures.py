@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye.agents import model_text
 from rye.executor import failures
 from rye.executor.requirements import _holds, _numbers
 from rye.sandbox import sandbox
-from support.signed_tools import put, put_tool
+from support.signed_tools import put, put_tool, signed, trust_key
+from support.terminal import typed
 
 
 def call(project, item_id="my/tool", **parameters):
@@ -124,3 +126,21 @@ def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(proj
     assert rye.execute("my/old", project_path=project)["isolation"]["permissions"] == []
     config.write_text('permissions: {granted: ["my/ everything"]}\n')
     assert rye.execute("my/old", project_path=project)["code"] == "bad_config"
+
+
+def test_a_script_without_the_permission_is_told_so_at_a_terminal_and_to_a_model(project):
+    (project / "a.txt").write_text("x\n")
+    (project / ".git").mkdir()
+    head = (
+        "version: '1.0.0'\ntool_type: bash\nexecutor_id: rye/core/runtimes/bash_script_runtime\ncategory: my\ndescription: d\n"
+        "permissions: [run]\n"
+    )
+    commented = "".join(f"# {line}\n" for line in ["---", *head.splitlines(), "---"])
+    trust_key()
+    put(project, "tools/my/show.sh", signed(f"{commented}cat a.txt\n".encode(), suffix=".sh"))
+    answer = rye.execute("my/show", {}, project_path=project)
+    if not sandbox.confines(str(project)):
+        pytest.skip("no sandbox here")
+    assert answer["data"]["missing_permission"] == "read"
+    assert 'add permissions: ["run", "read"]' in model_text.answer_of(answer).text
+    assert 'add permissions: ["run", "read"]' in typed("show", cwd=project)[1]

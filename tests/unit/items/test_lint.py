@@ -168,6 +168,8 @@ def test_yaml_tools():
     assert found(good.replace("1.0.0", '"1"'), suffix=".yaml") == [(1, "bad_version")]
     assert found(good.replace("description: d", ""), suffix=".yaml") == [(1, "missing_metadata")]
     assert found(good.replace("my/text", "my"), suffix=".yml") == [(1, "wrong_category")]
+    assert found(good + "executor_id: rye/core/runtimez/x\n", suffix=".yaml") == [(1, "unknown_runtime")]
+    assert found(good + "executor_id: rye/core/primitives/http_client\n", suffix=".yaml") == []
     assert found("a: [", suffix=".yaml") == [(1, "bad_yaml")]
     pathed = "config_schema: {type: object, properties: {p: {type: string, format: workspace-path, description: d}}}\n"
     assert found(good + pathed, suffix=".yaml") == [(1, "missing_permission")]
