@@ -34,6 +34,8 @@ FAIR = {
     "already_undone",
     "changed_since",
     "cache_unwritable",
+    # The index had no room, so the IDs that a read showed are unknown: loud, and nothing is written.
+    "invalid_line_id",
 }
 
 

@@ -23,8 +23,9 @@ from rye.call.safe_text import encodable
 from rye.errors import RyeError
 from rye.plain_class import Record
 
-MOST: Final = 39_000
-"""Bytes of JSON of a result's text, and of its fields; the rest up to 40,000 is left for what a client counts besides."""
+MOST: Final = 37_000
+"""Bytes of JSON of a result's text, and of its fields. The rest up to 40,000 is left for what a client counts besides: some
+write the JSON anew, with blanks behind its signs."""
 
 REPEATABLE_BUDGET: Final = 30_000
 """The window first asked of a tool that can be asked again (bytes of UTF-8)."""
