@@ -96,6 +96,13 @@ def _prepare():
     _call("rye/file-system/read", file_path="a.py")
 
 
+def _read():
+    # The times of a file just written prove nothing yet: the first read after that stores that they do.
+    time.sleep(0.1)
+    _call("rye/file-system/read", file_path="a.py", limit=20)
+    return lambda: _call("rye/file-system/read", file_path="a.py", limit=20)
+
+
 def _edit():
     lines = _call("rye/file-system/read", file_path="a.py", limit=5)["output"].splitlines()
     line_id = lines[2].split("]")[0].removeprefix("[LID:")
@@ -116,7 +123,7 @@ def _undo():
 
 
 CALLS = {
-    "read": lambda: lambda: _call("rye/file-system/read", file_path="a.py", limit=20),
+    "read": _read,
     "changed_outside": _changed_outside,
     "edit_lines": _edit,
     "undo": _undo,
