@@ -34,7 +34,8 @@ FAIR = {
     "already_undone",
     "changed_since",
     "cache_unwritable",
-    # The index had no room, so the IDs that a read showed are unknown: loud, and nothing is written.
+    # The index had no room, so what a read showed is unknown: loud, and nothing is written.
+    "unseen_lines",
     "invalid_line_id",
 }
 
