@@ -2,10 +2,10 @@
 
 `{"var": "RYE_PYTHON", "search": [step, …]}`; the steps:
 
-    {"project": [path, …]}          a program of the project itself; only one that a person approved (see `identity`), in a
-    sandbox {"home": [pattern, …]}          below the user's home, the highest version first; `{version}` stands for what the
-    project's
-                                    file `version_file` names, and without one the step is passed over
+    {"project": [path, …]}          a program of the project itself, in a sandbox; only one that a person approved
+                                    (see `identity`)
+    {"home": [pattern, …]}          below the user's home, the highest version first; `{version}` stands for what the
+                                    project's file `version_file` names; without that file the step is passed over
     {"path": [name, …]}             in the folders of PATH, but for those in the project
     {"own": true}                   the interpreter that runs rye
 

@@ -2,11 +2,11 @@
 
 `config`, put together from all links of the chain:
 
-    command, args        the program and its arguments; placeholders as in `rye.executor.templates` input_data           what
-    it reads on standard input; all parameters as JSON where nothing is said parameter_env        a prefix: each parameter is
-    also a variable of that name, a text as it is, all else as JSON output               `json`: it prints one JSON object,
-    the result; `text`: what it prints is `output`; `auto` tells by the first
-                         character
+    command, args        the program and its arguments; placeholders as in `rye.executor.templates`
+    input_data           what it reads on standard input; all parameters as JSON where nothing is said
+    parameter_env        a prefix: each parameter is also a variable of that name, a text as it is, all else as JSON
+    output               `json`: it prints one JSON object, the result; `text`: what it prints is `output`;
+                         `auto` tells by the first character
     exit_codes           {"3": "code_of_the_error"}; 0 alone is success
     cwd                  where it starts; the project's root where nothing is said
     timeout_seconds, max_timeout_seconds, memory_mb
