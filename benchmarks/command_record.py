@@ -22,7 +22,7 @@ def prepared(root: Path, files: int) -> None:
     """Make a tree of small source files, 20 in each folder."""
     random_ = random.Random(1)
     for number in range(files):
-        folder = root / f"d{number % 40}" / f"e{number // 20}"
+        folder = root / f"d{number // 20 % 40}" / f"e{number // 20}"
         folder.mkdir(parents=True, exist_ok=True)
         lines = (f"value_{n} = {random_.random()}\n" for n in range(random_.randint(5, 200)))
         (folder / f"f{number}.py").write_text("".join(lines))

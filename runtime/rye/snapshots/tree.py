@@ -210,9 +210,6 @@ class Walk:
         self._count += len(entries)
         if self._count > MAX_ENTRIES:
             raise TooLargeError
-        if path and self._is_skipped(entries):
-            self.folders[path] = {}
-            return []
         if not path and self._made:
             entries = [entry for entry in entries if self._made.get(entry.name) != entry.inode()]
         get, skipped = known.get, self._skipped if path not in _MEMORY else self._skipped | _MEMORY[path]
@@ -241,7 +238,11 @@ class Walk:
             new.pop(_OWN, None)
             count -= 1
         if not new and count == len(known):
+            # The same names as before: it was not one to be skipped, and is none.
             self.folders[path] = known
+        elif path and self._is_skipped(entries):
+            self.folders[path] = {}
+            return []
         else:
             self.folders[path] = self._changed(fd, path, known, new, {entry.name for entry in entries})
         return below
