@@ -1,4 +1,4 @@
-"""The rules of the house that a reader relies on, held by reading the source; see each test's name."""
+"""The rules of the code that a reader relies on, held by reading the source; see each test's name."""
 
 from __future__ import annotations
 

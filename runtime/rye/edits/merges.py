@@ -29,9 +29,9 @@ def lines_of(data: bytes) -> list[bytes]:
     return [*(line + b"\n" for line in lines), *([last] if last else [])]
 
 
-def hunks(new: Sequence[bytes], old: Sequence[bytes]) -> list[Hunk] | None:
-    """Return what turns `new` into `old`, in the numbering of `new`; None where the two differ in too many lines."""
-    head, tail = _ends(new, old)
+def hunks(new: Sequence[bytes], old: Sequence[bytes]) -> list[Hunk]:
+    """Return what turns `new` into `old`, in the numbering of `new`; one hunk where the two differ in too many lines."""
+    head, tail = shared_ends(new, old)
     inner, other = new[head : len(new) - tail], old[head : len(old) - tail]
     if len(new) > _MAX_LINES or max(len(inner), len(other)) > _MAX_DIFFERENT:
         # One hunk for everything between is exact, too; it only has more neighbours that must stand unchanged.
@@ -44,7 +44,7 @@ def hunks(new: Sequence[bytes], old: Sequence[bytes]) -> list[Hunk] | None:
     ]
 
 
-def _ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
+def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
     """Return how many lines two texts share at their beginning, and after that at their end."""
     most = min(len(one), len(other))
     head = next((at for at in range(most) if one[at] != other[at]), most)
@@ -63,8 +63,6 @@ def taken_out(before: bytes, after: bytes, now: bytes, chosen: Sequence[int] | N
     """
     old, new, current = lines_of(before), lines_of(after), lines_of(now)
     found = hunks(new, old)
-    if found is None:
-        return None
     wanted = found if chosen is None else [found[at] for at in chosen]
     out = list(current)
     spots = _spots(new, current, wanted)
@@ -83,8 +81,6 @@ def _spots(new: Sequence[bytes], current: Sequence[bytes], wanted: Sequence[Hunk
     if new == current:
         return [hunk.start for hunk in wanted]
     since = hunks(new, current)
-    if since is None:
-        return None
     spots: list[int] = []
     for hunk in wanted:
         # With its neighbours: a change beside it may belong to it.

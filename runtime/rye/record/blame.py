@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rye.edits.merges import lines_of
+from rye.edits.merges import lines_of, shared_ends
 from rye.record import file_history
 
 if TYPE_CHECKING:
@@ -124,12 +124,7 @@ def _moved(
 
 
 def _opcodes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
-    head = 0
-    while head < min(len(before), len(after)) and before[head] == after[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
+    head, tail = shared_ends(before, after)
     yield "equal", 0, head, 0, head
     middle, other = before[head : len(before) - tail], after[head : len(after) - tail]
     if max(len(middle), len(other)) > _MAX_LINES:

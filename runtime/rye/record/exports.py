@@ -74,16 +74,6 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def counts(changes: Iterable[FileDiff]) -> tuple[int, int]:
-    """Return how many lines were added and removed."""
-    added = removed = 0
-    for one in changes:
-        for line in list(_patch_of(one)):
-            added += line.startswith("+") and not line.startswith("+++ ")
-            removed += line.startswith("-") and not line.startswith("--- ")
-    return added, removed
-
-
 def agent_trace(files: Iterable[tuple[str, Sequence[BlamedLine]]], revision: str, version: str) -> dict[str, Any]:
     """Return an Agent Trace record that says who wrote which lines of some files.
 
