@@ -64,12 +64,17 @@ def _written(files: dict[str, str], folder: str | None) -> str:
     # Not `tempfile`, which loads much; nobody else sees the sandbox's own temporary folder.
     made = os.path.join(folder or os.environ["TMPDIR"], f"tool-{os.urandom(4).hex()}")
     os.mkdir(made, 0o700)
+    write_files(files, made)
+    return made
+
+
+def write_files(files: dict[str, str], folder: str) -> None:
+    """Write a tool's files, base64 by path, into a folder that has none of them. Raises OSError."""
     for path, content in files.items():
-        target = os.path.join(made, path)
+        target = os.path.join(folder, path)
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         with open(target, "xb") as file:
             file.write(base64.b64decode(content))
-    return made
 
 
 def _give_input(data: bytes) -> None:

@@ -151,15 +151,12 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
 @contextlib.contextmanager
 def folder_of(files: dict[str, str]) -> Iterator[str]:
     """Hold a new folder with these files, base64 by path."""
-    import base64
     import tempfile
 
+    from rye.executor import program_start
+
     with tempfile.TemporaryDirectory(prefix="tool-") as folder:
-        for path, content in files.items():
-            target = os.path.join(folder, path)
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-            with open(target, "xb") as file:
-                file.write(base64.b64decode(content))
+        program_start.write_files(files, folder)
         yield folder
 
 
