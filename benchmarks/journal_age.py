@@ -18,7 +18,7 @@ ROUNDS = 15
 
 def filled(root: str, count: int) -> None:
     """Put `count` changes of other files into the journal, as the tools write them."""
-    from rye.edits import entries, history, journal
+    from rye.journal import entries, history, journal
     from rye.plain_class import changed
     from rye.workspace.workspace import Workspace
 

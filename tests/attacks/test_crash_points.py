@@ -347,8 +347,8 @@ def random_kills(made: Template, folder: Path, kills: int, rng: random.Random, j
 def _hold_to_order(project: Path, text: str) -> None:
     import hashlib
 
-    from rye.edits import journal
-    from rye.edits.history import History
+    from rye.journal import journal
+    from rye.journal.history import History
     from rye.workspace.workspace import Workspace
 
     assert call(project, "undo", list=True, limit=1)["status"] == "success"

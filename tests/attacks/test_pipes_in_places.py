@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from rye.executor import interpreters
+from rye.executor.primitives import interpreters
 from support.shell_calls import bash
 
 PLACES = [

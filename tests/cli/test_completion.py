@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rye.cli.completion import candidates
+from rye.cli.verbs.completion import candidates
 
 
 @pytest.mark.parametrize(

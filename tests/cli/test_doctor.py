@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rye.cli import doctor
+from rye.cli.verbs import doctor
 from rye.filesearch import ripgrep
 from rye.sandbox import bubblewrap, landlock, launcher, limits, sandbox
 from rye.trust import decisions, keys, verify

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rye.cli.completion import candidates
+from rye.cli.verbs.completion import candidates
 from support.in_process import rye
 from support.signed_tools import put, put_tool, tool_text
 

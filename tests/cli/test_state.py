@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from rye.cli.state import to_remove
+from rye.cli.verbs.state import to_remove
 from rye.config import user_dirs
 from support.calling import call, done, rows
 from support.in_process import rye as shell

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import rye
-from rye.edits import journal
+from rye.journal import journal
 from rye.workspace.workspace import Workspace
 from support.byte_oracle import Content, Refused, derivable, overlapping
 

@@ -13,9 +13,9 @@ import rye
 from rye.call.context import CallOptions
 from rye.call.results import MAX_OUTPUT_BYTES
 from rye.config import user_dirs
-from rye.edits import entries
-from rye.edits import journal as journaling
-from rye.edits.history import History
+from rye.journal import entries
+from rye.journal import journal as journaling
+from rye.journal.history import History
 from rye.plain_class import changed
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, refused, rows

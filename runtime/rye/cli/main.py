@@ -119,7 +119,7 @@ def _add_color(parser: argparse.ArgumentParser) -> None:
 
 def verb_of(name: str) -> Verb:
     """Return a verb by its name, which `verb_names` has."""
-    found: Verb = import_module(f"rye.cli.{_VERBS[name][0]}").VERBS[name]
+    found: Verb = import_module(f"rye.cli.verbs.{_VERBS[name][0]}").VERBS[name]
     return found
 
 
@@ -219,7 +219,7 @@ def _run(words: list[str]) -> int:
     name, rest = ("execute", words) if short else (words[0], words[1:])
     at = rest.index("--") if "--" in rest else len(rest)
     if name == "execute" and _asks_for_tool(rest[:at]):
-        from rye.cli import help as cli_help
+        from rye.cli.verbs import help as cli_help
 
         return cli_help.explain_tool(rest[:at], short=short)
     verb = verb_of(name)

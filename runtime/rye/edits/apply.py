@@ -15,11 +15,12 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from rye.call.results import MAX_LINE_CHARS, shortened
-from rye.edits import brief, commit, journal, syntax
-from rye.edits.entries import Entry, Recorded
+from rye.edits import brief, syntax
 from rye.edits.splices import Splice, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
 from rye.fs.digest import hexdigest
+from rye.journal import commit, journal
+from rye.journal.entries import Entry, Recorded
 from rye.line_ids import addresses, epochs, reconcile, store
 from rye.line_ids import document as documents
 from rye.line_ids import index as line_ids_index

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context
-from rye.edits import merges, tree_changes
 from rye.edits import splices as edits_splices
-from rye.edits.entries import Entry, Recorded
-from rye.edits.history import History, Row
 from rye.fs import names
+from rye.journal import merges, tree_changes
+from rye.journal.entries import Entry, Recorded
+from rye.journal.history import History, Row
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State

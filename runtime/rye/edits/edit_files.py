@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
-from rye.edits import brief, change_forms, commit, journal
+from rye.edits import brief, change_forms
 from rye.edits import splices as edits_splices
 from rye.edits.apply import (
     Applied,
@@ -28,6 +28,7 @@ from rye.edits.patch_store import new_id
 from rye.edits.refusals import wrong_version
 from rye.edits.splices import FinalNewline, Newline
 from rye.errors import EditError, UsageError
+from rye.journal import commit, journal
 from rye.line_ids import addresses, store
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document, open_for_edit

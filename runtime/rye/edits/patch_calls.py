@@ -14,13 +14,14 @@ from typing import Any
 from rye.call import event_log
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, fit_lines, ok, size_of
-from rye.edits import commit, patch_store
+from rye.edits import patch_store
 from rye.edits.apply import apply_all
-from rye.edits.commit import Committed
-from rye.edits.history import History
 from rye.edits.patch_batches import TOOL, Worked, described, worked
 from rye.edits.patches import Batch, Problems
 from rye.errors import EditError, RyeError
+from rye.journal import commit
+from rye.journal.commit import Committed
+from rye.journal.history import History
 from rye.plain_class import Record, field
 from rye.workspace.workspace import Workspace
 

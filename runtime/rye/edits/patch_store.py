@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call import context
 from rye.config import user_dirs
-from rye.edits import entries
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic
+from rye.journal import entries
 
 if TYPE_CHECKING:
     from rye.workspace.workspace import Workspace

@@ -15,15 +15,16 @@ from typing import Any
 
 from rye.call import context, profile
 from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
-from rye.edits import change_texts, commit, entries, journal, tree_changes, tree_undo
-from rye.edits import history as edits_history
+from rye.edits import change_texts
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, prepare, store_applied
-from rye.edits.entries import Entry, Recorded
-from rye.edits.history import History, Row
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
+from rye.journal import commit, entries, journal, tree_changes, tree_undo
+from rye.journal import history as edits_history
+from rye.journal.entries import Entry, Recorded
+from rye.journal.history import History, Row
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
 from rye.line_ids.index import note_shown

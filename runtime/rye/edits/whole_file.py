@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from rye.edits import commit, journal, pasted, syntax
+from rye.edits import pasted, syntax
 from rye.edits.apply import index_whole, text_encoding
 from rye.edits.splices import Splice, line_ends, refine, unified_diff
 from rye.errors import EditError
+from rye.journal import commit, journal
 from rye.line_ids import store
 from rye.plain_class import Record
 from rye.workspace import cache

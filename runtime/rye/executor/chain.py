@@ -28,10 +28,10 @@ MOST_LINKS: Final = 10
 """How many links a chain may have, the tool and the primitive included."""
 
 PRIMITIVES: Final = {
-    "function": "rye.executor.function",
-    "subprocess": "rye.executor.program",
-    "http": "rye.executor.http_request",
-    "mcp": "rye.executor.mcp_call",
+    "function": "rye.executor.primitives.function",
+    "subprocess": "rye.executor.primitives.program",
+    "http": "rye.executor.primitives.http_request",
+    "mcp": "rye.executor.primitives.mcp_call",
 }
 """The name of each primitive, as its item says it in `primitive`, and the module that is its code; see `Primitive`."""
 

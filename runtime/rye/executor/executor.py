@@ -235,7 +235,7 @@ def _recorded(workspace: Workspace, tool: Tool, started: Started, response: dict
     if isolation is None or ("write" not in isolation["permissions"] and isolation["kind"] != "none"):
         yield
         return
-    from rye.edits import tree_changes
+    from rye.journal import tree_changes
 
     recording = tree_changes.begin(workspace, tool.id, tool.id)
     try:
@@ -275,7 +275,7 @@ def _recovered(workspace: Workspace) -> list[str]:
         project_mounts.recover(workspace.real)
     if not os.path.isdir(commits):
         return []
-    from rye.edits import commit
+    from rye.journal import commit
 
     return commit.settle(workspace)
 

@@ -153,7 +153,7 @@ def folder_of(files: dict[str, str]) -> Iterator[str]:
     """Hold a new folder with these files, base64 by path."""
     import tempfile
 
-    from rye.executor import program_start
+    from rye.executor.primitives import program_start
 
     with tempfile.TemporaryDirectory(prefix="tool-") as folder:
         program_start.write_files(files, folder)

@@ -35,7 +35,7 @@ _PAUSE = 0.05
 _IMPORT = "import sys; sys.path[:0] = sys.argv[2:]; "
 _STARTS = {
     "function": _IMPORT + "from rye.executor.worker import serve; serve(int(sys.argv[1]))",
-    "program": _IMPORT + "from rye.executor.program_start import wait; wait(int(sys.argv[1]))",
+    "program": _IMPORT + "from rye.executor.primitives.program_start import wait; wait(int(sys.argv[1]))",
 }
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from rye.edits import apply, commit, journal
+from rye.edits import apply
 from rye.errors import ItemError, WorkspaceError
 from rye.fs import names
+from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Place, Workspace

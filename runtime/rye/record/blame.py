@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rye.edits.merges import lines_of, shared_ends
+from rye.journal.merges import lines_of, shared_ends
 from rye.record import file_history
 
 if TYPE_CHECKING:
-    from rye.edits.entries import Entry
+    from rye.journal.entries import Entry
     from rye.record.file_history import Step
     from rye.workspace.workspace import Workspace
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rye.edits import tree_changes
-from rye.edits.merges import lines_of
+from rye.journal import tree_changes
+from rye.journal.merges import lines_of
 
 if TYPE_CHECKING:
     from rye.record.blame import BlamedLine

@@ -12,16 +12,16 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rye.edits import entries, history, tree_changes
-from rye.edits.entries import Entry
-from rye.edits.merges import lines_of
 from rye.errors import RyeError
+from rye.journal import entries, history, tree_changes
+from rye.journal.entries import Entry
+from rye.journal.merges import lines_of
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 
 if TYPE_CHECKING:
-    from rye.edits.history import Row
+    from rye.journal.history import Row
     from rye.workspace.workspace import Workspace
 
 # A file that came where another went is that file under a new name, if so many of its lines were in it.

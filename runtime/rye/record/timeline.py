@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rye.edits import change_texts, entries, history
+from rye.edits import change_texts
+from rye.journal import entries, history
 
 if TYPE_CHECKING:
-    from rye.edits.entries import Entry
-    from rye.edits.history import History, Row
+    from rye.journal.entries import Entry
+    from rye.journal.history import History, Row
     from rye.workspace.workspace import Workspace
 
 

@@ -19,9 +19,9 @@ from urllib.parse import parse_qs, quote
 
 from rye.api import execute
 from rye.config import user_dirs
-from rye.edits import history
 from rye.errors import UsageError
 from rye.fs import atomic
+from rye.journal import history
 from rye.record import timeline
 from rye.review import pages
 from rye.workspace.workspace import Workspace

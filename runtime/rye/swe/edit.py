@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, fit_lines, ok
-from rye.edits import journal, pasted
+from rye.edits import pasted
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
 from rye.edits.splices import Splice
 from rye.errors import EditError, UsageError
+from rye.journal import journal
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document

@@ -7,7 +7,7 @@
   `granted` says which permissions were shown with each.
 * a shadow `{"id", "root", "device", "inode", "time"}`: that root may serve a reserved id instead of the system bundle.
 * an interpreter `{"path", "file", "root", "device", "inode", "time"}`: tools of that root may be run by the project's own
-  program at that path, as long as `file` (see `rye.executor.interpreters.identity`) is what is there.
+  program at that path, as long as `file` (see `rye.executor.primitives.interpreters.identity`) is what is there.
 * a revocation `{"key", "time"}`: the full digest of a key that is refused everywhere.
 
 A file that cannot be read as this is an error, not an empty one: losing a revocation must not go unnoticed.

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import rye
-from rye.executor.mcp_call import differences, digest_of, said
+from rye.executor.primitives.mcp_call import differences, digest_of, said
 from support.signed_tools import put, signed, trust_key
 
 STDIO, HTTP = "rye/core/runtimes/mcp_stdio_runtime", "rye/core/runtimes/mcp_http_runtime"

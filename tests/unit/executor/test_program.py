@@ -12,7 +12,8 @@ import pytest
 
 import rye
 from rye.errors import RyeError
-from rye.executor import executor, templates
+from rye.executor import executor
+from rye.executor.primitives import templates
 from rye.sandbox import sandbox
 from support.signed_tools import put, signed, trust_key
 
@@ -279,7 +280,7 @@ def python_script(project, **more):
 
 @pytest.mark.skipif(sandbox.layers()["bubblewrap"] != "", reason="bubblewrap does not work here")
 def test_a_projects_interpreter_runs_only_as_the_very_file_that_a_person_approved(project, user_space):
-    from rye.executor import interpreters
+    from rye.executor.primitives import interpreters
     from rye.trust import decisions
 
     program = planted(project)

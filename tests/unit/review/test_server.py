@@ -16,7 +16,7 @@ pytest.importorskip("uvicorn")
 
 import uvicorn
 
-from rye.edits import journal
+from rye.journal import journal
 from rye.review.server import Review
 from rye.workspace.workspace import Workspace
 

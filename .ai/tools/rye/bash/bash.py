@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:13:48Z:a521f076b3ef3684f8920ed9f17110c3af8e658bb1160a03a1adc3f53f8ab114:53-1FqG9Y5pGRRujuWke9Tb-JXgggWQ9SHdwfhhIUIcnnq5m5pl_u9-ghvebnuh39m7Jzv9UsyKEfHLnmmWFCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:04:21Z:b8ef75080bc4b5f1fb093cf432fc5c76e60104cb549f2a3b94368d750ab3e4cb:-yCiwxxTFSthTtnZDMy1uRPeeKTMc_a4U3IHTiLuwtLorjIga0nKVjcIjHTy4mXqV-HuBZSLJdXhdR7QGcbwCg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -28,9 +28,9 @@ from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
 from rye.call.results import ok
-from rye.edits import tree_changes
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
+from rye.journal import tree_changes
 from rye.plain_class import changed
 from rye.process import capture, git_settings, job_output, jobs, repository_look, run, terminal_text
 from rye.process.capture import Capture

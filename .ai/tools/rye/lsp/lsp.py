@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:767c28fc279a89566cc6db838b5e7fecac05cea8bbb987914bdfe27265418d96:9S8Mq3vqrn8QbqWVvHZzvpe5h7Z2aWXIvhf8n4P0rBON93oR33YAYYFiQTb2OgSv6-47Ieiv93SxfkishkkoDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:04:21Z:b988586840d5d38e22b95e221a4769a84ad29d6bb286a31b76924af5fed924dd:sUL3gmuY-BE7fWtO5_nI9WRC4rgDn2tKPwF8F9sKdNneBMMFLCLk_7_rKlLYT7jdvLqLKn29nfs6lNm5YQ1bAg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from rye.call.results import ok
 from rye.call.safe_text import plain
 from rye.config import user_dirs
-from rye.edits import commit
 from rye.errors import UsageError
+from rye.journal import commit
 from rye.lsp import queries
 from rye.lsp.connection import LanguageServerError
 from rye.lsp.session import uri_of

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:45:57Z:51b7df7b7e0443284a9b089f5e29edb1cfc8684ff74d6342f15b90a15d2793cc:jASRUXb_VYDix3d9j7oEY4KgGCPIXuaGP12XKUdBA64PRD9N9wEI39JY9s9uIGQm-aYQBJqk1WeZBJV_1alyDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:04:21Z:a5f41bd12a0c88cd39e80af12bf643abb685e723f8672d97732f8d9a563a1db3:LCtCjlE8DJshj5iLdGAf2byaYaeIoyjuX9OizkU_NqBW8Q0S4EfUhBaBKJq18JiTDEpPv8QbO4yRLcXCBNSKBA==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -17,9 +17,10 @@ from typing import Any
 
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, fit_lines, size_of, start_index
-from rye.edits import commit, patch_store
+from rye.edits import patch_store
 from rye.edits.patch_calls import NOTICES, answered, id_lines, outcome, succeeded
 from rye.errors import EditError
+from rye.journal import commit
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T03:15:59Z:8c23b934369c7bc08f2fb57188484c89666ade73e45d6353cdb60dffcd082b56:JrzoacZGLcfvIBrBvH71E7a5Th8QK88k_hFF0Y7MSqjzkfYlsFRmqHmm7g7aG2mDchauiGRIiAhz9-u2hv69Cg==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:04:21Z:382b52d689fcd56ff5b90d494b78becc42dcb39717b375d57fa4f46b3227834c:pWCwp09ZqSOHKTBvA3NAnFIJf3ErBqlbelZUsSTlBU6wEdMk1i0NQWmoAH0zwiC9jfxJHPDp7ABuNB_oOwmwDQ==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if the patch was planned on an editor's unsaved contents.
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.edits import commit, patch_store, patches
+from rye.edits import patch_store, patches
 from rye.edits.patch_calls import Order, answered, outcome, run_batch
 from rye.errors import EditError
+from rye.journal import commit
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:eb9859700635e2c350a1d38477ef23aed98e1c8f34f36b193afb6560c1eee226:s5h7WjhpMIWJN0EJio6lUkNNN9XRj7e9WEkuMkWKTZiZM8Y6zpO4pMFEPbJXTPXp2DabZPBRmS9rzjps5OuyCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:04:21Z:0027095681bfd8040ee65629f72b6d1570c3dea8200cdaf383e7f0854627bd9f:90gw0n1HnZKMzUHme2L0RXkKmiaPFzsq2koBDOXoQTTGWF12wEMT9s6ZltriAn-NoEz0HiIhl6z3jEgtYaapCw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call.context import output_budget
 from rye.call.results import Page, cut_notice, shorten, size_of, start_index
-from rye.edits import commit
 from rye.edits.patch_batches import ActiveFiles, DocPaths
 from rye.edits.patch_calls import NOTICES, answered, succeeded
 from rye.edits.splices import line_ends
 from rye.errors import RyeError, WorkspaceError
+from rye.journal import commit
 from rye.line_ids import document as documents
 from rye.workspace import escapes
 from rye.workspace.atomic_replace import digest_of

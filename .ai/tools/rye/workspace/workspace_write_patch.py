@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:04:38Z:b791abbff82f585f75d358d91d8ab3ddd8d2b49e9301ac79d1b155951dbaa336:5EircilOywCD3inS-jJq33ZePaIKo9NesGZS9WkmwNagWCJQ-PMv1NOGN1pxiECUkahek3Qx6e-Xioyi2tF0Dg==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:04:21Z:f401da9841ceb344e173ba3426d166b01937445c1c543555dc0f3ffe4697f265:BxKXOoyx_o0tb4OxNWymSE0Z6QLpH8VQCGDG6oYP325SiCyHMhQeVIpXx1MPjbEdlcYb1K3R_pHTQz78hUz_Cw==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.edits import commit, patch_store, patches
+from rye.edits import patch_store, patches
 from rye.edits.patch_calls import Order, answered, run_batch
+from rye.journal import commit
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"

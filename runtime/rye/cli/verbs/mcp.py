@@ -82,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
 def _import(args: argparse.Namespace) -> int:
     """Ask another server for its tools, show them, and write a signed item for each."""
     from rye import api
-    from rye.cli import mcp_import
+    from rye.cli.verbs import mcp_import
     from rye.trust import keys
 
     shared.require_person_or_key("sign items", args.key, key_option=True)

@@ -3,7 +3,7 @@
 An entry is one file, `<state>/journal/<id>.json` (0600): the time, the tool, who called it, the path, the digests before and
 after, and the splices with the raw lines removed and added and their IDs. Before the file is touched the entry is written as
 `<state>/journal/pending/<id>.json`. So the next call after a crash can tell whether the change was made, complete or drop the
-entry, and remove the temporary file that it names. What a command changes is recorded by `rye.edits.tree_changes`.
+entry, and remove the temporary file that it names. What a command changes is recorded by `rye.journal.tree_changes`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import time
 from typing import TYPE_CHECKING
 
 from rye.call import context, profile
-from rye.edits import entries, history
-from rye.edits.entries import Entry, Recorded
 from rye.errors import EditError, WorkspaceError
+from rye.journal import entries, history
+from rye.journal.entries import Entry, Recorded
 from rye.line_ids import store
 from rye.plain_class import changed
 from rye.snapshots import known_tree
@@ -86,7 +86,7 @@ def beside_commands(ws: Workspace) -> contextlib.AbstractContextManager[None]:
     if not known_tree.is_running(ws.fd):
         return contextlib.nullcontext()
     # Imported here: few edits are made beside a command.
-    from rye.edits import tree_changes
+    from rye.journal import tree_changes
 
     return tree_changes.beside_commands(ws)
 

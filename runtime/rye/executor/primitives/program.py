@@ -2,7 +2,7 @@
 
 `config`, put together from all links of the chain:
 
-    command, args        the program and its arguments; placeholders as in `rye.executor.templates`
+    command, args        the program and its arguments; placeholders as in `rye.executor.primitives.templates`
     input_data           what it reads on standard input; all parameters as JSON where nothing is said
     parameter_env        a prefix: each parameter is also a variable of that name, a text as it is, all else as JSON
     output               `json`: it prints one JSON object, the result; `text`: what it prints is `output`;
@@ -11,9 +11,9 @@
     cwd                  where it starts; the project's root where nothing is said
     timeout_seconds, max_timeout_seconds, memory_mb
 
-`env_config.env` are variables, `env_config.interpreter` is looked for as in `rye.executor.interpreters`. Of the tool and the
-files that it lists in `__files__` the verified bytes are written inside the sandbox, where they run. It has the tool's
-permissions and no more, whoever signed it.
+`env_config.env` are variables, `env_config.interpreter` is looked for as in `rye.executor.primitives.interpreters`. Of the
+tool and the files that it lists in `__files__` the verified bytes are written inside the sandbox, where they run. It has the
+tool's permissions and no more, whoever signed it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from rye.call.command_channel import ready
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
-from rye.executor import interpreters, isolated, templates
+from rye.executor import isolated
 from rye.executor.chain import Chain, Started
-from rye.executor.templates import FOLDER, WHOLE
+from rye.executor.primitives import interpreters, templates
+from rye.executor.primitives.templates import FOLDER, WHOLE
 from rye.executor.worker import framed
 from rye.executor.worker_pool import Worker, WorkerPolicy, pool
 from rye.items import spaces
@@ -174,7 +175,7 @@ def _policy(chain: Chain, plan: Plan, root: str) -> tuple[WorkerPolicy, interpre
 def _message(
     chain: Chain, plan: Plan, parameters: dict[str, Any], policy: WorkerPolicy, found: interpreters.Found | None
 ) -> dict[str, Any]:
-    """Return what the waiting process gets; see `rye.executor.program_start`."""
+    """Return what the waiting process gets; see `rye.executor.primitives.program_start`."""
     tool, root = chain.tool, policy.root
     known = tool.schema.get("properties", {})
     given = {name: templates.text_of(tool.id, name, value) for name, value in parameters.items()}

@@ -9,9 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_table, printable, project_of
-from rye.edits import change_texts, history
-from rye.edits.history import Row
+from rye.edits import change_texts
 from rye.errors import UsageError
+from rye.journal import history
+from rye.journal.history import Row
 from rye.record import blame, exports, file_history, timeline
 from rye.record.exports import FileDiff
 
@@ -183,7 +184,7 @@ def _blamed(number: int, line: blame.BlamedLine) -> dict[str, Any]:
 def _revision(ws: Workspace) -> str:
     import re
 
-    from rye.edits import tree_changes
+    from rye.journal import tree_changes
 
     found = re.search(r" at ([0-9a-f]{40,64})", tree_changes.git_position(ws, whole=True))
     return found[1] if found else ""

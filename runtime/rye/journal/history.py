@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rye.call import context
 from rye.config import stored_state, user_dirs
-from rye.edits import entries
-from rye.edits.entries import Entry
 from rye.fs import atomic
+from rye.journal import entries
+from rye.journal.entries import Entry
 
 if TYPE_CHECKING:
     from rye.workspace.workspace import Workspace

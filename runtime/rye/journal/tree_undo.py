@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rye.edits import entries, journal, merges, tree_changes
-from rye.edits.entries import Entry
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
+from rye.journal import entries, journal, merges, tree_changes
+from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents

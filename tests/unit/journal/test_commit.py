@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rye.config import user_dirs
-from rye.edits import commit, journal
-from rye.edits import entries as edits_entries
-from rye.edits.history import History
 from rye.errors import WorkspaceError
+from rye.journal import commit, journal
+from rye.journal import entries as edits_entries
+from rye.journal.history import History
 from rye.workspace import atomic_replace, cache
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace

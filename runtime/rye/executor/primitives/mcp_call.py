@@ -2,8 +2,8 @@
 
 `config`, put together from all links of the chain:
 
-    transport      `stdio`: `command` and `args` start the server in the sandbox, as in `rye.executor.program`;
-                   `http`: `url` and `headers` as in `rye.executor.http_request`
+    transport      `stdio`: `command` and `args` start the server in the sandbox, as in `rye.executor.primitives.program`;
+                   `http`: `url` and `headers` as in `rye.executor.primitives.http_request`
     tool_name      the name that the server gives the tool
     tool_digest    SHA-256 of the tool as it was when it was imported, see `digest_of`
 
@@ -25,8 +25,9 @@ from rye._version import __version__
 from rye.call import context, safe_text
 from rye.call.safe_text import plain
 from rye.errors import ItemError, RyeError, TrustError
-from rye.executor import http_request, isolated, program
+from rye.executor import isolated
 from rye.executor.chain import Chain, Started
+from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
 from rye.fs.digest import hexdigest
 from rye.plain_class import Record

@@ -24,7 +24,7 @@ from rye.cli.shared import (
 )
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
-from rye.executor import interpreters
+from rye.executor.primitives import interpreters
 from rye.items import parse, spaces
 from rye.trust import decisions, keys, signature, verify
 from rye.trust.decisions import Root

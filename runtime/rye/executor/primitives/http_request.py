@@ -26,8 +26,9 @@ from rye.call import context, results, safe_text
 from rye.call.safe_text import plain
 from rye.config import settings, user_dirs
 from rye.errors import ItemError, RyeError, UsageError
-from rye.executor import isolated, templates
+from rye.executor import isolated
 from rye.executor.chain import Chain, Started
+from rye.executor.primitives import templates
 from rye.items import parse
 from rye.plain_class import Record
 

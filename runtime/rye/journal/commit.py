@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 from rye.call import context, profile
 from rye.call.context import deadline
 from rye.config import user_dirs
-from rye.edits import entries, history, journal
-from rye.edits.entries import Entry
 from rye.errors import WorkspaceError
 from rye.fs import atomic, names
+from rye.journal import entries, history, journal
+from rye.journal.entries import Entry
 from rye.plain_class import Record, changed
 from rye.workspace import cache
 from rye.workspace.atomic_replace import (

@@ -15,8 +15,8 @@ from rye.call import context
 from rye.call.context import Deadline
 from rye.config.settings import Settings
 from rye.errors import RyeError, UsageError
-from rye.executor import http_request, mcp_call, program
 from rye.executor.chain import Chain
+from rye.executor.primitives import http_request, mcp_call, program
 from rye.fs.digest import hexdigest
 from rye.items.parse import Tool
 from rye.trust import verify

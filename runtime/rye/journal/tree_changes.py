@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.call import context
 from rye.config import user_dirs
-from rye.edits import entries, history
-from rye.edits.entries import Entry
 from rye.fs import atomic
+from rye.journal import entries, history
+from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.process import job_supervisor
 from rye.sandbox import project_mounts
@@ -47,7 +47,7 @@ _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
 _MOST_ROWS: Final = 2_000
 _AFTER_JOB: Final = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from rye.edits import tree_changes; tree_changes.end_job(*sys.argv[2:])"
+    "import sys; sys.path.insert(0, sys.argv[1]); from rye.journal import tree_changes; tree_changes.end_job(*sys.argv[2:])"
 )
 _RUNTIME: Final = str(Path(__file__).parents[2])
 _COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")
@@ -247,7 +247,7 @@ class _Look:
 
     def _entry(self, changes: list[Change], token: str) -> Entry:
         """Return the entry for changes, put down to the command that ends, to those that run, or to someone else."""
-        from rye.edits import journal
+        from rye.journal import journal
 
         commands = sorted(self.running, key=lambda one: (one.token != token, one.started))
         first = commands[0] if commands else None
@@ -293,7 +293,7 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 @contextmanager
 def look_at(ws: Workspace) -> Iterator[_Look]:
     """Hold the project's tree and look at it. An undo that was cut off is finished first. Raises OSError, TooLargeError."""
-    from rye.edits import tree_undo
+    from rye.journal import tree_undo
 
     with known_tree.locked(ws.fd) as where, Contents(where) as contents:
         tree_undo.recover(ws, where, contents)

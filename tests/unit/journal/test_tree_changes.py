@@ -13,7 +13,7 @@ import pytest
 
 import rye
 from rye.config import user_dirs
-from rye.edits import tree_changes
+from rye.journal import tree_changes
 from rye.snapshots import known_tree
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import rye
 from rye.config import user_dirs
-from rye.edits import entries, history, journal
-from rye.edits.history import History
 from rye.errors import EditError, WorkspaceError
+from rye.journal import entries, history, journal
+from rye.journal.history import History
 from rye.plain_class import changed
 from rye.workspace import atomic_replace, cache
 from rye.workspace.atomic_replace import digest_of, temporary_name
