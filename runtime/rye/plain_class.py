@@ -159,7 +159,12 @@ def _default(made: _RecordType, name: str, one: _Field) -> Any:
 
 def changed(record: R, **fields: Any) -> R:
     """Return another record, like this one but for `fields`."""
-    return type(record)(**{**as_dict(record), **fields})
+    made = type(record)
+    # By position, which needs no look for names: some are made in each call.
+    values = [fields.pop(name, value) for name, value in zip(made.__fields__, made.__values__(record), strict=True)]
+    if fields:
+        raise TypeError(f"{made.__name__} has no field {next(iter(fields))!r}")
+    return made(*values)
 
 
 def as_dict(record: Record) -> dict[str, Any]:

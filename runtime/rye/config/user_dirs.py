@@ -123,7 +123,7 @@ def state_dir(root: str | int) -> str:
         OSError: there is no such project, or the user's space cannot be written; callers decide what that means for them.
     """
     path = f"{user_ai()}/state/{project_key(root)}"
-    real = os.path.realpath(f"/proc/self/fd/{root}" if isinstance(root, int) else root)
+    real = _real_path(root)
     # Checked at each use: the user may have removed the folder while this process runs.
     if _noted.get(path) != real or not os.path.isdir(path):
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -132,6 +132,14 @@ def state_dir(root: str | int) -> str:
             _noted.clear()
         _noted[path] = real
     return path
+
+
+def _real_path(root: str | int) -> str:
+    if isinstance(root, int):
+        # In one step, where the kernel tells it.
+        with suppress(OSError):
+            return os.readlink(f"/proc/self/fd/{root}")
+    return os.path.realpath(f"/proc/self/fd/{root}" if isinstance(root, int) else root)
 
 
 MOUNTS_RECORD = "shielded.json"

@@ -14,7 +14,6 @@ from rye.call.safe_text import plain
 from rye.errors import ItemError, TrustError
 from rye.executor import chain as chains
 from rye.executor.chain import Chain, Link, Primitive
-from rye.fs.digest import sha256
 from rye.items import bundles, lockfiles, parse, schema, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
@@ -52,7 +51,7 @@ _ready: dict[_Key, Ready] = {}
 _read: dict[_Key, Tool] = {}
 # The system's primitives by their ids, as of one manifest.
 _primitives: dict[_Key, Link] = {}
-_manifests: dict[_Key, bundles.Manifest] = {}
+_manifests: dict[tuple[bytes | None, str, str], bundles.Manifest] = {}
 _verdicts: dict[str, Verdicts] = {}
 
 
@@ -196,7 +195,7 @@ class Admission:
         assert bundle_id is not None  # noqa: S101 - neither a project's nor the user's space
         raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
         # By content: two writes within one tick of the clock leave the same modification time.
-        known_as = (sha256(raw or b"").hexdigest(), space.name, self.state)
+        known_as = (raw, space.name, self.state)
         manifest = _manifests.get(known_as)
         if manifest is None:
             manifest = self._manifest(raw, bundle_id, space)

@@ -24,7 +24,6 @@ from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
 from rye.executor import run_code
 from rye.executor.admission import Admission, Ready
-from rye.items import schema
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record
@@ -150,19 +149,32 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
         with contextlib.suppress(RyeError):
             _log(call, settings, response["status"], **facts)
     # What a caller sent may be repeated in the answer, which must be text that UTF-8 can carry.
-    try:
-        json.dumps([call.item_id, call.item_type, call.parameters, call.project_path], ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        escaped: dict[str, Any] = encodable(response)
-        return escaped
-    except (TypeError, ValueError, RecursionError):
-        # Refused above, as no JSON.
-        return response
+    if not _is_ascii(call):
+        try:
+            json.dumps([call.item_id, call.item_type, call.parameters, call.project_path], ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            escaped: dict[str, Any] = encodable(response)
+            return escaped
+        except (TypeError, ValueError, RecursionError):
+            # Refused above, as no JSON.
+            return response
     return response
 
 
+def _is_ascii(call: Call) -> bool:
+    """Tell whether all that a caller sent is plain ASCII, as it mostly is."""
+    given = call.parameters
+    values = [*given, *given.values()] if isinstance(given, dict) else [given]
+    # Other classes than these three are left to who asks.
+    texts = [one for one in values if one.__class__ is not int and one.__class__ is not bool]
+    sent = [call.item_id, call.item_type, call.project_path, *texts]
+    return all(one.__class__ is str and one.isascii() for one in sent)
+
+
 def _log(call: Call, settings: Settings, event: str, **facts: Any) -> None:
-    if "logging" in sys.modules or settings.get("log.events"):
+    logging = sys.modules.get("logging")
+    # Mostly nobody listens; 20 is the level of what `tell` says.
+    if (logging is not None and logging.getLogger(_LOG).isEnabledFor(20)) or settings.get("log.events"):
         from rye.call import event_log
 
         event_log.tell(_LOG, call.project_path, event, item=call.item_id, **facts)
@@ -202,7 +214,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     admission.hold_to_lock(ready.tool, response["chain"])
     parameters = ready.checker.check(_with_agent_defaults(call, ready.tool))
     # After the defaults are filled in, which can be paths as well. The library checks again when it opens.
-    for _, path in schema.workspace_paths(ready.tool.schema, parameters):
+    for path in ready.checker.paths(parameters):
         workspace.check(path)
     if call.dry_run:
         foreseen = ready.primitive.foresee(ready.chain, ready.plan, workspace.root, here=_runs_here(ready.tool))
@@ -403,7 +415,9 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
         if not isinstance(data, dict):
             raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
         # Here, in the thread of the tool: what is no JSON is the fault of the tool, and counts against its time.
-        json.dumps({name: value for name, value in data.items() if not _is_plain(name, value)}, allow_nan=False)
+        rest = {name: value for name, value in data.items() if not _is_plain(name, value)}
+        if rest:
+            json.dumps(rest, allow_nan=False)
     except RyeError as err:
         return failure(err)
     except MemoryError:

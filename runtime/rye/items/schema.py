@@ -39,6 +39,8 @@ class Checker:
         self._combined = list(_applying([schema], schema))
         self._certain = list(_applying([schema], schema, certain=True))
         self._defaults = _defaults(self._certain, schema)
+        # Of a plain schema only parameters of its own can be paths; which ones is found once.
+        self._paths = _plain_paths(schema) if self._plain else None
 
     def _compiled(self) -> Any:
         import jsonschema_rs
@@ -76,6 +78,11 @@ class Checker:
         return filled
 
     def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+        # Most calls: parameters that certainly fit are JSON, and known by name.
+        if self._plain:
+            filled = _with_missing(dict(parameters), self._defaults)
+            if fits(self.schema, filled):
+                return filled, []
         try:
             # First, because the library would report NaN or a Python object in words of its own.
             json.dumps(parameters, allow_nan=False)
@@ -122,6 +129,19 @@ class Checker:
         part = _target("#/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in [*place][:-1]), self.schema)
         names = list(part.get("properties", {})) if isinstance(part, dict) else []
         return _cut(f"; it has {', '.join(names)}") if names else ""
+
+    def paths(self, checked: Mapping[str, Any]) -> Sequence[str]:
+        """Return every workspace path among parameters that were checked, as `workspace_paths`."""
+        if self._paths is None:
+            return [path for _, path in workspace_paths(self.schema, checked)]
+        out: list[str] = []
+        for name in self._paths:
+            value = checked.get(name)
+            if value.__class__ is str:
+                out.append(value)
+            elif value is not None:
+                out += [path for _, path in workspace_paths(self.schema, {name: value})]
+        return out
 
     def wanted(self, names: Sequence[str] = ("",)) -> str:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`.
@@ -200,6 +220,15 @@ def _is_plain_part(part: object) -> bool:
         and isinstance(part.get("enum", []), list)
         and all(type(one) is str for one in part.get("enum", []))
     )
+
+
+def _plain_paths(schema: Mapping[str, Any]) -> list[str]:
+    """Return which parameters of a plain schema can hold a workspace path, in themselves or in a list."""
+
+    def holds(part: Any) -> bool:
+        return part.get("format") == WORKSPACE_PATH or ("items" in part and holds(part["items"]))
+
+    return [name for name, part in schema["properties"].items() if holds(part)]
 
 
 def _kinds_of(part: object) -> list[Any]:
@@ -398,6 +427,11 @@ def _filled(
         key: _with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list | float) else item
         for key, item in value.items()
     }
+    return _with_missing(out, defaults)
+
+
+def _with_missing(out: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the defaults of what is missing into an object, and return it."""
     for name, default in defaults.items():
         if name not in out:
             # A copy: a tool that changes its parameters must not change the default of later calls.

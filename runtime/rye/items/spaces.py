@@ -78,11 +78,13 @@ class Candidate(Record):
 
 def system_folder() -> str:
     """Return the system bundle's `.ai`: inside the installed package, or in the checkout of an editable install."""
-    return _bundle_beside(os.path.dirname(os.path.realpath(rye.__file__)))
+    return _bundle_beside(str(rye.__file__))
 
 
 @lru_cache(maxsize=2)
-def _bundle_beside(package: str) -> str:
+def _bundle_beside(module: str) -> str:
+    # Once a process: the bundle belongs to the code that is running, wherever a link to it leads later.
+    package = os.path.dirname(os.path.realpath(module))
     inside = f"{package}/.ai"
     # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
     return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
@@ -124,7 +126,7 @@ def spaces(project_path: str | Path, decided: Decisions | None = None) -> tuple[
 
 
 def _project(project_path: str | Path, decided: Decisions) -> Space:
-    folder = os.path.join(project_path, ".ai")
+    folder = f"{os.fspath(project_path).rstrip('/')}/.ai"
     if not decided.shadows:
         return Space("project", folder)
     return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
@@ -174,8 +176,19 @@ def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
         if not serves(space, item_id):
             shadowed.append(path)
             continue
-        return Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
+        known = _candidates.get((space.name, path))
+        # The same bytes at the same place are the same candidate, digest and all; the bytes are compared, never times.
+        if known is None or known.raw != raw or known.shadowed != tuple(shadowed):
+            known = Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
+            if len(_candidates) >= _MOST_KNOWN:
+                _candidates.clear()
+            _candidates[space.name, path] = known
+        return known
     raise _not_found(item_type, item_id, among, shadowed)
+
+
+_candidates: dict[tuple[str, str], Candidate] = {}
+_MOST_KNOWN = 256
 
 
 def serves(space: Space, item_id: str) -> bool:
@@ -283,10 +296,13 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
         # Opened with O_NONBLOCK, since a named pipe would block here before its type is known.
         if not stat.S_ISREG(info.st_mode):
             return None
-        data = b""
-        # One byte more than the limit is asked for, so that a file that grows meanwhile is noticed.
-        while len(data) <= limit and (chunk := os.read(fd, limit + 1 - len(data))):
+        # A byte more than there is: a read that brings less has met the end. One more than the limit, so that a file that
+        # grows meanwhile is noticed.
+        asked = min(info.st_size, limit) + 1
+        data = os.read(fd, asked)
+        while asked <= len(data) <= limit and (chunk := os.read(fd, limit + 1 - len(data))):
             data += chunk
+            asked = len(data)
         if len(data) > limit:
             raise ItemError(
                 "item_unreadable", f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes.", "Items are small text files."
@@ -345,7 +361,7 @@ def locate(path: str | Path) -> tuple[str, str] | None:
     return None
 
 
-_stores: dict[str, TrustStore] = {}
+_stores: dict[tuple[object, ...], TrustStore] = {}
 
 
 def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = (), *, decided: Decisions | None = None) -> TrustStore:
@@ -359,19 +375,15 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = (), *, decid
     decided = decisions.load() if decided is None else decided
     root = next((os.path.dirname(space.folder) for space in among if space.name == "project"), None)
     approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
-    # The cache is keyed by all that decides: a changed document, approval or revocation is another key.
-    seal = sha256("\n".join([*sorted(approved), "", *sorted(decided.revoked_keys), "", *problems]).encode())
-    for name in ("user", "system", "project"):
-        for document in (name.encode(), *documents.get(name, ())):
-            seal.update(sha256(document).digest())
-    # Named apart: a project may bring the very document that an earlier call named.
-    for document in (b"explicit", *explicit):
-        seal.update(sha256(document).digest())
-    known = _stores.get(seal.hexdigest())
+    # All that decides, by content: a changed document, approval or revocation is another key. `explicit` stands apart: a
+    # project may bring the very document that an earlier call named.
+    named = tuple(tuple(documents.get(name, ())) for name in ("user", "system", "project"))
+    state = (*named, tuple(explicit), approved, decided.revoked_keys, tuple(problems))
+    known = _stores.get(state)
     if known is None:
         if len(_stores) > 64:
             _stores.clear()
-        known = _stores[seal.hexdigest()] = TrustStore.build(
+        known = _stores[state] = TrustStore.build(
             documents.get("user", ()),
             documents.get("system", ()),
             documents.get("project", ()),

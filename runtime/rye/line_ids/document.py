@@ -171,7 +171,7 @@ class Document(Record, frozen=False):
 
     def note_shown(self, *ranges: tuple[int, int], short: bool = False) -> bool:
         """Note in the index that lines of some ranges were printed, as `shown` does; tell whether that was news."""
-        return bool(sum(line_ids_index.note_shown(self.index, start, stop, short=short) for start, stop in ranges))
+        return bool(sum([line_ids_index.note_shown(self.index, start, stop, short=short) for start, stop in ranges]))
 
     def is_seen(self, at: int) -> bool:
         """Tell whether a line was shown as it is now."""

@@ -310,6 +310,18 @@ def _later_id(index: Index, text: bytes, taken: set[str]) -> str:
             return made
 
 
+def _all_seen(index: Index, start: int, stop: int, *, short: bool) -> bool:
+    """Tell whether every line was printed after the last change of any: most reads are of lines seen before."""
+    seen = [index.marks[at] for at in range(start, stop)]
+    if not seen:
+        return True
+    behind = index.marks.get(stop)
+    changes = [mark.near for mark in seen]
+    changes += [age for _, age in index.ages.part(start, stop)]
+    changes += [behind.near] if behind is not None else []
+    return min([mark.shown for mark in seen]) >= max(changes) and (not short or all(mark.told for mark in seen))
+
+
 def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> bool:
     """Record that lines [start, stop) were printed as they are now; tell whether that was news.
 
@@ -317,6 +329,8 @@ def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> b
 
     It is news of a line, too, that the next one became its neighbour: an edit of both asks whether they were seen side by side.
     """
+    if _all_seen(index, start, stop, short=short):
+        return False
     marks, news, at = index.marks, list[int](), start
     for length, age in index.ages.part(start, stop):
         for here in range(at, at + length):

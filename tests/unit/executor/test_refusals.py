@@ -89,9 +89,9 @@ def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, where):
     def empty(*_args):
         raise MemoryError
 
-    name = {"tool": "rye.executor.run_code.call", "result": "json.dumps", "anywhere": "rye.executor.executor._result"}[where]
+    names = {"tool": "run_code.call", "result": "executor._is_plain", "anywhere": "executor._result"}
     call(project, file_path="a.txt")
-    monkeypatch.setattr(name, empty)
+    monkeypatch.setattr(f"rye.executor.{names[where]}", empty)
     with contextlib.suppress(MemoryError):
         answer = executor.run(executor.Call("tool", "rye/file-system/read", {"file_path": "a.txt"}, str(project)))
         assert (answer["status"], answer["code"]) == ("error", "out_of_memory")

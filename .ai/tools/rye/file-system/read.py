@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:15:52Z:99b521c709a5992d75f1c98069364b4d0a00a73de21c43997b8ee2d9ceb65cc0:hvzv9Kgyn9uS2w0Ws_ZNyDMCiqRW67wK9ZtCN3nnMb_z8m4nZBHeAAXZy2YkuzQFmmCrkeDEJ7w62fSwaio9CQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:13:37Z:d91c059e2640e742797559899f6b7d8e11f9fa6c361050e5fc09e50da55b18ee:nkQrf83_ysHAtSIm_jBVHp2RVhUVaeA0W7UG5kEGf2PHo6qigZeLZ1cAHIiwoq8OOlqLg7wmscH94VUljV5GDA==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown as one. Other
@@ -213,12 +213,17 @@ class _Window:
             upto = min(at + _BATCH, stop)
             lines = self.document.printed(at, upto, ids=self.ids, short=self.short, whitespace=self.whitespace)
             # The budget is in bytes; text in ASCII, most of it, need not be encoded to be measured.
-            sizes = map(len, lines if "".join(lines).isascii() else [line.encode("utf-8", "replace") for line in lines])
-            ends = list(accumulate(size + 1 for size in sizes))
-            # A first line is shown, however long.
-            fits = bisect_right(ends, self.budget) or int(not self.lines)
-            self.full = fits < len(lines)
-            self.budget -= ends[fits - 1] if fits else 0
+            whole = "".join(lines)
+            size = len(lines) + len(whole if whole.isascii() else whole.encode("utf-8", "replace"))
+            if size <= self.budget:
+                fits = len(lines)
+            else:
+                ends = list(accumulate(len(line.encode("utf-8", "replace")) + 1 for line in lines))
+                # A first line is shown, however long.
+                fits = bisect_right(ends, self.budget) or int(not self.lines)
+                self.full = fits < len(lines)
+                size = ends[fits - 1] if fits else 0
+            self.budget -= size
             self.lines += lines[:fits]
             at += fits
         if self.ids and at > start:
