@@ -497,7 +497,7 @@ def test_undo_of_one_file_leaves_later_changes_of_others(project, file):
     assert [row["file_path"] for row in listed["entries"]] == ["g.txt"]
     assert listed["total"] == 1
     assert done("undo", project, list=True, file_path="f.txt", limit=1)["next_offset"] == 2
-    refused("entry_or_batch", "undo", project, file_path="f.txt", batchId="x")
+    refused("unknown_batch", "undo", project, file_path="f.txt", batchId="x")
     refused("entry_or_batch", "undo", project, file_path="f.txt", entry_id=listed["entries"][0]["entry_id"])
 
 

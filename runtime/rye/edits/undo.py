@@ -7,35 +7,29 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from hashlib import sha256
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from rye.call import context, profile
 from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
-from rye.edits import change_texts
-from rye.edits import splices as edits_splices
-from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, prepare, store_applied
+from rye.edits import change_texts, reversals
+from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, store_applied
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal import commit, entries, journal, tree_changes, tree_undo
 from rye.journal import history as edits_history
-from rye.journal.entries import Entry, Recorded
+from rye.journal import hunks as edits_hunks
+from rye.journal.entries import Entry
 from rye.journal.history import History, Row
-from rye.line_ids import document as documents
-from rye.line_ids.document import Document
 from rye.line_ids.index import note_shown
 from rye.plain_class import Record, changed
 from rye.snapshots import tree as snapshots_tree
 from rye.workspace import cache
 from rye.workspace.path_errors import system_failure
-from rye.workspace.text import Text
-from rye.workspace.workspace import Place, Workspace
+from rye.workspace.workspace import Workspace
 
-_UNDO = "rye/file-system/undo"
 # What is left of a result's bytes for the lines beside the diff.
 _NOTICES = 700
 
@@ -47,12 +41,16 @@ class _Chosen(Record):
         entries: the changes.
         batch: what they are taken back as; None: one entry by itself.
         part: the one path of a command's change that is taken back; None: all of it.
+        hunks: for some paths, the numbers of the hunks that are taken back; of the others all.
+        count: how many hunks the one path has whose hunks are taken back by themselves.
         warnings: for the result.
     """
 
     entries: list[Entry]
     batch: str | None = None
     part: str | None = None
+    hunks: dict[str, list[int]] = {}  # noqa: RUF012 - a Record's default, never changed
+    count: int = 0
     warnings: list[str] = []  # noqa: RUF012 - a Record's default, never changed
 
 
@@ -63,6 +61,7 @@ def undo(
     offset: int = 1,
     batch_id: str | None = None,
     file_path: str | None = None,
+    hunks: Sequence[int] | None = None,
     *,
     list: bool = False,
     dry_run: bool = False,
@@ -73,28 +72,26 @@ def undo(
         EditError: `nothing_to_undo`, `unknown_entry`, `unknown_batch`, `already_undone`, `changed_since`, `not_recorded`,
             `damaged_entry`.
         WorkspaceError: as `journal.apply_change` and `commit.commit`.
-        UsageError: `entry_or_batch`; `bad_offset` past the end of the list.
+        UsageError: `entry_or_batch`; `unknown_hunk`; `bad_offset` past the end of the list.
     """
-    given = [
-        name
-        for name, value in (("entry_id", entry_id), ("batchId", batch_id), ("file_path", file_path and not list))
-        if value not in (None, False)
-    ]
-    if len(given) > 1 and given != ["entry_id", "file_path"]:
-        raise UsageError("entry_or_batch", f"{' and '.join(given)} are given.", "Give one of them: each names what to undo.")
+    if entry_id is not None and batch_id is not None:
+        raise UsageError("entry_or_batch", "entry_id and batchId are given.", "Give one of them: each names what to undo.")
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
         recovered = commit.recover(ws)
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
         if list:
+            if entry_id is not None:
+                return _hunk_listing(ws, history, journal.find(ws, entry_id), path, offset)
             return _listing(ws, history, limit, offset, path)
         if entry_id is not None:
             chosen = _part(_entry(ws, history, entry_id), path)
         elif batch_id is not None:
-            chosen = _Chosen(_of_batch(ws, history, batch_id), batch_id)
+            chosen = _in_batch(ws, history, batch_id, path)
         else:
             chosen = _last(ws, history, path)
+        chosen = _with_hunks(ws, history, chosen, hunks)
         revert = _revert if chosen.entries[0].files is None else _revert_tree
         answer = revert(ws, chosen, dry_run=dry_run)
         answer["warnings"][:0] = [*recovered, *chosen.warnings]
@@ -137,6 +134,58 @@ def _part(entry: Entry, path: str | None) -> _Chosen:
     return _Chosen([entry], part=None if entry.files is None else path)
 
 
+def _in_batch(ws: Workspace, history: History, batch_id: str, path: str | None) -> _Chosen:
+    """Choose all files of a batch, or one."""
+    found = _of_batch(ws, history, batch_id)
+    if path is None:
+        return _Chosen(found, batch_id)
+    of_path = [entry for entry in found if entry.path == path]
+    if not of_path:
+        raise UsageError(
+            "entry_or_batch", f"Batch {batch_id} has no change of {path} to undo.", "Give its batchId alone, or a file of it."
+        )
+    return _Chosen(of_path)
+
+
+def _with_hunks(ws: Workspace, history: History, chosen: _Chosen, numbers: Sequence[int] | None) -> _Chosen:
+    """Choose hunks of a change; without numbers those that are not taken back yet, where some are."""
+    entry = chosen.entries[0]
+    if numbers is None and not any(one.id in history.undone_hunks for one in chosen.entries):
+        return chosen
+    if numbers is not None and (chosen.batch is not None or (chosen.part is None and len(entry.paths) > 1)):
+        raise UsageError("entry_or_batch", f"hunks are given for {len(entry.paths)} files.", "Give file_path, too.")
+    try:
+        found = [hunk for one in chosen.entries for hunk in edits_hunks.of_entry(ws, history, one, chosen.part)]
+    except OSError as err:
+        raise system_failure(err, "The record of changes") from None
+    by_path: dict[str, list[edits_hunks.Hunk]] = {}
+    for hunk in found:
+        by_path.setdefault(hunk.path, []).append(hunk)
+    wanted: dict[str, list[int]] = {}
+    for path, of_path in by_path.items():
+        _refuse_undone(entry, [one for one in of_path if one.undone_by and one.number in (numbers or ())])
+        left = edits_hunks.chosen(of_path, numbers)
+        if left is not None:
+            wanted[path] = left
+    if wanted and not any(wanted.values()) and len(wanted) == len(by_path):
+        _refuse_undone(entry, found)
+    if len(by_path) > 1 or not wanted:
+        return changed(chosen, hunks=wanted)
+    (path,) = wanted
+    return changed(chosen, part=path if entry.files is not None else None, hunks=wanted, count=len(by_path[path]))
+
+
+def _refuse_undone(entry: Entry, found: Sequence[edits_hunks.Hunk]) -> None:
+    if found:
+        by = found[0].undone_by
+        of = f"hunk {', '.join(str(one.number) for one in found)} of change {entry.id}"
+        raise EditError(
+            "already_undone",
+            f"{of[0].upper()}{of[1:]} is already undone, by {by}. Nothing was written.",
+            f'To redo it, call undo(entry_id="{by}").',
+        )
+
+
 def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
     """Return the entries of a batch that are not undone: the newest of each file."""
     rows: dict[str, Row] = {}
@@ -167,7 +216,7 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
     for row in history:
         if row.undoes is not None or row.id in history.undone or row.tool == tree_changes.SOMEONE_ELSE:
             continue
-        if path is not None and ((row.id, path) in history.undone_parts or not _touches(ws, row, path)):
+        if path is not None and (path in history.undone_parts.get(row.id, ()) or not _touches(ws, row, path)):
             continue
         if row.actor != context.actor():
             # Remembered for the refusal, so that the caller can name it if it is meant.
@@ -180,7 +229,7 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
             if entry.files is not None and tree_changes.is_of_running(ws, entry):
                 # A job, or the very command that asks: what it does is not over.
                 continue
-            return _Chosen([entry], None, None if entry.files is None else path, warnings)
+            return _Chosen([entry], None, None if entry.files is None else path, warnings=warnings)
         except EditError as err:
             if err.code != "damaged_entry":
                 raise
@@ -251,6 +300,39 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     )
 
 
+def _hunk_listing(ws: Workspace, history: History, entry: Entry, path: str | None, offset: int) -> dict[str, Any]:
+    """Return the hunks of one change with their numbers and lines."""
+    if path is not None and path not in entry.paths:
+        raise UsageError(
+            "entry_or_batch", f"Change {entry.id} did not change {path}.", "Give a file of it, or its entry_id alone."
+        )
+    try:
+        found = edits_hunks.of_entry(ws, history, entry, path)
+    except OSError as err:
+        raise system_failure(err, "The record of changes") from None
+    first = start_index(offset, len(found), "hunks")
+    page = Page(context.output_budget())
+    listed = [hunk for hunk in found[first:] if page.add(_hunk_block(hunk))]
+    end = first + len(listed)
+    if end < len(found):
+        call = f'undo(list=true, entry_id="{entry.id}", offset={end + 1})'
+        page.lines.append(cut_notice(len(listed), len(found), "hunks", call, len(found) - end))
+    return ok(
+        "\n".join([f"{change_texts.described(entry)}:", *page.lines]),
+        hunks=edits_hunks.fields(listed),
+        count=len(listed),
+        total=len(found),
+        truncated=end < len(found),
+        warnings=[],
+        **({"next_offset": end + 1} if end < len(found) else {}),
+    )
+
+
+def _hunk_block(hunk: edits_hunks.Hunk) -> list[str]:
+    state = f", undone by {hunk.undone_by}" if hunk.undone_by else ""
+    return [f"{tree_changes.printable(hunk.path)}, hunk {hunk.number}{state}", *hunk.diff()[: change_texts.LISTED_LINES]]
+
+
 # --- taking back ---
 
 
@@ -259,8 +341,9 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     batch = chosen.batch
     first = chosen.entries[0]
     rest = f'read(file_path="{first.path}")' if batch is None else f'get_patch_change(id="{batch}")'
-    with _reversals(ws, chosen.entries, dry_run=dry_run) as reversals:
-        pieces = reversals
+    numbers = {one.id: chosen.hunks[one.path] for one in chosen.entries if one.path in chosen.hunks}
+    with reversals.reversals(ws, chosen.entries, dry_run=dry_run, chosen=numbers) as made_ready:
+        pieces = made_ready
         diff = [line for piece in pieces for line in _diff_of(piece)]
         shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
         if cut:
@@ -272,7 +355,7 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
         if not dry_run:
             made, warnings = _apply(ws, pieces, batch)
     verb = "Would undo" if dry_run else "Undid"
-    what = "" if batch is None else f"a batch of {len(pieces)} file(s), "
+    what = _said_hunks(chosen) if batch is None else f"a batch of {len(pieces)} file(s), "
     shown.append(f"{verb} {what}{change_texts.described(first)}.")
     named = {"file_path": first.path} if batch is None else {"file_paths": [entry.path for entry in chosen.entries]}
     return ok(
@@ -296,7 +379,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
         with cache.locked(ws, *held), tree_changes.look_at(ws) as look:
             # What changed until now is recorded as what it is, before anything is written.
             look.attribute()
-            planned = tree_undo.plan(ws, look.contents, entry, chosen.part)
+            planned = tree_undo.plan(ws, look.contents, entry, chosen.part, chosen.hunks)
             if not planned.changes:
                 raise EditError(
                     "already_undone",
@@ -308,7 +391,8 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
             warnings: list[str] = []
             if not dry_run:
                 profile.refuse_changes(ws.root)
-                back = tree_undo.entry_for(ws, planned, _UNDO, entry, chosen.part)
+                taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
+                back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
                 warnings = tree_undo.make(ws, look.where, look.contents, back)
                 made["entry_id"] = back.id
         if not dry_run:
@@ -322,7 +406,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     if cut:
         shown.append(cut_notice(len(shown), len(diff), "diff lines", "undo(list=true)"))
     verb = "Would undo" if dry_run else "Undid"
-    of = f"{chosen.part} of " if chosen.part is not None else ""
+    of = _said_hunks(chosen) + (f"{tree_changes.printable(chosen.part)} of " if chosen.part is not None else "")
     shown.append(f"{verb} {of}{change_texts.described(entry)}.")
     if planned.merged:
         shown.append(f"Taken out of what changed since: {', '.join(map(tree_changes.printable, planned.merged))}.")
@@ -340,11 +424,19 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     )
 
 
+def _said_hunks(chosen: _Chosen) -> str:
+    """Return which hunks are taken back, in words; empty where it is all of a change."""
+    if not chosen.count:
+        return ""
+    (numbers,) = chosen.hunks.values()
+    return f"hunk{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))} of "
+
+
 def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tuple[dict[str, Any], list[str]]:
     """Make the changes; return the fields that name them in the result, and warnings."""
     if batch is not None:
         name = new_id()
-        committed = apply_all(ws, pieces, _UNDO, name)
+        committed = apply_all(ws, pieces, reversals.UNDO, name)
         return {"batchId": name, "entry_ids": committed.entries}, committed.warnings
     (piece,) = pieces
     made, place = piece.made, piece.place
@@ -375,147 +467,6 @@ def _as_shown(piece: FileChange) -> FileChange:
     for low, high in ranges:
         note_shown(document.index, low, high)
     return piece
-
-
-@contextmanager
-def _reversals(ws: Workspace, entries: Sequence[Entry], *, dry_run: bool) -> Iterator[list[FileChange]]:
-    """Hold the files of some entries, and work out what undoes each; every file that has changed since is named.
-
-    Raises:
-        EditError: `not_recorded`, `changed_since`.
-    """
-    with ExitStack() as stack:
-        # Places first: the locks are named by the physical paths.
-        places = [stack.enter_context(ws.place(one.path, create_parents=one.after is None and not dry_run)) for one in entries]
-        stack.enter_context(cache.locked(ws, *(place.path for place in places)))
-        pieces: list[FileChange] = []
-        refused: list[EditError] = []
-        for entry, place in zip(entries, places, strict=True):
-            try:
-                pieces.append(FileChange(place, _reversal(ws, entry, place, stack)))
-            except EditError as err:
-                refused.append(err)
-        if refused:
-            messages = " ".join(err.message for err in refused)
-            raise EditError(refused[0].code, messages, refused[0].hint)
-        yield pieces
-
-
-def _reversal(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Prepared | WholeFile:
-    """Work out what undoes an entry; the caller holds the file's lock."""
-    if not entry.splices and entry.before != entry.after:
-        raise EditError(
-            "not_recorded",
-            f"Change {entry.id} of {entry.path} was too large to be stored for undo. Nothing was written.",
-            "Use git to restore the file.",
-        )
-    if entry.whole:
-        return _restored(ws, entry, place)
-    document = _opened(ws, entry, place, stack)
-    exact = sha256(document.data or b"").hexdigest() == entry.after
-    spots = _spots(document, entry, exact=exact)
-    made = prepare(document, spots, _UNDO, undoes=entry.id, revive=[_revivable(splice) for splice in entry.splices])
-    # From exactly the content that the change left, undo must give exactly the content before it.
-    if exact and made.entry.after != entry.before:
-        raise _damaged(entry)
-    return made
-
-
-def _opened(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Document:
-    """Open the file, by the entry's encoding where nothing else tells that it is text."""
-    for encoding in (None, entry.encoding):
-        try:
-            return stack.enter_context(documents.open_locked_for_edit(ws, entry.path, place.parts, encoding))
-        except WorkspaceError as err:
-            if err.code == "file_not_found" or (err.code == "binary_file" and encoding is not None):
-                raise _changed(entry, str(err)) from None
-            if err.code != "binary_file":
-                raise
-    raise AssertionError(entry.id)
-
-
-def _damaged(entry: Entry) -> EditError:
-    return EditError(
-        "damaged_entry",
-        f"What change {entry.id} recorded does not give the content that {entry.path} had before it. Nothing was written.",
-        "Use git to restore the file.",
-    )
-
-
-def _revivable(splice: Recorded) -> Revived:
-    return Revived(splice.removed_ids or [None] * len(splice.removed), splice.removed_shorts)
-
-
-def _spots(document: Document, entry: Entry, *, exact: bool) -> list[edits_splices.Splice]:
-    """Find where the entry's lines are now: exactly, or through the IDs of its lines and their neighbours."""
-    if exact:
-        return edits_splices.reversed_splices([(s.start, len(s.added), s.removed) for s in entry.splices])
-    positions = document.index.positions()
-    out: list[edits_splices.Splice] = []
-    for splice in entry.splices:
-        start = _spot(document, positions, splice)
-        # Splices must ascend: lines that were reordered since have no common place.
-        if start is None or (out and start < out[-1].stop):
-            raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them")
-        out.append(edits_splices.Splice(start, start + len(splice.added), list(splice.removed)))
-    if not _apart(document.text, out):
-        raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
-    return out
-
-
-def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
-    """Tell whether every line but the last would end in a terminator: only a last line can be without a terminator."""
-    behind, at = 0, text.count
-    for splice in [*reversed(splices), edits_splices.Splice(0, 0, [])]:
-        for lines in (text.lines(max(splice.stop, at - 1), at), splice.lines):
-            if lines and behind and not text.encoding.terminator(lines[-1]):
-                return False
-            behind += len(lines)
-        at = splice.start
-    return True
-
-
-def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> int | None:
-    """Return where the splice's added lines are, if all of them are there, unchanged and together; else None."""
-    after = -1 if splice.after_id is None else positions.get(splice.after_id)
-    if splice.added:
-        first = splice.added_ids[0] if splice.added_ids else None
-        start = positions.get(first) if first is not None else None
-    else:
-        # A deletion left no line to find; its two neighbours, still side by side, are the evidence.
-        start = None if after is None else after + 1
-        before = document.text.count if splice.before_id is None else positions.get(splice.before_id)
-        if before != start:
-            return None
-    if start is None or document.text.lines(start, start + len(splice.added)) != splice.added:
-        return None
-    named = [positions.get(name) if name else None for name in splice.added_ids]
-    return start if named == [*range(start, start + len(splice.added))] else None
-
-
-def _changed(entry: Entry, why: str) -> EditError:
-    return EditError(
-        "changed_since",
-        f"{entry.path} has changed since change {entry.id}: {why}. Nothing was written.",
-        f'Call read(file_path="{entry.path}") and edit by line IDs; undo(list=true) shows what the change was.',
-    )
-
-
-def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile:
-    """Work out what undoes the change of a whole file: the old content, or the absence of a file."""
-    splice = entry.splices[0]
-    data = None if entry.before is None else b"".join(splice.removed)
-    now = None
-    if place.stat is not None:
-        with ws.file(entry.path) as file:
-            now = file.read()
-    if (None if now is None else sha256(now).hexdigest()) != entry.after:
-        raise _changed(entry, "the file is gone" if now is None else "its content is another")
-    if (None if data is None else sha256(data).hexdigest()) != entry.before:
-        raise _damaged(entry)
-    back = journal.whole_entry(ws, _UNDO, place, now, data, entry.encoding)
-    back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
-    return WholeFile(back, data, entry.encoding, splice.removed_ids, shorts=splice.removed_shorts)
 
 
 def _diff_of(piece: FileChange) -> list[str]:

@@ -42,7 +42,7 @@ _LARGEST = 64 * 1024 * 1024
 
 
 class Row(NamedTuple):
-    """What the index says of an entry; see `journal.Entry`. `size` is what it takes on the disk (bytes), `files` how many."""
+    """What the index says of an entry; see `entries.Entry`. `size` is what it takes on the disk (bytes), `files` how many."""
 
     id: str
     time: float
@@ -55,6 +55,8 @@ class Row(NamedTuple):
     size: int
     files: int = 1
     part: str | None = None
+    hunks: Sequence[int] = ()
+    hunk_count: int = 0
 
 
 def row_of(entry: Entry, file: Path) -> Row:
@@ -62,7 +64,8 @@ def row_of(entry: Entry, file: Path) -> Row:
     size = atomic.disk_size(file.stat())
     batch = (entry.undoes, entry.batch, entry.batch_size)
     files = 1 if entry.files is None else len(entry.files)
-    return Row(entry.id, entry.time, entry.tool, entry.path, *batch, entry.actor, size, files, entry.part)
+    hunks = (entry.hunks, entry.hunk_count)
+    return Row(entry.id, entry.time, entry.tool, entry.path, *batch, entry.actor, size, files, entry.part, *hunks)
 
 
 def folder(ws: Workspace) -> Path:
@@ -210,7 +213,8 @@ class History:
 
     Attributes:
         undone: which entries are undone, by which; an undo that is itself undone counts no more.
-        undone_parts: the entry and the path of each undo that took back one path of it.
+        undone_parts: entry -> a path of it that was taken back by itself -> the undo that did it.
+        undone_hunks: entry -> path -> number of a hunk that was taken back by itself -> the undo that did it.
         known: the rows read so far, by ID, newest first.
     """
 
@@ -225,7 +229,9 @@ class History:
         self._data, self._end = data, len(data)
         self.known: dict[str, Row] = {}
         self.undone: dict[str, str] = {}
-        self.undone_parts: set[tuple[str, str]] = set()
+        self.undone_parts: dict[str, dict[str, str]] = {}
+        self.undone_hunks: dict[str, dict[str, dict[int, str]]] = {}
+        self._counts: dict[tuple[str, str], int] = {}
 
     def _anew(self) -> bytes:
         self._rebuilt = True
@@ -250,11 +256,37 @@ class History:
                 self.known[row.id] = row
                 # Newest first: an undo that was itself undone is known by now, and its own target counts as not undone.
                 if row.undoes is not None and row.id not in self.undone:
-                    if row.part is None:
-                        self.undone.setdefault(row.undoes, row.id)
-                    else:
-                        self.undone_parts.add((row.undoes, row.part))
+                    self._note_undo(row, row.undoes)
                 yield row
+
+    def _note_undo(self, row: Row, target: str) -> None:
+        """Note what an undo took back, but for what was taken back of it in turn."""
+        if row.id in self.undone_parts:
+            # Some of its files are redone: the files themselves tell which.
+            return
+        if row.id in self.undone_hunks:
+            for path, redone in self.undone_hunks[row.id].items():
+                count = self._counts[row.id, path]
+                numbers = row.hunks or range(1, count + 1)
+                # As many hunks as it had taken back: then they are the same ones, in the same order.
+                if len(numbers) == count:
+                    left = [number for at, number in enumerate(numbers, 1) if at not in redone]
+                    self._note_hunks(row, target, path, left, row.hunk_count or count)
+        elif row.hunks:
+            self._note_hunks(row, target, row.path if row.part is None else row.part, row.hunks, row.hunk_count)
+        elif row.part is not None:
+            self.undone_parts.setdefault(target, {}).setdefault(row.part, row.id)
+        else:
+            self.undone.setdefault(target, row.id)
+
+    def _note_hunks(self, row: Row, target: str, path: str, numbers: Sequence[int], count: int) -> None:
+        taken = self.undone_hunks.setdefault(target, {}).setdefault(path, {})
+        self._counts[target, path] = count
+        for number in numbers:
+            taken.setdefault(number, row.id)
+        if len(taken) >= count and row.part is None:
+            # The newest of them, which is read first.
+            self.undone.setdefault(target, next(iter(taken.values())))
 
     def _exists(self, row: Row) -> bool:
         return _age(self._folder, row) >= self._oldest

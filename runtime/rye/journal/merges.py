@@ -6,13 +6,10 @@ are at several places, so that a comparison could take one for the other, nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from difflib import SequenceMatcher
-from typing import Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-_MAX_LINES: Final = 50_000
-# Comparing takes time with the product of the lines that differ.
-_MAX_DIFFERENT: Final = 4_000
+from rye.line_ids.diff import align
 
 
 class Hunk(NamedTuple):
@@ -23,6 +20,19 @@ class Hunk(NamedTuple):
     lines: Sequence[bytes]
 
 
+class Missing(NamedTuple):
+    """A hunk that cannot be taken out.
+
+    Attributes:
+        number: which one, from 0.
+        start, stop: the lines of the text now that lie where it was.
+    """
+
+    number: int
+    start: int
+    stop: int
+
+
 def lines_of(data: bytes) -> list[bytes]:
     """Return a text's lines, each with its newline."""
     *lines, last = data.split(b"\n")
@@ -30,18 +40,15 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def hunks(new: Sequence[bytes], old: Sequence[bytes]) -> list[Hunk]:
-    """Return what turns `new` into `old`, in the numbering of `new`; one hunk where the two differ in too many lines."""
-    head, tail = shared_ends(new, old)
-    inner, other = new[head : len(new) - tail], old[head : len(old) - tail]
-    if len(new) > _MAX_LINES or max(len(inner), len(other)) > _MAX_DIFFERENT:
-        # One hunk for everything between is exact, too; it only has more neighbours that must stand unchanged.
-        return [Hunk(head, len(new) - tail, other)] if inner or other else []
-    matcher = SequenceMatcher(None, inner, other, autojunk=False)
-    return [
-        Hunk(head + low, head + high, other[first:last])
-        for kind, low, high, first, last in matcher.get_opcodes()
-        if kind != "equal"
-    ]
+    """Return what turns `new` into `old`, in the numbering of `new`: the same hunks as a printed diff has."""
+    out: list[Hunk] = []
+    at = made = 0
+    # The old text first, as a diff compares them; the empty block at the end closes the last difference.
+    for i, j, length in [*align(old, new), (len(old), len(new), 0)]:
+        if i > at or j > made:
+            out.append(Hunk(made, j, old[at:i]))
+        at, made = i + length, j + length
+    return out
 
 
 def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
@@ -52,63 +59,90 @@ def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]
     return head, tail
 
 
-def taken_out(before: bytes, after: bytes, now: bytes, chosen: Sequence[int] | None = None) -> bytes | None:
-    """Return the text `now` without a change that had turned `before` into `after`; None where that is not exact.
+def without(
+    old: Sequence[bytes], new: Sequence[bytes], current: Sequence[bytes], chosen: Collection[int] | None = None
+) -> tuple[list[Hunk], list[Missing]]:
+    """Work out how a change that had turned `old` into `new` is taken out of `current`.
 
     Args:
-        before: the text before the change.
-        after: the text that the change left.
-        now: the text as it is.
+        old: the lines before the change.
+        new: the lines that the change left.
+        current: the lines as they are.
         chosen: numbers (from 0) of the hunks to take out; all if None.
+
+    Returns:
+        What becomes of `current`, ascending, and the hunks for which that cannot be told: without those it is exact.
     """
-    old, new, current = lines_of(before), lines_of(after), lines_of(now)
-    found = hunks(new, old)
-    wanted = found if chosen is None else [found[at] for at in chosen]
+    wanted = [(at, hunk) for at, hunk in enumerate(hunks(new, old)) if chosen is None or at in chosen]
+    if new == current:
+        return [hunk for _, hunk in wanted], []
+    since = hunks(new, current)
+    out: list[Hunk] = []
+    missing: list[Missing] = []
+    for number, hunk in wanted:
+        shift, low, high = _since(since, hunk, len(new))
+        if low < high:
+            missing.append(Missing(number, low, high))
+        elif _is_clear(new, current, hunk, shift):
+            out.append(Hunk(hunk.start + shift, hunk.stop + shift, hunk.lines))
+        else:
+            missing.append(Missing(number, hunk.start + shift, hunk.stop + shift))
+    return out, missing
+
+
+def taken_out(before: bytes, after: bytes, now: bytes, chosen: Collection[int] | None = None) -> bytes | list[Missing]:
+    """Return the text `now` without hunks of a change, as `without`; where that is not exact, the hunks in the way."""
+    current = lines_of(now)
+    splices, missing = without(lines_of(before), lines_of(after), current, chosen)
+    if missing:
+        return missing
     out = list(current)
-    spots = _spots(new, current, wanted)
-    if spots is None:
-        return None
-    for start, hunk in reversed(list(zip(spots, wanted, strict=True))):
-        out[start : start + hunk.stop - hunk.start] = hunk.lines
+    for splice in reversed(splices):
+        out[splice.start : splice.stop] = splice.lines
     # Only the last line may be without a newline.
     if any(not line.endswith(b"\n") for line in out[:-1]):
-        return None
+        return [Missing(0, max(len(current) - 1, 0), len(current))]
     return b"".join(out)
 
 
-def _spots(new: Sequence[bytes], current: Sequence[bytes], wanted: Sequence[Hunk]) -> list[int] | None:
-    """Return where each hunk's lines are in the text now; None where one is changed, gone or at several places."""
-    if new == current:
-        return [hunk.start for hunk in wanted]
-    since = hunks(new, current)
-    spots: list[int] = []
-    for hunk in wanted:
-        # With its neighbours: a change beside it may belong to it.
-        low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, len(new))
-        shift, last = 0, 0
-        for one in since:
-            if one.stop < low or (one.stop == low and one.start < low):
-                shift += len(one.lines) - (one.stop - one.start)
-                last = one.stop
-            elif one.start > high or (one.start == high and (one.stop > high or high < len(new))):
-                break
-            else:
-                return None
-        if not _is_clear(new, current, (low, high), low + shift, last > 0):
-            return None
-        spots.append(hunk.start + shift)
-    return spots
+def _since(since: Sequence[Hunk], hunk: Hunk, count: int) -> tuple[int, int, int]:
+    """Return how far a hunk moved, and the lines of the text now that changed in it or beside it (none: an empty range)."""
+    # With its neighbours: a change of those may belong to it.
+    low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, count)
+    # Where the text began or ended with lines that the change made, more may have come before or behind them.
+    above, below = low < hunk.start, high > hunk.stop
+    shift, start, stop, touched = 0, 0, 0, False
+    for one in since:
+        grown = one.start == one.stop and hunk.start < hunk.stop
+        if (one.stop <= low and above) or (one.stop == low and grown):
+            shift += len(one.lines) - (one.stop - one.start)
+        elif (one.start >= high and below) or (one.start == high and grown):
+            break
+        else:
+            if not touched:
+                start = min(hunk.start, one.start) + shift
+            touched = True
+            shift += len(one.lines) - (one.stop - one.start)
+            stop = max(hunk.stop, one.stop) + shift
+    # Deleted lines leave no line to show: the range has at least one, which may lie behind the end.
+    return (shift, start, max(stop, start + 1)) if touched else (shift, 0, 0)
 
 
-def _is_clear(new: Sequence[bytes], current: Sequence[bytes], region: tuple[int, int], start: int, moved: bool) -> bool:
-    """Tell whether a region is at `start` now, and nowhere else where it moved."""
-    wanted = list(new[region[0] : region[1]])
+def _is_clear(new: Sequence[bytes], current: Sequence[bytes], hunk: Hunk, shift: int) -> bool:
+    """Tell whether a hunk's lines and their neighbours are where they should be, and cannot be taken for others like them."""
+    low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, len(new))
+    wanted, start = list(new[low:high]), low + shift
     if list(current[start : start + len(wanted)]) != wanted:
         return False
-    if not moved:
+    twins = _places(current, wanted)
+    if twins == 1:
         return True
-    places = 0
-    for at in range(len(current) - len(wanted) + 1):
-        if current[at] == (wanted[0] if wanted else None) and list(current[at : at + len(wanted)]) == wanted:
-            places += 1
-    return places == 1
+    # Among others like them, the same number as before, they are told by all that stands above them, or below.
+    beside = new[:low] == current[:start] or new[high:] == current[start + len(wanted) :]
+    return beside and twins == _places(new, wanted)
+
+
+def _places(lines: Sequence[bytes], wanted: Sequence[bytes]) -> int:
+    first = wanted[0] if wanted else None
+    spans = len(lines) - len(wanted) + 1
+    return sum(lines[at] == first and lines[at : at + len(wanted)] == wanted for at in range(spans))

@@ -12,14 +12,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
-from rye.journal import entries, journal, merges, tree_changes
+from rye.journal import entries, hunks, journal, merges, tree_changes
 from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _PENDING: Final = "undo"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MAX_TEXT: Final = 4 * 1024 * 1024
 _MAX_NAMED: Final = 5
 
 
@@ -53,8 +52,15 @@ class Plan(NamedTuple):
     kept: list[str]
 
 
-def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None = None) -> Plan:
+def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chosen: Mapping[str, Sequence[int]]) -> Plan:
     """Work out what takes back a change of the tree, or its part at one path.
+
+    Args:
+        ws: the workspace.
+        contents: the stored contents.
+        entry: the change.
+        path: the one path; None: all.
+        chosen: for some paths the numbers of the hunks to take back; for the others all.
 
     Raises:
         EditError: `changed_since`, `not_recorded`, `damaged_entry`: nothing was written.
@@ -62,11 +68,12 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None = Non
     """
     made = Plan([], [], [])
     refused: list[str] = []
+    current: list[dict[str, object]] = []
     for one in entry.files or ():
         if path not in (None, one.path):
             continue
         ws.guard(_parts(one.path))
-        why = _planned(ws, contents, made, one)
+        why = _planned(ws, contents, made, one, chosen.get(one.path), current)
         if why:
             refused.append(f"{tree_changes.printable(one.path)} {why}")
     if refused:
@@ -74,30 +81,40 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None = Non
         raise EditError(
             "changed_since",
             f"Change {entry.id} cannot be taken back exactly: {'; '.join(refused[:_MAX_NAMED])}{more}. Nothing was written.",
-            "Give file_path to take back one file of it, or edit the file by hand; undo(list=true) shows what the change was.",
+            "Give file_path, or hunks of a file, to take back a part of it, or edit the file by hand; "
+            "undo(list=true) shows what the change was.",
+            **({"current": current[:_MAX_NAMED]} if current else {}),
         )
     return made
 
 
-def _planned(ws: Workspace, contents: Contents, made: Plan, one: Change) -> str:
-    """Add one path to the plan; return why that cannot be, in words, or an empty text."""
+def _planned(
+    ws: Workspace, contents: Contents, made: Plan, one: Change, chosen: Sequence[int] | None, current: list[dict[str, object]]
+) -> str:
+    """Add one path to the plan; return why that cannot be, in words, or an empty text. `current` takes the lines in the way."""
     now = _now(ws, one.path)
-    if _alike(now, one.before) and not _parted(one):
+    if chosen is not None and not chosen:
         made.kept.append(one.path)
         return ""
-    lost = _lost(contents, one.before)
-    if lost:
-        return lost
-    if _alike(now, one.after):
-        # As recorded, because the names that a file shares are not seen at its path.
-        made.changes.append(Change(one.path, one.after, one.before))
+    if chosen is None:
+        if _alike(now, one.before) and not _parted(one):
+            made.kept.append(one.path)
+            return ""
+        lost = _lost(contents, one.before)
+        if lost:
+            return lost
+        if _alike(now, one.after):
+            # As recorded, because the names that a file shares are not seen at its path.
+            made.changes.append(Change(one.path, one.after, one.before))
+            return ""
+    merged = _merged(ws, contents, one, now, chosen)
+    if isinstance(merged, State):
+        if chosen is None or not _alike(now, one.after):
+            made.merged.append(one.path)
+        made.changes.append(Change(one.path, now, merged))
         return ""
-    merged = _merged(ws, contents, one, now)
-    if merged is None:
-        return "has changed since"
-    made.merged.append(one.path)
-    made.changes.append(Change(one.path, now, merged))
-    return ""
+    current += merged
+    return f"has changed since{hunks.said_in_the_way(merged)}"
 
 
 def _alike(now: State | None, other: State | None) -> bool:
@@ -121,22 +138,40 @@ def _lost(contents: Contents, state: State | None) -> str:
     return "" if contents.read(bytes.fromhex(state.value)) is not None else "has no stored content any more"
 
 
-def _merged(ws: Workspace, contents: Contents, one: Change, now: State | None) -> State | None:
-    """Return the file with the change taken out where it is unchanged, its content stored; None where that is not exact."""
-    states = (one.before, one.after, now)
-    if any(state is None or state.kind != "file" or state.value is None or state.size > _MAX_TEXT for state in states):
-        return None
-    before, after = (contents.read(bytes.fromhex(state.value or "")) for state in states[:2] if state is not None)
+def _merged(
+    ws: Workspace, contents: Contents, one: Change, now: State | None, chosen: Sequence[int] | None
+) -> State | list[dict[str, object]]:
+    """Return the file with the change, or hunks of it, taken out where it is unchanged, its content stored.
+
+    Returns:
+        The file as it shall be; where that is not exact, the lines in the way, if there are any.
+    """
+    sides = hunks.texts(contents, one)
+    if (
+        sides is None
+        or now is None
+        or now.kind != "file"
+        or now.size > hunks.MAX_TEXT
+        or one.after is None
+        or one.before is None
+    ):
+        return []
     with _folder(ws, one.path) as (fd, name):
         current = _read(fd, name)
-    if before is None or after is None or now is None or one.after is None or one.before is None:
-        return None
-    result = merges.taken_out(before, after, current)
-    if result is None:
-        return None
+    if sha256(current).hexdigest() != now.value:
+        return []
+    result = merges.taken_out(*sides, current, None if chosen is None else [number - 1 for number in chosen])
+    if isinstance(result, list):
+        lines = merges.lines_of(current)
+        return [hunks.in_the_way(one.path, lines[place.start : place.stop], place) for place in result]
     digest = contents.put(result)
-    # The mode was changed by the change itself, or by nobody.
-    mode = one.before.mode if now.mode == one.after.mode else now.mode
+    mode = now.mode
+    # The mode is the hunk behind those of the lines.
+    if one.before.mode != one.after.mode and (chosen is None or len(hunks.of_change(contents, one)) in chosen):
+        if now.mode == one.after.mode:
+            mode = one.before.mode
+        elif chosen is not None and now.mode != one.before.mode:
+            return []
     return State("file", mode, digest.hex(), len(result))
 
 
@@ -177,8 +212,10 @@ def _read(folder_fd: int, name: str) -> bytes:
 # --- making it ---
 
 
-def entry_for(ws: Workspace, planned: Plan, tool: str, undoes: Entry, path: str | None) -> Entry:
-    """Return the journal's entry of an undo."""
+def entry_for(
+    ws: Workspace, planned: Plan, tool: str, undoes: Entry, path: str | None, taken: Sequence[int] = (), count: int = 0
+) -> Entry:
+    """Return the journal's entry of an undo; `taken` are the hunks of the path that it takes back, out of `count`."""
     first = tree_changes.printable(planned.changes[0].path)
     made = journal.undoing(journal.new_entry(ws, tool, first, None, None, "utf-8", []), undoes.id)
     about = undoes.about or undoes.tool
@@ -187,7 +224,7 @@ def entry_for(ws: Workspace, planned: Plan, tool: str, undoes: Entry, path: str 
         if about.startswith("undo of ")
         else f"undo of {about.removeprefix('redo of ')}"
     )
-    return changed(made, files=planned.changes, part=path, about=said)
+    return changed(made, files=planned.changes, part=path, about=said, hunks=[*taken], hunk_count=count)
 
 
 def make(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[str]:

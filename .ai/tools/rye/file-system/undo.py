@@ -1,16 +1,16 @@
-# rye:signed:2026-11-22T07:48:50Z:430887e282a29a31fc0770a3d955e8613e19b5cf0062e72adac65e89c0a10cf3:h-vDxH6Av97_R54AIfBJ-NqjYYrsQNqjZdrL5-__S0nmwDNwavJSJ3MMOlMCeixo5SBtGJ6B_pRfxi_of6k9Ag==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:13:52Z:a2e6e7cb4f5ebe3ce642550ebabfae15d772dc33f702fa099c7e681ff353369b:dcdhNdbz4cUBF8JNLNSnmamT-0reVkTjOZsHjCg0dJmRCkDCYLcsWeOFfHLAb43gRa2-pV950LJkOY9oriOZCQ==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
-list) for any change, also another caller's; batchId for all files of a patch batch, or none. Undoing an undo is redo: pass the
-entry_id or batchId that it returned.
-Does not: know what other programs changed before a command ran; it refuses, with the reason, when the file has changed in the
-same place since.
+list) for any change, also another caller's; batchId for all files of a patch batch, or none; with file_path for one file of
+it; with hunks for some hunks of one file. Undoing an undo is redo: pass the entry_id or batchId that it returned.
+Does not: know what other programs changed before a command ran; it refuses, with the reason and the lines that are there now,
+when the file has changed in the same place since.
 Side effects: rewrites, creates or deletes the file of the entry (of a batch: all its files), atomically; lines get their own
 IDs back and can be edited at once; the undo is recorded too. Entries are dropped beyond 30 days, 64 MB or 10,000 of them.
 Returns: output (unified diff of the reversal; whose change it was, and when), entry_id (of the undo), undone, file_path; of a
-batch batchId, file_paths. With list=true: the newest `limit` entries with their diffs, at most 50 KB, and a [tool_result: …]
-line that gives the call for the rest (offset).
+batch batchId, file_paths. With list=true: the newest `limit` entries with their diffs, or with entry_id that change's hunks and their
+numbers, at most 50 KB, and a [tool_result: …] line that gives the call for the rest (offset).
 Prefer it to editing back by hand; prefer git for changes older than your work here.
 """
 
@@ -39,9 +39,16 @@ CONFIG_SCHEMA = {
         "file_path": {
             "type": "string",
             "format": "workspace-path",
-            "description": "Undo your last change of this file; with entry_id: this file of it; with list: only its changes",
+            "description": "Undo your last change of this file; with entry_id or batchId: this file of it; with list: only its "
+            "changes",
         },
         "batchId": {"type": "string", "minLength": 1, "description": "The patch batch to undo, all its files or none"},
+        "hunks": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "minItems": 1,
+            "description": "Undo only these hunks of one file of the change, by the numbers that list=true with entry_id shows",
+        },
         "list": {"type": "boolean", "default": False, "description": "List changes instead of undoing one"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20, "description": "Most entries to list"},
         "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First entry to list, from 1, newest first"},
@@ -65,6 +72,10 @@ OUTPUT_SCHEMA = {
         "entries": {
             "type": "array",
             "description": "With list: entry_id, time, tool, file_path, actor, undoes, undone_by, batchId",
+        },
+        "hunks": {
+            "type": "array",
+            "description": "With list and entry_id: file_path, hunk, kind, start, removed, new_start, added, undone_by",
         },
         "count": {"type": "integer", "description": "Entries shown"},
         "total": {"type": "integer", "description": "Entries in all"},

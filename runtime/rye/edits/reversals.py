@@ -1,0 +1,229 @@
+"""What takes back a change of one file: its lines are found by their IDs, or by comparing the text; exactly, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
+from types import MappingProxyType
+
+from rye.edits import splices as edits_splices
+from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, prepare
+from rye.errors import EditError, WorkspaceError
+from rye.journal import hunks, journal, merges
+from rye.journal.entries import Entry, Recorded
+from rye.line_ids import document as documents
+from rye.line_ids.document import Document
+from rye.plain_class import changed
+from rye.workspace import cache
+from rye.workspace.text import Text
+from rye.workspace.workspace import Place, Workspace
+
+UNDO = "rye/file-system/undo"
+
+
+@contextmanager
+def reversals(
+    ws: Workspace, entries: Sequence[Entry], *, dry_run: bool, chosen: Mapping[str, Sequence[int]] = MappingProxyType({})
+) -> Iterator[list[FileChange]]:
+    """Hold the files of some entries, and work out what undoes each; every file that has changed since is named.
+
+    Args:
+        ws: the workspace.
+        entries: the changes, each of another file.
+        dry_run: make no folders.
+        chosen: of some entries, by ID, the numbers of the hunks to take back; of the others all.
+
+    Raises:
+        EditError: `not_recorded`, `changed_since`, `damaged_entry`.
+    """
+    with ExitStack() as stack:
+        # Places first: the locks are named by the physical paths.
+        places = [stack.enter_context(ws.place(one.path, create_parents=one.after is None and not dry_run)) for one in entries]
+        stack.enter_context(cache.locked(ws, *(place.path for place in places)))
+        pieces: list[FileChange] = []
+        refused: list[EditError] = []
+        for entry, place in zip(entries, places, strict=True):
+            try:
+                pieces.append(FileChange(place, _reversal(ws, entry, place, stack, chosen.get(entry.id))))
+            except EditError as err:
+                refused.append(err)
+        if refused:
+            messages = " ".join(err.message for err in refused)
+            current = [place for err in refused for place in err.details.get("current", ())]
+            raise EditError(refused[0].code, messages, refused[0].hint, **({"current": current} if current else {}))
+        yield pieces
+
+
+def _reversal(
+    ws: Workspace, entry: Entry, place: Place, stack: ExitStack, numbers: Sequence[int] | None
+) -> Prepared | WholeFile:
+    """Work out what undoes an entry, or hunks of it; the caller holds the file's lock."""
+    if not entry.splices and entry.before != entry.after:
+        raise EditError(
+            "not_recorded",
+            f"Change {entry.id} of {entry.path} was too large to be stored for undo. Nothing was written.",
+            "Use git to restore the file.",
+        )
+    if entry.whole and (numbers is None or hunks.whole_sides(entry) is None):
+        restored = _restored(ws, entry, place)
+        if restored is not None:
+            return restored
+    document = _opened(ws, entry, place, stack)
+    exact = sha256(document.data or b"").hexdigest() == entry.after
+    if entry.whole:
+        spots, names = _spots_in_whole(document, entry, numbers)
+    else:
+        spots = _spots(document, entry, numbers, exact=exact)
+        names = [_revivable(splice) for at, splice in enumerate(entry.splices, 1) if numbers is None or at in numbers]
+    if not _apart(document.text, spots):
+        raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
+    made = prepare(document, spots, UNDO, undoes=entry.id, revive=names)
+    # From exactly the content that the change left, undo must give exactly the content before it.
+    if exact and numbers is None and made.entry.after != entry.before:
+        raise _damaged(entry)
+    if numbers is None:
+        return made
+    return changed(made, entry=changed(made.entry, hunks=[*numbers], hunk_count=len(hunks.of_file(entry))))
+
+
+def _opened(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Document:
+    """Open the file, by the entry's encoding where nothing else tells that it is text."""
+    for encoding in (None, entry.encoding):
+        try:
+            return stack.enter_context(documents.open_locked_for_edit(ws, entry.path, place.parts, encoding))
+        except WorkspaceError as err:
+            if err.code == "file_not_found" or (err.code == "binary_file" and encoding is not None):
+                raise _changed(entry, str(err)) from None
+            if err.code != "binary_file":
+                raise
+    raise AssertionError(entry.id)
+
+
+def _damaged(entry: Entry) -> EditError:
+    return EditError(
+        "damaged_entry",
+        f"What change {entry.id} recorded does not give the content that {entry.path} had before it. Nothing was written.",
+        "Use git to restore the file.",
+    )
+
+
+def _revivable(splice: Recorded) -> Revived:
+    return Revived(splice.removed_ids or [None] * len(splice.removed), splice.removed_shorts)
+
+
+def _spots(document: Document, entry: Entry, numbers: Sequence[int] | None, *, exact: bool) -> list[edits_splices.Splice]:
+    """Find where the entry's lines are now: exactly, or through the IDs of its lines and their neighbours."""
+    numbered = [(at, one) for at, one in enumerate(entry.splices, 1) if numbers is None or at in numbers]
+    if exact:
+        back = edits_splices.reversed_splices([(s.start, len(s.added), s.removed) for s in entry.splices])
+        return [back[at - 1] for at, _ in numbered]
+    positions = document.index.positions()
+    out: list[edits_splices.Splice] = []
+    current: list[dict[str, object]] = []
+    for number, splice in numbered:
+        start = _spot(document, positions, splice)
+        # Splices must ascend: lines that were reordered since have no common place.
+        if start is None or (out and start < out[-1].stop):
+            current.append(_in_the_way(document, positions, splice, number))
+        else:
+            out.append(edits_splices.Splice(start, start + len(splice.added), list(splice.removed)))
+    if current:
+        raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", current)
+    return out
+
+
+def _in_the_way(document: Document, positions: Mapping[str, int], splice: Recorded, number: int) -> dict[str, object]:
+    """Return the lines that are between a splice's neighbours now."""
+    own = [positions[name] for name in splice.added_ids if name is not None and name in positions]
+    after, before = (positions.get(name) if name is not None else None for name in (splice.after_id, splice.before_id))
+    low = min(own) if own else after + 1 if after is not None else before if before is not None else 0
+    high = max(own) + 1 if own else before if before is not None and before > low else low + 1
+    if after is not None and before is not None and after < before:
+        low, high = min(low, after + 1), max(high, before)
+    return hunks.in_the_way(document.path, document.text.lines(low, high), merges.Missing(number - 1, low, high))
+
+
+def _spots_in_whole(
+    document: Document, entry: Entry, numbers: Sequence[int] | None
+) -> tuple[list[edits_splices.Splice], list[Revived]]:
+    """Find where the hunks of a written file are now, by comparing the text; return what becomes of them, and their IDs."""
+    sides = hunks.whole_sides(entry)
+    code = document.text.encoding
+    if sides is None or code.newline != "\n".encode(entry.encoding):
+        raise _changed(entry, "its content is another")
+    current = document.text.lines()
+    chosen = None if numbers is None else [number - 1 for number in numbers]
+    splices, missing = merges.without(*sides, current, chosen)
+    if missing:
+        places = [hunks.in_the_way(document.path, current[one.start : one.stop], one) for one in missing]
+        raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", places)
+    recorded = entry.splices[0]
+    found = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
+    spans = [(one.start - 1, one.start - 1 + len(one.removed)) for one in found]
+    names = [
+        Revived(recorded.removed_ids[low:high] or [None] * (high - low), recorded.removed_shorts[low:high])
+        for low, high in spans
+    ]
+    return [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in splices], names
+
+
+def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
+    """Tell whether every line but the last would end in a terminator: only a last line can be without a terminator."""
+    behind, at = 0, text.count
+    for splice in [*reversed(splices), edits_splices.Splice(0, 0, [])]:
+        for lines in (text.lines(max(splice.stop, at - 1), at), splice.lines):
+            if lines and behind and not text.encoding.terminator(lines[-1]):
+                return False
+            behind += len(lines)
+        at = splice.start
+    return True
+
+
+def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> int | None:
+    """Return where the splice's added lines are, if all of them are there, unchanged and together; else None."""
+    after = -1 if splice.after_id is None else positions.get(splice.after_id)
+    if splice.added:
+        first = splice.added_ids[0] if splice.added_ids else None
+        start = positions.get(first) if first is not None else None
+    else:
+        # A deletion left no line to find; its two neighbours, still side by side, are the evidence.
+        start = None if after is None else after + 1
+        before = document.text.count if splice.before_id is None else positions.get(splice.before_id)
+        if before != start:
+            return None
+    if start is None or document.text.lines(start, start + len(splice.added)) != splice.added:
+        return None
+    named = [positions.get(name) if name else None for name in splice.added_ids]
+    return start if named == [*range(start, start + len(splice.added))] else None
+
+
+def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) -> EditError:
+    return EditError(
+        "changed_since",
+        f"{entry.path} has changed since change {entry.id}: {why}{hunks.said_in_the_way(current)}. Nothing was written.",
+        f'Call read(file_path="{entry.path}") and edit by line IDs; undo(list=true) shows what the change was.',
+        **({"current": [*current]} if current else {}),
+    )
+
+
+def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:
+    """Work out what undoes the change of a whole file: the old content, or the absence of a file.
+
+    None where the file has changed since, and its lines may still tell what the change was.
+    """
+    splice = entry.splices[0]
+    data = None if entry.before is None else b"".join(splice.removed)
+    now = None
+    if place.stat is not None:
+        with ws.file(entry.path) as file:
+            now = file.read()
+    if (None if now is None else sha256(now).hexdigest()) != entry.after:
+        if now is not None and hunks.whole_sides(entry) is not None:
+            return None
+        raise _changed(entry, "the file is gone" if now is None else "its content is another")
+    if (None if data is None else sha256(data).hexdigest()) != entry.before:
+        raise _damaged(entry)
+    back = journal.whole_entry(ws, UNDO, place, now, data, entry.encoding)
+    back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
+    return WholeFile(back, data, entry.encoding, splice.removed_ids, shorts=splice.removed_shorts)

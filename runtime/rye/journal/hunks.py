@@ -1,0 +1,208 @@
+"""The hunks of a recorded change: the parts of it that can be taken back one by one.
+
+A hunk is one run of lines that the change put in place of others. What is no change of lines is one hunk by itself: a file made
+or deleted, a content that is no text, a mode. Hunks have numbers from 1, in the order of the lines; the number of a hunk never
+changes, whatever was taken back before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rye.errors import UsageError
+from rye.journal import merges
+from rye.journal.entries import Entry
+from rye.journal.tree_changes import printable
+from rye.snapshots import known_tree
+from rye.snapshots.contents import Contents
+from rye.workspace.encoding import mark_of
+
+if TYPE_CHECKING:
+    from rye.journal.history import History
+    from rye.snapshots.tree import Change, State
+    from rye.workspace.workspace import Workspace
+
+MAX_TEXT = 4 * 1024 * 1024
+"""A larger file that a command changed has one hunk (bytes)."""
+
+# So much is shown of the lines that stand where a hunk was.
+_SHOWN_LINES, _SAID_LINES, _SHOWN_CHARS = 20, 5, 200
+
+
+class Hunk(NamedTuple):
+    """One part of a change.
+
+    Attributes:
+        path: the file.
+        number: its number in the change of this file, from 1.
+        kind: `lines`; `mode`: the permission bits; `whole`: all that the change did at the path.
+        start, removed: the first line before the change (from 1; of an insertion the line behind it), and the raw lines.
+        new_start, added: the same after the change.
+        undone_by: the undo that took it back; empty: it is in place.
+    """
+
+    path: str
+    number: int
+    kind: Literal["lines", "mode", "whole"]
+    start: int = 0
+    removed: Sequence[bytes] = ()
+    new_start: int = 0
+    added: Sequence[bytes] = ()
+    undone_by: str = ""
+
+    def diff(self) -> list[str]:
+        """Return it as lines of a diff: the place, then the lines removed and added."""
+        if self.kind != "lines":
+            return [f"@@ {self.kind} @@"]
+        out = [f"@@ -{self.start},{len(self.removed)} +{self.new_start},{len(self.added)} @@"]
+        for sign, lines in (("-", self.removed), ("+", self.added)):
+            out += [sign + line.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for line in lines]
+        return out
+
+
+def of_entry(ws: Workspace, history: History, entry: Entry, path: str | None = None) -> list[Hunk]:
+    """Return the hunks of a change, of all its files or of one, with what was taken back of each.
+
+    Raises:
+        OSError: the stored contents cannot be read.
+    """
+    whole = history.undoer(entry.id) or ""
+    if entry.files is None:
+        found = of_file(entry)
+    else:
+        with Contents(known_tree.folder(ws.fd)) as contents:
+            found = [hunk for one in entry.files if path in (None, one.path) for hunk in of_change(contents, one)]
+    parts, taken = history.undone_parts.get(entry.id, {}), history.undone_hunks.get(entry.id, {})
+    return [one._replace(undone_by=taken.get(one.path, {}).get(one.number) or parts.get(one.path) or whole) for one in found]
+
+
+def of_file(entry: Entry) -> list[Hunk]:
+    """Return the hunks of a change that an edit of one file made."""
+    if not entry.whole:
+        return _of_splices(entry.path, [(one.start, one.removed, one.added) for one in entry.splices])
+    sides = whole_sides(entry)
+    if sides is None:
+        return [Hunk(entry.path, 1, "whole")]
+    return _between(entry.path, *sides) or [Hunk(entry.path, 1, "whole")]
+
+
+def whole_sides(entry: Entry) -> tuple[list[bytes], list[bytes]] | None:
+    """Return the lines before and after the change of a whole file, without a byte order mark; None where it has one hunk."""
+    if entry.before is None or entry.after is None or not entry.splices:
+        return None
+    codes = (entry.encoding, entry.encoding_after or entry.encoding)
+    # Lines are compared as bytes, which are cut alike where the newline has the same bytes.
+    if len({"\n".encode(code) for code in codes}) > 1:
+        return None
+    (splice,) = entry.splices
+    marks = [
+        mark if side and (mark := mark_of(code)) and side[0].startswith(mark) else b""
+        for side, code in zip((splice.removed, splice.added), codes, strict=True)
+    ]
+    if marks[0] != marks[1]:
+        return None
+    before, after = ([side[0][len(marks[0]) :], *side[1:]] if side else [] for side in (splice.removed, splice.added))
+    # A file that is its byte order mark alone has no line.
+    return [line for line in before if line], [line for line in after if line]
+
+
+def of_change(contents: Contents, change: Change) -> list[Hunk]:
+    """Return the hunks of what a command did at one path."""
+    sides = texts(contents, change)
+    before, after = change.before, change.after
+    if sides is None or before is None or after is None:
+        return [Hunk(change.path, 1, "whole")]
+    out = _between(change.path, *(merges.lines_of(side) for side in sides))
+    if before.mode != after.mode:
+        out.append(Hunk(change.path, len(out) + 1, "mode"))
+    # Another file with the same content in its place: only its other names differ.
+    return out or [Hunk(change.path, 1, "whole")]
+
+
+def texts(contents: Contents, change: Change) -> tuple[bytes, bytes] | None:
+    """Return a file's content before and after; None where it has no lines to compare, or a side is not stored."""
+    before, after = (_text(contents, state) for state in (change.before, change.after))
+    return None if before is None or after is None else (before, after)
+
+
+def _text(contents: Contents, state: State | None) -> bytes | None:
+    if state is None or state.kind != "file" or state.value is None or state.size > MAX_TEXT:
+        return None
+    data = contents.read(bytes.fromhex(state.value))
+    return None if data is None or b"\0" in data else data
+
+
+def _between(path: str, old: Sequence[bytes], new: Sequence[bytes]) -> list[Hunk]:
+    shift, splices = 0, []
+    for hunk in merges.hunks(new, old):
+        splices.append((hunk.start - shift, hunk.lines, new[hunk.start : hunk.stop]))
+        shift += hunk.stop - hunk.start - len(hunk.lines)
+    return _of_splices(path, splices)
+
+
+def _of_splices(path: str, splices: Sequence[tuple[int, Sequence[bytes], Sequence[bytes]]]) -> list[Hunk]:
+    out: list[Hunk] = []
+    shift = 0
+    for number, (start, removed, added) in enumerate(splices, 1):
+        out.append(Hunk(path, number, "lines", start + 1, removed, start + shift + 1, added))
+        shift += len(added) - len(removed)
+    return out
+
+
+def chosen(found: Sequence[Hunk], numbers: Sequence[int] | None) -> list[int] | None:
+    """Return which hunks of one path to take back, ascending; None: all of them.
+
+    Without numbers, those that are not taken back yet.
+
+    Raises:
+        UsageError: `unknown_hunk`.
+    """
+    if numbers is None:
+        left = [one.number for one in found if not one.undone_by]
+        return None if len(left) == len(found) else left
+    wanted = sorted({*numbers})
+    known = len(found)
+    wrong = [number for number in wanted if not 1 <= number <= known]
+    if wrong or not wanted:
+        raise UsageError(
+            "unknown_hunk",
+            f"The change of {found[0].path} has the hunks 1 to {known}, not {wrong[0]}." if wrong else "No hunk is given.",
+            "undo(list=true, entry_id=…) shows the hunks of a change with their numbers.",
+        )
+    return None if len(wanted) == known else wanted
+
+
+def fields(found: Sequence[Hunk]) -> list[dict[str, Any]]:
+    """Return what a result says of hunks."""
+    return [
+        {
+            "file_path": one.path,
+            "hunk": one.number,
+            "kind": one.kind,
+            "start": one.start,
+            "removed": len(one.removed),
+            "new_start": one.new_start,
+            "added": len(one.added),
+            "undone_by": one.undone_by or None,
+        }
+        for one in found
+    ]
+
+
+def in_the_way(path: str, lines: Sequence[bytes], place: merges.Missing) -> dict[str, object]:
+    """Return, as fields, the lines that stand where a hunk cannot be taken out; `lines` are those of the place, raw."""
+    texts = [line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:_SHOWN_CHARS] for line in lines[:_SHOWN_LINES]]
+    return {"file_path": printable(path), "hunk": place.number + 1, "line": place.start + 1, "lines": texts}
+
+
+def said_in_the_way(places: Sequence[dict[str, Any]]) -> str:
+    """Return, in words, what stands where the first of some hunks cannot be taken out; empty without one."""
+    for place in places[:1]:
+        texts = place["lines"]
+        if texts:
+            return (
+                f" (hunk {place['hunk']}: from line {place['line']} there is now {', '.join(map(repr, texts[:_SAID_LINES]))})"
+            )
+        return f" (hunk {place['hunk']}: nothing is there now at line {place['line']})"
+    return ""
