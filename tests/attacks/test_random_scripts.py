@@ -5,9 +5,11 @@ The control runs the same scripts without a sandbox. Full size: `python tests/at
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +18,6 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from support.harness import arguments
 from support.other_users import USERS, as_user, python_for, system_copy
 
 
@@ -24,6 +25,7 @@ def tried(user: int, mode: str, count: int, seed: int) -> dict:
     with tempfile.TemporaryDirectory(prefix="rye-scripts-") as name:
         folder = Path(name)
         path = system_copy(folder, "random_scripts.py")
+        shutil.copy(Path(__file__).parents[1] / "support/script_shapes.py", folder)
         base = folder / "base"
         base.mkdir()
         os.chown(base, user, user)
@@ -52,7 +54,12 @@ def test_control_without_a_sandbox_programs_run_and_canaries_are_read():
 
 
 if __name__ == "__main__":
-    options = arguments(n=1000, seed=random.SystemRandom().randrange(1 << 30))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=1000, help="scripts for each user")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    parser.add_argument("--control", type=int, default=100, help="scripts without a sandbox")
+    options = parser.parse_args()
     for one in USERS:
-        for wanted, number in (("require", options.n), ("off", min(options.n, 100))):
-            print(one, wanted, options.seed, json.dumps(tried(one, wanted, number, options.seed)), flush=True)
+        for wanted, number in (("require", options.n), ("off", min(options.n, options.control))):
+            found = tried(one, wanted, number, options.seed)
+            print(one, wanted, options.seed, json.dumps(found), flush=True)
