@@ -24,8 +24,21 @@ FILES = [
     ".gdbinit",
     ".idea/workspace.xml",
     ".gemini/settings.json",
+    ".cargo/config.toml",
+    ".npmrc",
+    "team.code-workspace",
+    ".config/mise/config.toml",
+    ".hg/hgrc",
 ]
-SPELLED = ["./.vscode/tasks.json", "src/../.vscode/tasks.json", ".VSCode/tasks.json", ".vscode./tasks.json", ".ENVRC"]
+SPELLED = [
+    "./.vscode/tasks.json",
+    "src/../.vscode/tasks.json",
+    ".VSCode/tasks.json",
+    ".vscode./tasks.json",
+    ".ENVRC",
+    ".Cargo/config.toml",
+    "a.CODE-workspace",
+]
 
 
 def call(tool, project, /, **parameters):
@@ -139,6 +152,7 @@ def test_commands_and_file_tools_hold_the_same_names(project, user_space):
     fill(project)
     for name in protected_paths.NAMES:
         if not (project / name).exists():
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
             (project / name).write_text("old\n")
     each = f"for n in {' '.join(protected_paths.NAMES)}; do f=$n; [ -d $n ] && f=$n/x; (echo x >> $f) 2>/dev/null && echo $n; done; true"
 
@@ -154,3 +168,39 @@ def test_commands_and_file_tools_hold_the_same_names(project, user_space):
     allow(user_space, ".vscode", ".envrc")
     # Control: what the user allows, both write.
     assert by_commands() == by_file_tools() == [".vscode", ".envrc"]
+
+
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mv .cargo x; mkdir .cargo; cp x/config.toml .cargo/; echo evil >>.cargo/config.toml",
+        "mv .cargo x; ln -s x .cargo; echo evil >>.cargo/config.toml",
+        "echo evil >x; mv -f x .cargo/config.toml",
+        "rm -rf .cargo; mkdir .cargo; echo evil >.cargo/config.toml",
+    ],
+)
+def test_the_folder_of_a_protected_file_cannot_be_exchanged(project, command):
+    (project / ".cargo").mkdir()
+    (project / ".cargo/config.toml").write_text("old\n")
+    call("rye/bash/bash", project, command=command)
+    assert (project / ".cargo/config.toml").read_text() == "old\n"
+    # What else is in it can be written.
+    assert done("rye/bash/bash", project, command="echo 1 >.cargo/registry && cat .cargo/registry")["output"] == "1\n"
+
+
+def test_a_folder_that_is_a_link_leads_to_a_protected_file_that_does_not_exist_yet(project):
+    (project / "conf").mkdir()
+    (project / ".config").symlink_to("conf")
+    assert call("write", project, file_path="conf/mise.toml", content="x\n")["code"] == "protected_path"
+    assert call("write", project, file_path="conf/other.toml", content="x\n")["success"]
+
+
+@pytest.mark.parametrize("name", protected_paths.WITH_HOOKS[:2])
+def test_lists_for_hooks_count_where_the_user_has_installed_some(project, name):
+    hooks = project / ".git/hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "pre-commit.sample").write_text("")
+    done("write", project, file_path=name, content="repos: []\n")
+    (hooks / "pre-commit").write_text("#!/bin/sh\n")
+    assert call("write", project, file_path=name, content=TASKS)["code"] == "protected_path"

@@ -44,6 +44,12 @@ WAYS = {
     "a changed hook where the user's settings look for it": ("mkdir .hooks; git config core.hooksPath .hooks; printf '#!/bin/sh\ntrue\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "echo 'touch $MARK' >>.hooks/pre-commit", "git commit --allow-empty -m x"),
     "a hook that husky starts": ("mkdir -p .husky/_; git config core.hooksPath .husky/_; printf '#!/bin/sh\n. ./.husky/pre-commit\n' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; echo true >.husky/pre-commit", "echo 'touch $MARK' >.husky/pre-commit", "git commit --allow-empty -m x"),
     "a hook where all of the user's repositories look for it": ("git config --global core.hooksPath .githooks", "mkdir .githooks; printf '#!/bin/sh\ntouch $MARK\n' >.githooks/pre-commit; chmod +x .githooks/pre-commit", "git commit --allow-empty -m x; git config --global --unset core.hooksPath"),
+    "a program that the user's settings start": ("mkdir tools; printf '#!/bin/sh\ncat\n' >tools/clean; chmod +x tools/clean; git config filter.u.clean 'sh tools/clean -x'; echo 'f filter=u' >.gitattributes", "printf 'touch $MARK\ncat\n' >tools/clean", "echo 1 >f; git add f"),
+    "a program that the user's settings start, by write": ("git config filter.u.clean tools/clean; echo 'f filter=u' >.gitattributes", "write: clean", "chmod +x tools/clean; echo 1 >f; git add f"),
+    "a hook of a linked worktree, by shared settings": ("git config core.hooksPath .hooks; git worktree add -q w", "mkdir w/.hooks; printf '#!/bin/sh\ntouch $MARK\n' >w/.hooks/pre-commit; chmod +x w/.hooks/pre-commit", "cd w && git commit --allow-empty -m x"),
+    "a hook of a repository elsewhere": ("git config core.hooksPath .hooks; git worktree add -q w; mv .git ../main; echo gitdir: $PWD/../main/worktrees/w >w/.git; rm -rf f; mv w/.git .; rm -rf w; echo $PWD/.git >../main/worktrees/w/gitdir", "mkdir .hooks; printf '#!/bin/sh\ntouch $MARK\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "git commit --allow-empty -m x; rm -rf ../main"),
+    "a hook of a repository elsewhere, by write": ("git config core.hooksPath .husky; git worktree add -q w; mv .git ../main; echo gitdir: $PWD/../main/worktrees/w >w/.git; rm -rf f; mv w/.git .; rm -rf w; echo $PWD/.git >../main/worktrees/w/gitdir", "write: hook", "chmod +x .husky/pre-commit; git commit --allow-empty -m x; rm -rf ../main"),
+    "a list of programs for the user's hook": ("printf '#!/bin/sh\nsh .pre-commit-config.yaml\n' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo true >.pre-commit-config.yaml", "echo 'touch $MARK' >t; mv t .pre-commit-config.yaml; echo 'touch $MARK' >>.pre-commit-config.yaml", "git commit --allow-empty -m x"),
     "husky by write": ("mkdir -p .husky/_; git config core.hooksPath .husky/_; printf '#!/bin/sh\n. ./.husky/pre-commit\n' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; echo true >.husky/pre-commit", "write: hook", "git commit --allow-empty -m x"),
     "an included file by write": ("git config include.path ../shared; touch shared", "write: shared", "git status"),
     "a repository by one patch": ("", "patch:", "cd docs && git status"),
@@ -78,6 +84,7 @@ WRITE_SETS = {
     "write:": WRITES,
     "patch:": WRITES,
     "write: hook": {".husky/pre-commit": "touch $MARK\n"},
+    "write: clean": {"tools/clean": "#!/bin/sh\ntouch $MARK\ncat\n"},
     "write: shared": {"shared": f'[core]\n\tfsmonitor = "{PROGRAM}"\n'},
 }
 
@@ -99,7 +106,7 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
         return {}
     if command in WRITE_SETS:
         for path, text in WRITE_SETS[command].items():
-            content = text.replace("$MARK", str(mark)) if command == "write: hook" else text
+            content = text.replace("$MARK", str(mark)) if command in ("write: hook", "write: clean") else text
             if MODE == "off":
                 # What the file tools refuse nobody can switch off, so the control is a plain write.
                 (project / path).parent.mkdir(parents=True, exist_ok=True)

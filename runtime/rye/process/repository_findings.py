@@ -26,6 +26,7 @@ EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILIN
 _MAX_INCLUDES: Final = 4
 _MOST_INCLUDED: Final = 100
 NAME: Final = "protected name"
+PROGRAM: Final = "program of git's settings"
 _MOST_NAMES: Final = 200
 
 
@@ -60,7 +61,7 @@ class Finding(NamedTuple):
 
     Attributes:
         path: the file that holds it, from the project's root.
-        what: the setting's key, `hook`, `exec`, `link`, `unreadable`, or `protected name`.
+        what: the setting's key, `hook`, `exec`, `link`, `unreadable`, `protected name`, or `program of git's settings`.
         value: what it says; of a hook its digest.
         changed: when the file, its folder or the repository's was changed last (ns).
         place: the repository's folder; of a protected name nothing.
@@ -96,7 +97,11 @@ def at_names(tree: Tree, held: Sequence[str], *, own: bool = False, exactly: Con
         own: the sandbox covers those that it can: they are passed over.
         exactly: names whose content counts as well.
     """
-    for name in held:
+    try:
+        there = protected_paths.present(tree.fd, held)
+    except OSError:
+        return
+    for name in there:
         if own and name in protected_paths.ALSO_ABSENT:
             continue
         with suppress(OSError):
@@ -160,7 +165,7 @@ def _settings(
     data, changed, why = content(fd, name)
     if why and not included_only:
         yield Finding(file, why, "", changed)
-    if data is None or (included_only and not any(word in data.lower() for word in (b"include", b"hookspath"))):
+    if data is None:
         return
     found = _programs(tree, path, data)
     if found is None and not included_only:
@@ -172,6 +177,46 @@ def _settings(
             yield from _included(tree, path, value, repository, depth + 1, included)
         if key == "core.hookspath":
             yield from _named_hooks(tree, repository, value)
+        if key.rpartition(".")[2] in repositories.STARTED and not key.startswith("alias."):
+            yield from _named_programs(tree, repository, value)
+
+
+def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
+    """Yield the files of the project that a repository's settings start, such as `filter.x.clean = tools/clean`."""
+    for target in repositories.programs_named(value, _work_tree(tree, repository)):
+        if target.startswith(f"{tree.root}/"):
+            path = os.path.relpath(target, tree.root)
+            folder, _, name = path.rpartition("/")
+            with suppress(OSError):
+                fd = tree.folder(folder)
+                try:
+                    info = os.lstat(name, dir_fd=fd)
+                    data, changed, _ = content(fd, name)
+                finally:
+                    os.close(fd)
+                if not stat.S_ISDIR(info.st_mode):
+                    digest = hashlib.sha256(data).hexdigest() if data is not None else str(info.st_ino)
+                    yield Finding(path, PROGRAM, digest, changed)
+
+
+def _work_tree(tree: Tree, repository: str) -> str:
+    above, name = os.path.split(repository)
+    return os.path.join(tree.root, above if name == ".git" else repository)
+
+
+def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
+    """Yield what the settings of a linked worktree or a submodule name in it; they may lie outside of the project."""
+    folders = repositories.linked(os.path.join(tree.root, work_tree))
+    place = f"{work_tree}/.git" if work_tree else ".git"
+    for folder, name in zip(reversed(folders or ()), _CONFIGS, strict=False):
+        with suppress(OSError):
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                yield from (one._replace(place=place) for one in _settings(tree, folder, fd, name, place, included_only=True))
+            finally:
+                os.close(fd)
+    if folders and (users := repositories.users_hooks_path()):
+        yield from (one._replace(place=place) for one in _named_hooks(tree, place, users))
 
 
 def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
@@ -247,8 +292,7 @@ def _hooks(path: str, fd: int) -> Iterator[Finding]:
 
 def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
     """Yield the hooks that a repository's settings look for among the project's own files, as husky has them."""
-    above, name = os.path.split(repository)
-    target = os.path.realpath(os.path.join(tree.root, above if name == ".git" else repository, os.path.expanduser(value)))
+    target = os.path.realpath(os.path.join(_work_tree(tree, repository), os.path.expanduser(value)))
     # Those of Husky are in `_`, and start the files beside it.
     for place in (target, os.path.dirname(target)) if os.path.basename(target) == "_" else (target,):
         folder = os.path.relpath(place, tree.root)

@@ -25,7 +25,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
 from rye.process import job_supervisor
-from rye.process.repository_findings import EXEC, NAME, Finding, Tree, at_names, content, in_repository, opened
+from rye.process.repository_findings import (
+    EXEC,
+    NAME,
+    PROGRAM,
+    Finding,
+    Tree,
+    at_names,
+    content,
+    in_linked,
+    in_repository,
+    opened,
+)
 from rye.workspace import protected_paths, repositories
 
 if TYPE_CHECKING:
@@ -85,7 +96,7 @@ def begin(ws: Workspace, confined: Confined) -> Look:
     if report["kind"] == "none" or "project_read_only" in report["holds"]:
         return Look(ws.real, "", own=False, names=(), covered={}, began=0, identity=ws.identity)
     token = os.urandom(8).hex()
-    held = [name for name in protected_paths.NAMES if name not in protected_paths.allowed()]
+    held = protected_paths.held(ws.fd)
     # Where there was no `.git`, nothing covers one that the command makes.
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
     covered = {path: _identity(path) for path in confined.covered}
@@ -221,7 +232,7 @@ def message(done: list[dict[str, str]]) -> str:
 
 def _said(one: dict[str, str]) -> str:
     place = f"stored in {one['stored']}" if one["stored"] else "NOT set aside: remove it before you use git there"
-    what = one["path"] if one["what"] == NAME else f"{one['what']} of {one['path']}"
+    what = one["path"] if one["what"] in (NAME, PROGRAM) else f"{one['what']} of {one['path']}"
     return f"{what} ({place})"
 
 
@@ -235,6 +246,7 @@ def _all(tree: Tree, record: dict[str, Any], held: Sequence[str], *, own: bool) 
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
     found = [one for path in places for one in in_repository(tree, path, own=own)]
+    found += [one for path, listing in listed.items() if ".git" in listing[2] for one in in_linked(tree, path)]
     return [*found, *at_names(tree, held, own=own)], places
 
 
@@ -314,7 +326,7 @@ def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> 
 
     whats = {one.what for one in found}
     data, _, _ = content(fd, name)
-    if data is None or whats & {"hook", "link", "unreadable", NAME}:
+    if data is None or whats & {"hook", "link", "unreadable", NAME, PROGRAM}:
         return None
     if whats == {"exec"}:
         return EXEC.sub(b"", data)

@@ -97,7 +97,8 @@ def _of_line(report: dict[str, Any], root: str, line: str) -> Iterator[str]:
     covered = "protected_names" in report["holds"]
     settings = f"{user_dirs.user_ai()}/config/rye.yaml"
     # Whole names only: `my.vscode-theme` or `x.mcp.json` in a message is no protected name.
-    name = next((one for one in protected_paths.NAMES if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w-])", line)), None)
+    names = sorted((*protected_paths.NAMES, *protected_paths.WITH_HOOKS), key=len, reverse=True)
+    name = next((one for one in names if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w-])", line)), None)
     if covered and name is not None:
         yield (
             f"[sandbox: {name} is protected, since other programs run or load the file there. Tell the user what to put "

@@ -56,17 +56,12 @@ def _kind(path: str) -> int | None:
         return None
 
 
-def _held(listed: Sequence[str]) -> list[str]:
-    """Return the names that the user has not allowed tools to write."""
-    allowed = protected_paths.allowed()
-    return [name for name in listed if name not in allowed]
-
-
 def _wanted(root: str) -> Iterator[tuple[str, bytes | None]]:
     """Yield the names to be made when absent, with a file's content (None: a folder)."""
     git = f"{root}/.git"
     kind = _kind(git)
-    for name in (*_held(protected_paths.ALSO_ABSENT), ".ai"):
+    allowed = protected_paths.allowed()
+    for name in (*(one for one in protected_paths.ALSO_ABSENT if one not in allowed), ".ai"):
         yield f"{root}/{name}", None
     if kind is None:
         yield git, None
@@ -108,18 +103,43 @@ def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -
     # An empty `.git` that was made for the mount is covered as a whole, a real one by its parts.
     inner = _kind(git) == stat.S_IFDIR and not _is_ours(root, git)
     present += [] if inner else [git]
+    named = _present_names(root) if when_present else []
     if when_present:
-        present += [f"{root}/{name}" for name in _held(protected_paths.NAMES)] + [
-            f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner
-        ]
+        present += [*named, *(f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner)]
     # A mount on a link lands on its target; the link itself can still be replaced.
-    links = [path for path in dict.fromkeys((git, *present)) if _kind(path) == stat.S_IFLNK]
+    above = _folders_above(root, named)
+    links = [path for path in dict.fromkeys((git, *above, *present)) if _kind(path) == stat.S_IFLNK]
     if links:
         shown = ", ".join(os.path.relpath(path, root) for path in links)
         problem = f"a symbolic link can be replaced: {shown}"
     fixed = [path for path in dict.fromkeys(present) if _kind(path) in (stat.S_IFDIR, stat.S_IFREG)]
     made = tuple(path for path in fixed if _kind(path) == stat.S_IFDIR and _is_ours(root, path))
-    return Shield((git,) if inner else (), tuple(fixed), made, problem or _other_name(root, fixed), token, tuple(absent))
+    # Not the folder of a link: what it leads to has a name of its own.
+    pinned = (*((git,) if inner else ()), *(path for path in above if _kind(path) == stat.S_IFDIR))
+    return Shield(pinned, tuple(fixed), made, problem or _other_name(root, fixed), token, tuple(absent))
+
+
+def _present_names(root: str) -> list[str]:
+    """Return the paths of the protected names that are there. Raises UsageError for the user's settings."""
+    try:
+        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return [f"{root}/{name}" for name in protected_paths.present(fd, protected_paths.held(fd))]
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
+
+
+def _folders_above(root: str, paths: Sequence[str]) -> list[str]:
+    """Return the folders between the root and some paths, a parent before what it holds."""
+    above: dict[str, None] = {}
+    for path in paths:
+        parts = os.path.relpath(path, root).split("/")
+        above |= dict.fromkeys(f"{root}/{'/'.join(parts[:at])}" for at in range(1, len(parts)))
+    return list(above)
 
 
 def set_aside(root: str, absent: Sequence[str]) -> list[dict[str, str]]:

@@ -1,9 +1,11 @@
 """Files that no tool may write, and keys that no tool may read.
 
-First, files that editors, shells, debuggers or MCP clients run or load by themselves (`NAMES`), at the root of a project or
-of a home that lies in it. File tools refuse to write them (`protected_path`), and the sandbox mounts them read-only while a
-command runs (see `rye.sandbox.project_mounts` for what it cannot protect). The user can allow single names for file tools and
-commands alike: `protected: {allow: [.vscode]}` in the user's own `rye.yaml`. No project can.
+First, files that editors, shells, debuggers, package managers or MCP clients run or load by themselves (`NAMES` and what
+follows them), at the root of a project or of a home that lies in it: a program acts on them when a folder is opened or
+entered, or when it is asked for no more than its version. File tools refuse to write them (`protected_path`), and the sandbox
+mounts them read-only while a command runs (see `rye.sandbox.project_mounts` for what it cannot protect). The user can allow
+single names for file tools and commands alike: `protected: {allow: [.vscode]}` in the user's own `rye.yaml`. No project can.
+What runs the project's own code in any case (a Makefile, a package's scripts, a linter's program) is not among them.
 
 Second, the user's own `.ai`, which lies in the project when that is a home, or when a part of it is a link into the project.
 It decides what is trusted and confined. It is recognised by identity (device and inode), whatever path leads to it.
@@ -18,6 +20,7 @@ import os
 import re
 import stat
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from rye.call import context
@@ -31,6 +34,8 @@ ALSO_ABSENT: Final = (".vscode", ".mcp.json", ".claude", ".cursor")
 NAMES: Final = (
     *ALSO_ABSENT,
     ".idea",
+    ".vs",
+    ".fleet",
     ".zed",
     ".windsurf",
     ".roo",
@@ -82,9 +87,62 @@ NAMES: Final = (
     ".exrc",
     ".nvimrc",
     ".emacs",
+    ".ghci",
+    ".ocamlinit",
+    ".Rprofile",
+    ".Renviron",
+    ".RData",
+    ".irbrc",
+    ".pryrc",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".lazygit.yml",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    ".cargo/config",
+    ".cargo/config.toml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".tool-versions",
+    ".mise",
+    "mise.toml",
+    ".mise.toml",
+    "mise.local.toml",
+    ".mise.local.toml",
+    ".config/mise",
+    ".config/mise.toml",
+    ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
+    ".jj/repo/config.toml",
 )
-"""All protected names: configuration of editors, MCP clients, shells, debuggers, direnv and git."""
+"""Protected names, from the root: configuration of editors, MCP clients, shells, debuggers, package and version managers."""
 
+PATTERNS: Final = ("*.code-workspace", "*.sublime-project")
+"""What names of files in the root end with, of which an editor does the same."""
+
+WITH_HOOKS: Final = (
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    "lefthook.yml",
+    "lefthook.yaml",
+    "lefthook.toml",
+    "lefthook.json",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    ".lefthook.toml",
+    ".lefthook.json",
+    "lefthook-local.yml",
+    ".overcommit.yml",
+)
+"""Lists of programs for hooks of git: protected where the user has installed hooks, which run them at the next commit."""
+
+_EVERY: Final = (*NAMES, *PATTERNS, *WITH_HOOKS)
+_PARTS: Final = {name: tuple(name.casefold().split("/")) for name in _EVERY}
+_FIRST: Final = frozenset(parts[0] for parts in _PARTS.values())
+_FIRST_AS_SPELLED: Final = frozenset(name.split("/", 1)[0] for name in _EVERY)
 _SETTING = "protected.allow"
 
 
@@ -95,13 +153,69 @@ def allowed() -> frozenset[str]:
         UsageError: `bad_config`, also for a name that is not in the list.
     """
     found = context.settings().texts(_SETTING)
-    if unknown := [name for name in found if name not in NAMES]:
+    if unknown := [name for name in found if name not in _EVERY]:
         raise UsageError(
             "bad_config",
             f"The setting {_SETTING} names {repr(unknown[0])[:80]}, which is no name that can be allowed.",
-            f"Correct {user_dirs.user_ai()}/config/rye.yaml; the names are {', '.join(NAMES)}.",
+            f"Correct {user_dirs.user_ai()}/config/rye.yaml; the names are {', '.join(_EVERY)}.",
         )
     return frozenset(found)
+
+
+def held(root_fd: int) -> list[str]:
+    """Return the names and patterns that no tool may write in a project now. Errors as `allowed`."""
+    given = allowed()
+    names = _EVERY if _has_hooks(root_fd) else (*NAMES, *PATTERNS)
+    return [name for name in names if name not in given]
+
+
+def present(root_fd: int, wanted: Sequence[str]) -> list[str]:
+    """Return the paths from a root that exist at some of these names; a link counts as itself. Raises OSError."""
+    return [path for path in _begun(root_fd, wanted) if "/" not in path or _is_there(root_fd, path)]
+
+
+def _begun(root_fd: int, wanted: Sequence[str]) -> list[str]:
+    """Return the paths of which at least the first component exists. Raises OSError."""
+    # Opened anew, for a position of its own. One listing, because most of the names are not there.
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)
+    try:
+        there = os.listdir(fd)
+    finally:
+        os.close(fd)
+    firsts, found = _FIRST_AS_SPELLED.intersection(there), []
+    for name in wanted:
+        if name in PATTERNS:
+            found += [one for one in there if _is_like(folded(os.fsencode(one)), name)]
+        elif name.split("/", 1)[0] in firsts:
+            found.append(name)
+    return found
+
+
+def _is_there(root_fd: int, name: str) -> bool:
+    try:
+        os.lstat(name, dir_fd=root_fd)
+    except OSError:
+        return False
+    return True
+
+
+def _is_like(spelled: str, pattern: str) -> bool:
+    return spelled.endswith(pattern[1:])
+
+
+def _has_hooks(root_fd: int) -> bool:
+    """Tell whether the user has installed hooks of git. A linked worktree has them elsewhere: it counts as having some."""
+    try:
+        fd = os.open(".git/hooks", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
+    try:
+        # Samples have a dot, which no hook's name has.
+        return any("." not in name for name in os.listdir(fd))
+    finally:
+        os.close(fd)
 
 
 def name_at(root_fd: int, parts: beneath.Parts) -> str | None:
@@ -110,14 +224,19 @@ def name_at(root_fd: int, parts: beneath.Parts) -> str | None:
     A name that is a symbolic link counts where it leads, too.
     """
     at = _spelled(root_fd, parts) or _linked(root_fd, parts)
-    return None if at is None or at in allowed() else at
+    if at is None or at in allowed() or (at in WITH_HOOKS and not _has_hooks(root_fd)):
+        return None
+    return at
 
 
 def _spelled(root_fd: int, parts: beneath.Parts) -> str | None:
     for at, part in enumerate(parts):
-        name = folded(part)
-        if name in NAMES and (at == 0 or _is_home(root_fd, parts[:at])):
-            return name
+        first = folded(part)
+        if (first in _FIRST or any(_is_like(first, one) for one in PATTERNS)) and (at == 0 or _is_home(root_fd, parts[:at])):
+            below = tuple(map(folded, parts[at:]))
+            for name, wanted in _PARTS.items():
+                if below[: len(wanted)] == wanted or (name in PATTERNS and _is_like(first, name)):
+                    return name
     return None
 
 
@@ -133,18 +252,35 @@ def _is_home(root_fd: int, parts: beneath.Parts) -> bool:
 
 
 def _linked(root_fd: int, parts: beneath.Parts) -> str | None:
-    for name in NAMES:
+    try:
+        begun = _begun(root_fd, _EVERY)
+    except OSError:
+        return None
+    # Also what does not exist yet: the folder above it may be a link.
+    for path in begun:
         try:
-            if not stat.S_ISLNK(os.lstat(name, dir_fd=root_fd).st_mode):
+            if not _is_linked(root_fd, path):
                 continue
-            fd, physical = beneath.open_parent(root_fd, (name.encode(),))
+            fd, physical = beneath.open_parent(root_fd, tuple(os.fsencode(path).split(b"/")))
         except OSError:
-            # Not there, or it leads out of the project, where no tool writes anyway.
+            # It leads out of the project, where no tool writes anyway.
             continue
         os.close(fd)
         if parts[: len(physical)] == physical:
-            return name
+            return path if path in _EVERY else next(name for name in PATTERNS if _is_like(folded(os.fsencode(path)), name))
     return None
+
+
+def _is_linked(root_fd: int, path: str) -> bool:
+    """Tell whether a path, or a folder that it goes through, is a symbolic link, as far as it exists. Raises OSError."""
+    parts = path.split("/")
+    for at in range(len(parts)):
+        try:
+            if stat.S_ISLNK(os.lstat("/".join(parts[: at + 1]), dir_fd=root_fd).st_mode):
+                return True
+        except FileNotFoundError:
+            break
+    return False
 
 
 ITEMS: Final = (b"tools", b"knowledge", b"directives")

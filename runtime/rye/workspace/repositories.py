@@ -6,8 +6,10 @@ a plain `git status` in it. A file `.git` names such a folder, and a file `commo
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Container, Iterator
@@ -207,16 +209,74 @@ def _named(root: str, pointer: str, prefix: bytes) -> Iterator[str]:
     """Yield the folder below the root that a pointer file, or a link in its place, names."""
     path = os.path.join(root, pointer)
     with suppress(OSError, ValueError):
-        if os.path.isdir(path):
-            # One that is no link was found by its names.
-            target = os.path.realpath(path) if os.path.islink(path) else ""
-        else:
-            # O_NONBLOCK: a FIFO in its place must not block the walk.
-            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
-                line = file.read(_POINTER).removeprefix(prefix).strip()
-            target = os.path.realpath(os.path.join(os.path.dirname(path), os.fsdecode(line)))
+        # A folder that is no link was found by its names.
+        target = _pointed(path, prefix) if not os.path.isdir(path) else os.path.realpath(path) if os.path.islink(path) else ""
         if target and os.path.isdir(target) and f"{target}/".startswith(f"{root}/"):
             yield os.path.relpath(target, root) if target != root else ""
+
+
+def _pointed(path: str, prefix: bytes) -> str:
+    """Return the real path that a pointer file names. Raises OSError, ValueError."""
+    line = _content(path, _POINTER)
+    if not line.startswith(prefix):
+        return ""
+    return os.path.realpath(os.path.join(os.path.dirname(path), os.fsdecode(line.removeprefix(prefix).strip())))
+
+
+def _content(path: str | bytes, most: int, dir_fd: int | None = None) -> bytes:
+    """Return the beginning of a file. Raises OSError, also for what is no file: a pipe would block, a device never ends."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return os.read(fd, most)
+    finally:
+        os.close(fd)
+
+
+def linked(work_tree: str) -> tuple[str, str] | None:
+    """Return the folders from which a linked worktree or a submodule takes settings: its own, and the one that it shares.
+
+    None where the folder has no file `.git`.
+
+    Args:
+        work_tree: its path.
+    """
+    try:
+        own = _pointed(os.path.join(work_tree, ".git"), b"gitdir:")
+    except (OSError, ValueError):
+        return None
+    shared = ""
+    with suppress(OSError, ValueError):
+        shared = _pointed(os.path.join(own, "commondir"), b"")
+    return (own, shared or own) if own else None
+
+
+def programs_named(value: str, work_tree: str) -> Iterator[str]:
+    """Yield the real paths of the files that a setting starts by a path: git runs them from the work tree's root.
+
+    Args:
+        value: a command line, as `tools/clean --fast`, `python tools/clean.py` or `!sh x/y`; PATH has programs without a slash.
+        work_tree: its path.
+    """
+    for command in re.split(r"[;&|\n]+", value.replace('"', "").replace("\\", "").replace("'", "").lstrip("!")):
+        words = command.split()
+        while words and ("=" in words[0] or words[0] in ("exec", "env", "command")):
+            del words[0]
+        for named in _named_in(words):
+            yield os.path.realpath(os.path.join(work_tree, os.path.expanduser(named)))
+
+
+def _named_in(words: list[str]) -> list[str]:
+    """Return the file that a command line starts by its path; of a module of Python the two that it may be."""
+    if not words or "/" in words[0] or not _INTERPRETER.match(words[0]):
+        return [one for one in words[:1] if "/" in one]
+    if "-m" in words[1:-1]:
+        module = words[words.index("-m", 1) + 1].replace(".", "/")
+        return [f"{module}.py", f"{module}/__main__.py"]
+    given = [word for word in words[1:] if not word.startswith("-")]
+    # An option may take a word of its own before the script.
+    return [next((word for word in given if "/" in word or "." in word), given[0])] if given else []
 
 
 def place_of(root_fd: int, root: str, parts: beneath.Parts) -> str | None:
@@ -257,6 +317,17 @@ _MAX_SETTINGS: Final = 1 << 20
 _NAMED_PATH: Final = re.compile(
     rb"^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(path|hookspath)[ \t]*=[ \t]*([^\n#;]+)", re.IGNORECASE | re.MULTILINE
 )
+# What git starts when the user asks for no program: not aliases, which the user calls as any script of the project.
+STARTED: Final = (
+    "clean", "smudge", "process", "textconv", "external", "driver", "fsmonitor", "editor", "pager", "sshcommand", "helper",
+    "askpass", "program", "command", "difffilter", "gitproxy",
+)  # fmt: skip
+"""Last words of keys whose value is a command line that git starts by itself."""
+_NAMED_PROGRAM: Final = re.compile(
+    rf"^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:{'|'.join(STARTED)})[ \t]*=[ \t]*([^\n]*/[^\n]*|[^\n]+ [^\n]+)".encode(),
+    re.IGNORECASE | re.MULTILINE,
+)
+_INTERPRETER: Final = re.compile(r"(?:(?:ba|da|z|k)?sh|python[\d.]*|node|perl|ruby|php|lua|Rscript)\Z")
 
 
 def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
@@ -267,19 +338,47 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
         if users and _is_hook_of(target, os.path.join(root, os.fsdecode(b"/".join(parts[:depth])), users)):
             return "core.hooksPath of the user"
         work_tree = b"".join(part + b"/" for part in parts[:depth])
+        above = os.path.join(root, os.fsdecode(work_tree))
+        for data, folder in _settings_of(root_fd, work_tree, above):
+            if found := _names(data, target, above, folder):
+                return found
+    return ""
+
+
+def _settings_of(root_fd: int, work_tree: bytes, above: str) -> Iterator[tuple[bytes, str]]:
+    """Yield the settings of the repository whose work tree begins at a folder, each with the folder that it lies in."""
+    try:
+        os.close(os.open(work_tree + b".git", _O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd))
+    except NotADirectoryError:
+        folders = linked(above)
+        for folder, name in zip(reversed(folders or ()), _SETTINGS, strict=False):
+            yield _settings(None, os.fsencode(os.path.join(folder, name))), folder
+    except OSError:
+        return
+    else:
         for name in _SETTINGS:
-            data = _settings(root_fd, work_tree + b".git/" + name.encode())
-            # Most settings have neither.
-            if b"path" not in data.lower():
-                continue
-            above = os.path.join(root, os.fsdecode(work_tree))
-            for key, value in _NAMED_PATH.findall(data):
-                is_hooks = key.lower() == b"hookspath"
-                named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
-                # Git counts hooks from the work tree, and included files from the file that includes them.
-                real = os.path.realpath(os.path.join(above if is_hooks else os.path.join(above, ".git"), named))
-                if target == real or (is_hooks and _is_hook_of(target, real)):
-                    return "core.hooksPath" if is_hooks else "include.path"
+            yield _settings(root_fd, work_tree + b".git/" + name.encode()), os.path.join(above, ".git")
+
+
+def _names(data: bytes, target: str, above: str, folder: str) -> str:
+    """Return the setting in some settings by which git acts on a file; empty for none.
+
+    Args:
+        data: the settings.
+        target: the file's path.
+        above: the work tree.
+        folder: where the settings lie.
+    """
+    # Most settings have neither.
+    for key, value in _NAMED_PATH.findall(data) if b"path" in data.lower() else ():
+        is_hooks = key.lower() == b"hookspath"
+        named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
+        # Git counts hooks from the work tree, and included files from the file that includes them.
+        real = os.path.realpath(os.path.join(above if is_hooks else folder, named))
+        if target == real or (is_hooks and _is_hook_of(target, real)):
+            return "core.hooksPath" if is_hooks else "include.path"
+    if any(target in programs_named(os.fsdecode(value), above) for value in _NAMED_PROGRAM.findall(data)):
+        return "settings of a program"
     return ""
 
 
@@ -311,28 +410,18 @@ def users_hooks_path() -> str:
 @lru_cache(maxsize=8)
 def _hooks_path_in(path: str, *_state: int) -> str:
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            named = [value for key, value in _NAMED_PATH.findall(os.read(fd, _MAX_SETTINGS)) if key.lower() == b"hookspath"]
-        finally:
-            os.close(fd)
+        named = [value for key, value in _NAMED_PATH.findall(_content(path, _MAX_SETTINGS)) if key.lower() == b"hookspath"]
         value = os.fsdecode(named[-1]).strip().strip('"') if named else ""
         # Only a relative one leads into a project.
         return "" if value.startswith(("/", "~")) else value
     return ""
 
 
-def _settings(root_fd: int, path: bytes) -> bytes:
+def _settings(root_fd: int | None, path: bytes) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=root_fd)
+        return _content(path, _MAX_SETTINGS, root_fd)
     except OSError:
         return b""
-    try:
-        return os.read(fd, _MAX_SETTINGS)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
 
 
 def _text(part: bytes) -> str:

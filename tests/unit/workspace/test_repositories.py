@@ -129,3 +129,36 @@ def test_a_bare_repository_is_not_changed_by_write(project):
     assert write(project, "fixture/config", "x\n") == (False, "protected_path")
     assert write(project, "fixture/hooks/pre-commit", "x\n") == (False, "protected_path")
     assert call("bash", project, command="true")["success"]
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("tools/clean", ["tools/clean"]),
+        ('"tools/clean" --fast', ["tools/clean"]),
+        ("python3 -X dev tools/clean.py %f", ["tools/clean.py"]),
+        ("python -m tools.strip", ["tools/strip.py", "tools/strip/__main__.py"]),
+        ("sh tools/a; exec ./b | cat", ["tools/a", "b"]),
+        ("!LANG=C tools/x", ["tools/x"]),
+        ("vim", []),
+        ("less -R", []),
+        ("true", []),
+        ("git-lfs clean -- %f", []),
+    ],
+)
+def test_programs_that_a_setting_names_by_a_path(tmp_path, value, named):
+    root = str(tmp_path.resolve())
+    assert list(repositories.programs_named(value, root)) == [f"{root}/{one}" for one in named]
+
+
+def test_where_linked_worktrees_have_their_settings(tmp_path):
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    (main / ".git/worktrees/w").mkdir(parents=True)
+    linked.mkdir()
+    (linked / ".git").write_text(f"gitdir: {main}/.git/worktrees/w\n")
+    (main / ".git/worktrees/w/commondir").write_text("../..\n")
+    assert repositories.linked(str(linked)) == (f"{main}/.git/worktrees/w", f"{main}/.git")
+    assert repositories.linked(str(main)) is None
+    os.unlink(linked / ".git")
+    os.mkfifo(linked / ".git")
+    assert repositories.linked(str(linked)) is None
