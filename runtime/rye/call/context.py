@@ -141,7 +141,7 @@ class Deadline:
         callback()
 
 
-class CallContext(Record):
+class CallContext(Record, frozen=False):
     """One call.
 
     Attributes:

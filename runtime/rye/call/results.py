@@ -119,4 +119,4 @@ def shorten(text: str, most: int = MAX_LINE_CHARS) -> str:
 
 def shortened(lines: list[str]) -> list[str]:
     """Return `shorten` of each line; where none is long, the lines themselves."""
-    return lines if len(max(lines, key=len, default="")) <= MAX_LINE_CHARS else list(map(shorten, lines))
+    return lines if max(map(len, lines), default=0) <= MAX_LINE_CHARS else list(map(shorten, lines))

@@ -127,10 +127,12 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
     response: dict[str, Any] = {"status": "error", "type": call.item_type, "item_id": call.item_id, "data": None, "chain": []}
     # A nested call shares the outer settings, so that a file changed meanwhile does not split one call.
     settings = context.current().settings or Settings()
-    with context.using(options=call.options, host=call.host, settings=settings, needs=(), printed=None):
+    with context.using(options=call.options, host=call.host, settings=settings, needs=(), printed=None) as here:
         try:
             _log(call, settings, "start")
-            with Workspace(call.project_path) as workspace, context.using(workspace=workspace):
+            with Workspace(call.project_path) as workspace:
+                # Made for this call, and nobody else has it yet.
+                here.workspace = workspace
                 # Before anything is read: another folder may have been moved to this path since the client connected.
                 workspace.hold_to(call.options.root)
                 work(call, workspace, response)

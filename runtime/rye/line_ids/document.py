@@ -14,7 +14,7 @@ from rye.fs.beneath import Parts
 from rye.fs.digest import hexdigest
 from rye.line_ids import addresses, store
 from rye.line_ids import index as line_ids_index
-from rye.line_ids.index import Index
+from rye.line_ids.index import Index, LineId
 from rye.line_ids.render import Row, reveal
 from rye.plain_class import Record, changed
 from rye.workspace import cache, escapes
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 # Bytes.
 _GLANCE_WHOLE = 4 << 20
+# So many views of one state of a file are remembered.
+_VIEWS = 64
 
 
 class Changes(NamedTuple):
@@ -105,7 +107,7 @@ class Document(Record, frozen=False):
             code, raw = self.text.encoding, self.text.lines(start, stop)
             texts = [reveal(text, code.terminator(line) == code.crlf) for text, line in zip(texts, raw, strict=True)]
         if short:
-            return [addresses.printed(name, text) for name, text in zip(self.shorts(start, stop), texts, strict=True)]
+            return addresses.printed_all(self.shorts(start, stop), texts)
         if not ids:
             return texts
         return [f"[LID:{name}] {text}" for name, text in zip(self.ids(start, stop), texts, strict=True)]
@@ -140,20 +142,28 @@ class Document(Record, frozen=False):
 
     def texts(self, start: int, stop: int) -> list[str]:
         """Return lines [start, stop) as they are shown."""
+        if start == 0 and stop >= self.count:
+            whole = self.text.shown_whole()
+            if whole is not None:
+                return whole
         return self.text.encoding.show_all(self.text.lines(start, stop))
 
     def ids(self, start: int, stop: int) -> list[str]:
         """Return the IDs of lines [start, stop), all of them in the text; each has one from now on."""
-        if not all(map(self.index.marks.__contains__, range(start, stop))):
+        return [mark.id for mark in self._named(start, stop)]
+
+    def _named(self, start: int, stop: int) -> list[LineId]:
+        """Return what is known of lines [start, stop), each of which has an ID from now on."""
+        try:
+            return [*map(self.index.marks.__getitem__, range(start, stop))]
+        except KeyError:
             key = self.text.encoding.key
             line_ids_index.give_ids(self.index, start, [key(line) for line in self.text.lines(start, stop)])
-        marks = self.index.marks
-        return [marks[at].id for at in range(start, stop)]
+        return [*map(self.index.marks.__getitem__, range(start, stop))]
 
     def shorts(self, start: int, stop: int) -> list[str]:
         """Return the short addresses of lines [start, stop), as `ids` returns their IDs."""
-        self.ids(start, stop)
-        return [self.index.marks[at].short for at in range(start, stop)]
+        return [mark.short for mark in self._named(start, stop)]
 
     def name(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Give every line of some ranges an ID, all at once."""
@@ -171,7 +181,16 @@ class Document(Record, frozen=False):
 
     def note_shown(self, *ranges: tuple[int, int], short: bool = False) -> bool:
         """Note in the index that lines of some ranges were printed, as `shown` does; tell whether that was news."""
-        return bool(sum([line_ids_index.note_shown(self.index, start, stop, short=short) for start, stop in ranges]))
+        known = self.stored.views if self.stored is not None else None
+        news = False
+        for start, stop in ranges:
+            if known is not None and (start, stop, short) in known:
+                continue
+            if line_ids_index.note_shown(self.index, start, stop, short=short):
+                news = True
+            elif known is not None and len(known) < _VIEWS:
+                known.add((start, stop, short))
+        return news
 
     def is_seen(self, at: int) -> bool:
         """Tell whether a line was shown as it is now."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from rye.fs.digest import sha256
@@ -310,16 +311,17 @@ def _later_id(index: Index, text: bytes, taken: set[str]) -> str:
             return made
 
 
+_SHOWN, _NEAR, _TOLD = attrgetter("shown"), attrgetter("near"), attrgetter("told")
+
+
 def _all_seen(index: Index, start: int, stop: int, *, short: bool) -> bool:
     """Tell whether every line was printed after the last change of any: most reads are of lines seen before."""
-    seen = [index.marks[at] for at in range(start, stop)]
+    seen = [*map(index.marks.__getitem__, range(start, stop))]
     if not seen:
         return True
     behind = index.marks.get(stop)
-    changes = [mark.near for mark in seen]
-    changes += [age for _, age in index.ages.part(start, stop)]
-    changes += [behind.near] if behind is not None else []
-    return min([mark.shown for mark in seen]) >= max(changes) and (not short or all(mark.told for mark in seen))
+    last = max(0 if behind is None else behind.near, *(age for _, age in index.ages.part(start, stop)))
+    return min(map(_SHOWN, seen)) >= max(last, *map(_NEAR, seen)) and (not short or False not in map(_TOLD, seen))
 
 
 def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> bool:

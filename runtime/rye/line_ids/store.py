@@ -29,7 +29,7 @@ from rye.fs import names
 from rye.fs.digest import MUCH, sha256, sha256_of_much
 from rye.line_ids.addresses import runs_of
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
-from rye.plain_class import Record, changed
+from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
 from rye.workspace.encoding import Encoding, restored
 from rye.workspace.text import Checkpoints, Text
@@ -61,6 +61,8 @@ class Stored(Record):
         stamp: (device, inode, size, mtime_ns, ctime_ns) under which the content is known, or None.
         points: the checkpoints, for a large file; for a small one where they are known.
         count: lines of the file.
+        views: what was found to be no news to this record, as `index.note_shown` takes it. Such a view stays no news until an
+            edit, which makes another record.
     """
 
     index: Index
@@ -68,6 +70,7 @@ class Stored(Record):
     stamp: Stamp | None
     points: Checkpoints | None
     count: int
+    views: set[tuple[int, int, bool]] = field(factory=set)
 
 
 def stamp_of(info: os.stat_result) -> Stamp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -61,6 +62,9 @@ class Calls:
         self._written = written
         self._limiters: dict[str, CapacityLimiter] = {}
         self._running: set[threading.Event] = set()
+        # Places in limiters that other threads have done with. Only the loop's thread may give them back.
+        self._done: deque[tuple[CapacityLimiter, object]] = deque()
+        self._waiting = 0
 
     async def result(self, request: Request) -> dict[str, Any]:
         """Return the tool result of a call (JSON of the protocol).
@@ -82,6 +86,53 @@ class Calls:
             await progress.flush()
             tasks.cancel_scope.cancel()
         return result
+
+    def begin(
+        self,
+        request: Request,
+        cancellation: context.Cancellation,
+        tell: Callable[[dict[str, Any] | None, BaseException | None], None],
+    ) -> bool:
+        """Run a call in a thread, which tells its result or its failure; False where it cannot begin at once.
+
+        Nothing passes through the loop again, so it is not woken for the answer.
+        """
+        import asyncio
+
+        import anyio
+
+        limiter, place, over = self._limiters.get(request.limited_as), object(), threading.Event()
+        if limiter is None:
+            return False
+        self._give_back()
+        try:
+            limiter.acquire_on_behalf_of_nowait(place)
+        except anyio.WouldBlock:
+            return False
+        loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            self._running.add(over)
+            try:
+                tell(self._answer(request, cancellation, None), None)
+            except BaseException as err:  # noqa: BLE001 - whoever waits is to know
+                tell(None, err)
+            finally:
+                self._running.discard(over)
+                over.set()
+                self._done.append((limiter, place))
+                # Looked at after the place is among the others: who waits has looked there after saying so.
+                if self._waiting:
+                    with contextlib.suppress(RuntimeError):
+                        loop.call_soon_threadsafe(self._give_back)
+
+        run_code.start(work)
+        return True
+
+    def _give_back(self) -> None:
+        while self._done:
+            limiter, place = self._done.popleft()
+            limiter.release_on_behalf_of(place)
 
     async def _in_thread(
         self, request: Request, limiter: CapacityLimiter, on_output: Callable[[str], None] | None
@@ -109,7 +160,7 @@ class Calls:
                 loop.call_soon_threadsafe(tell)
 
         # Before the thread starts, so that waiting calls take no threads.
-        await _enter(limiter)
+        await self._enter(limiter)
         try:
             run_code.start(work)
             return await answered
@@ -130,7 +181,7 @@ class Calls:
             size = results.size_of(result)
             # Asked again only where that changes nothing: a second run of a command could.
             budget = results.next_budget(budget, size) if request.repeatable and not cancellation.cancelled else None
-        return self._written.fitted(result)
+        return self._written.fitted(result, size)
 
     def _limiter(self, name: str) -> CapacityLimiter:
         import anyio
@@ -141,21 +192,26 @@ class Calls:
             limiter = self._limiters[name] = anyio.CapacityLimiter(MOST_AT_ONCE)
         return limiter
 
+    async def _enter(self, limiter: CapacityLimiter) -> None:
+        """Wait for a free place; take it at once where there is one."""
+        import anyio
+
+        self._give_back()
+        try:
+            limiter.acquire_nowait()
+        except anyio.WouldBlock:
+            self._waiting += 1
+            try:
+                self._give_back()
+                await limiter.acquire()
+            finally:
+                self._waiting -= 1
+
     def settle(self, seconds: float) -> None:
         """Wait, for so long at most, until the calls that were cancelled have ended what they started."""
         end = time.monotonic() + seconds
         for over in list(self._running):
             over.wait(max(0.0, end - time.monotonic()))
-
-
-async def _enter(limiter: CapacityLimiter) -> None:
-    """Wait for a free place; take it at once where there is one."""
-    import anyio
-
-    try:
-        limiter.acquire_nowait()
-    except anyio.WouldBlock:
-        await limiter.acquire()
 
 
 def _settle(how: Callable[[Any], None], answered: asyncio.Future[Any], what: Any) -> None:

@@ -79,9 +79,9 @@ class Results(Record):
         meta = _meta(response, structured=self.structured)
         return {**result, "_meta": meta} if meta else result
 
-    def fitted(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a result that is small enough: itself, or one that says where the whole of it is stored."""
-        return result if size_of(result) <= MOST else self._stored_instead(result)
+    def fitted(self, result: dict[str, Any], size: int) -> dict[str, Any]:
+        """Return a result that is small enough: itself, or one that says where the whole of it is stored; see `size_of`."""
+        return result if size <= MOST else self._stored_instead(result)
 
     def _stored_instead(self, result: dict[str, Any]) -> dict[str, Any]:
         failed = result["isError"]
@@ -127,7 +127,8 @@ def _is_part(part: dict[str, Any]) -> bool:
 
 def size_of(result: dict[str, Any]) -> int:
     """Return the bytes of JSON of a tool result's text, or of its fields where these are larger."""
-    return max(_size(result["content"][:1]), _size(result.get("structuredContent")))
+    fields = result.get("structuredContent")
+    return max(_size(result["content"][:1]), 0 if fields is None else _size(fields))
 
 
 def next_budget(budget: int, size: int) -> int | None:
@@ -162,6 +163,10 @@ def _meta(response: dict[str, Any], *, structured: bool) -> dict[str, Any]:
     return meta
 
 
+# Of these classes any value can be written.
+_SAFE: Final = (int, bool, type(None))
+
+
 def _encodable(data: dict[str, Any]) -> dict[str, Any]:
     """Return data that UTF-8 can carry: a lone surrogate of a foreign tool's is shown as its escape."""
     text = data.get("output")
@@ -169,7 +174,9 @@ def _encodable(data: dict[str, Any]) -> dict[str, Any]:
         # The text by itself: written as JSON only to try, it would take the longest.
         if type(text) is str:
             text.encode()
-            _size({name: value for name, value in data.items() if name != "output"})
+            rest = {name: value for name, value in data.items() if name != "output" and value.__class__ not in _SAFE}
+            if not all(value.__class__ is str and value.isascii() for value in rest.values()):
+                _size(rest)
         else:
             _size(data)
     except ValueError:

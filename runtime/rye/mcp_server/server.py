@@ -18,6 +18,7 @@ from rye.executor.executor import Call
 from rye.mcp_server import http, prompts, resources, skills, stdio
 from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
+from rye.mcp_server.quick import QuickCalls
 from rye.mcp_server.results import Results
 from rye.mcp_server.stdio import Wire
 from rye.plain_class import changed
@@ -54,6 +55,7 @@ class Service:
         self._identity = identity_of(project)
         self.listing = Listing(project, selection)
         self.calls = Calls(self._execute, Results(partial(resources.store, project), selection.structured, Sessions()))
+        self.quick = QuickCalls(self.calls, self._quick_request)
         # Used as the session where the transport has none: standard input and output serve one client.
         self._process = os.urandom(4).hex()
 
@@ -110,17 +112,19 @@ class Service:
             if item_id is not None:
                 hint = f"{item_id} is installed, but this server does not offer it. {switch_for([item_id])}"
             raise _invalid(f"Unknown tool: {params.name!r}. {hint}")
-        arguments = offered.arguments(params.arguments or {})
-        runs = self._runs(offered, arguments)
-        request = Request(
-            offered.item_id,
-            arguments,
-            limited_as=runs.item_id,
-            repeatable=runs.repeatable,
-            report=_reporter(context),
-            actor=_actor(context, self._process),
-        )
+        actor = _actor(context, self._process)
+        self.quick.open(actor, context.protocol_version)
+        request = self._request(offered, params.arguments or {}, actor, _reporter(context))
         return await self.calls.result(request)
+
+    def _request(self, offered: Offered, given: dict[str, Any], actor: str, report: Any = None) -> Request:
+        arguments = offered.arguments(given)
+        runs = self._runs(offered, arguments)
+        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, report, actor)
+
+    def _quick_request(self, name: str, given: dict[str, Any], actor: str) -> Request | None:
+        offered = self.listing.known(name)
+        return None if offered is None else self._request(offered, given, actor)
 
     def _runs(self, offered: Offered, arguments: dict[str, Any]) -> Offered:
         """Return the tool that a call comes to: of rye_execute, the one that it executes."""
@@ -247,7 +251,7 @@ def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
 
     async def serve() -> None:
         server = service.server()
-        async with stdio.streams(wire) as (incoming, outgoing):
+        async with stdio.streams(wire, service.quick) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     anyio.run(serve)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
 
+    from rye.mcp_server.quick import QuickCalls
+
 _AHEAD: Final = 64
 """Messages read before the server has taken them; a client that sends more waits."""
 
@@ -172,18 +174,27 @@ class _Outgoing:
 
 
 @asynccontextmanager
-async def streams(wire: Wire) -> AsyncIterator[tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _Outgoing]]:
-    """Return the two streams that the protocol library works on, until the client closes its end."""
+async def streams(
+    wire: Wire, quick: QuickCalls | None = None
+) -> AsyncIterator[tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _Outgoing]]:
+    """Return the two streams that the protocol library works on, until the client closes its end.
+
+    Lines that `quick` takes do not reach the library.
+    """
     import anyio
 
     writer = _Writer(wire.outgoing)
     arrived, incoming = anyio.create_memory_object_stream[Any](_AHEAD)
-    reader = _Reader(wire.incoming, arrived, writer)
+    reader = _Reader(wire.incoming, arrived, writer, quick)
+    if quick is not None:
+        quick.answer_by(writer.put)
     reader.begin()
     try:
         yield incoming, _Outgoing(writer)
     finally:
         reader.end()
+        if quick is not None:
+            quick.close()
     # Bounded: a client that no longer reads costs two seconds at most.
     writer.finish(2.0)
 
@@ -191,10 +202,10 @@ async def streams(wire: Wire) -> AsyncIterator[tuple[MemoryObjectReceiveStream[S
 class _Reader:
     """Passes the client's messages on as they come. Its methods run in the event loop in which it is made."""
 
-    def __init__(self, fd: int, arrived: MemoryObjectSendStream[Any], writer: _Writer) -> None:
+    def __init__(self, fd: int, arrived: MemoryObjectSendStream[Any], writer: _Writer, quick: QuickCalls | None = None) -> None:
         import asyncio
 
-        self._fd, self._arrived, self._writer = fd, arrived, writer
+        self._fd, self._arrived, self._writer, self._quick = fd, arrived, writer, quick
         self._loop = asyncio.get_running_loop()
         self._begun = bytearray()
         self._skips = False
@@ -283,7 +294,7 @@ class _Reader:
         from mcp.shared.message import SessionMessage
         from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
 
-        if not line.strip():
+        if not line.strip() or (self._quick is not None and self._quick.takes(line)):
             return None
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
