@@ -66,6 +66,9 @@ class CallOptions(Record):
         agent_defaults: parameters that are not given take what the signed tool declares for models in `__agent_defaults__`.
             A nested call, such as one through `rye_execute`, has the defaults of an item call.
         on_bytes: takes what a running command writes, whole and as it comes: 1 or 2 for its stream, and the bytes.
+        key: names this call among all of a project, so that it takes effect once however often it is made (see
+            `rye.executor.call_keys`); "" for a call that is made anew each time. A nested call has none.
+        repeat: a command with a key that an earlier attempt began, and nobody saw the end of, is run again.
     """
 
     max_output_bytes: int = MAX_OUTPUT_BYTES
@@ -75,6 +78,8 @@ class CallOptions(Record):
     root: tuple[int, int] | None = None
     agent_defaults: bool = False
     on_bytes: Callable[[int, bytes], None] | None = None
+    key: str = ""
+    repeat: bool = False
 
 
 class Deadline:
@@ -209,6 +214,11 @@ def output_budget() -> int:
 def actor() -> str:
     """Return who makes the running call (see `CallOptions`)."""
     return _current.get().options.actor
+
+
+def key() -> str:
+    """Return the name under which the running call takes effect once; "" where it has none (see `CallOptions`)."""
+    return _current.get().options.key
 
 
 def is_reported() -> bool:

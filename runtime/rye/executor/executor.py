@@ -88,7 +88,8 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
     from rye.call import command_channel
 
     try:
-        asked = None if call.dry_run else command_channel.asked(call.item_id, call.parameters, call.project_path)
+        here = call.dry_run or call.options.key
+        asked = None if here else command_channel.asked(call.item_id, call.parameters, call.project_path)
     except RyeError as err:
         refused = err
         return answer(call, lambda *_: _raise(refused))
@@ -225,21 +226,39 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     else:
         # After every check: a refused call changes nothing, not even what a crash left.
         response["warnings"] += _recovered(workspace)
-        started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root, here=_runs_here(ready.tool))
-        response.update({} if started.isolation is None else {"isolation": started.isolation})
-        response["warnings"] += started.warnings
-        try:
-            with _recorded(workspace, ready.tool, started, response):
-                data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
-        finally:
-            response["warnings"] += _said_of((started.isolation or {}).get("set_aside", ()))
-        if started.isolation is not None and data.get("success") is not True:
-            from rye.executor import failures
+        if not call.options.key:
+            _run_admitted(call, workspace, prepared, parameters, response)
+        else:
+            from rye.executor import call_keys
 
-            data = failures.with_permission(data, ready.tool, ready.chain.links[0].tool.permissions)
-        _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
-        response["ran"] = True
+            with call_keys.attempt(workspace, ready.tool, call.options) as attempt:
+                if attempt.answer is not None:
+                    _complete(response, attempt.answer, "")
+                else:
+                    _run_admitted(call, workspace, prepared, parameters, response)
+                    attempt.ended(response["data"])
     del response["envelope"]
+
+
+def _run_admitted(
+    call: Call, workspace: Workspace, prepared: Prepared, parameters: dict[str, Any], response: dict[str, Any]
+) -> None:
+    """Run the tool of a call that was checked, and complete the response."""
+    ready = prepared.ready
+    started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root, here=_runs_here(ready.tool))
+    response.update({} if started.isolation is None else {"isolation": started.isolation})
+    response["warnings"] += started.warnings
+    try:
+        with _recorded(workspace, ready.tool, started, response):
+            data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
+    finally:
+        response["warnings"] += _said_of((started.isolation or {}).get("set_aside", ()))
+    if started.isolation is not None and data.get("success") is not True:
+        from rye.executor import failures
+
+        data = failures.with_permission(data, ready.tool, ready.chain.links[0].tool.permissions)
+    _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
+    response["ran"] = True
 
 
 @contextlib.contextmanager

@@ -421,6 +421,19 @@ def recover(ws: Workspace) -> list[str]:
     return settle(ws)
 
 
+def pending_keys(ws: Workspace) -> set[str]:
+    """Return the keys of calls whose changes, of one file or several, are under way or not settled yet."""
+    records = sorted(_folder(ws).glob("*.*")) if _folder(ws).is_dir() else []
+    return journal.pending_keys(ws) | {entry.key for path in records for entry in _entries(path)}
+
+
+def _entries(path: Path) -> list[Entry]:
+    try:
+        return _load(path) or []
+    except OSError:
+        return []
+
+
 def settle(ws: Workspace) -> list[str]:
     """Settle commits that a crash cut off; return what became of them, and which files were left alone."""
     if not _folder(ws).is_dir():

@@ -20,7 +20,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 64
 # A longer record is worth compressing.
 _COMPRESSED_FROM = 4_096
-_TEXTS = ("tool", "path", "encoding", "temporary", "actor")
+_TEXTS = ("tool", "path", "encoding", "temporary", "actor", "key")
 
 
 class Recorded(Record):
@@ -56,6 +56,8 @@ class Entry(Record):
     in `rye.snapshots.contents`. Its `path` is the first of them, `about` says what command it was, `shared` names the commands
     that ran beside it and may have made some of it. `part` is the one path that an undo of a part took back. `hunks` are the
     numbers of the hunks that an undo of some hunks took back, out of `hunk_count` that the change has at its path.
+
+    `key` names the call that made the change, where the caller named it (see `rye.executor.call_keys`).
     """
 
     id: str
@@ -80,6 +82,7 @@ class Entry(Record):
     part: str | None = None
     hunks: list[int] = []  # noqa: RUF012 - a Record's default, never changed
     hunk_count: int = 0
+    key: str = ""
 
     @property
     def paths(self) -> list[str]:
@@ -118,7 +121,7 @@ def record_of(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
     record = {**as_dict(entry), "splices": [as_dict(splice) for splice in entry.splices]}
     # What most entries do not have takes no room in them.
-    for name in ("files", "about", "shared", "part", "hunks", "hunk_count"):
+    for name in ("files", "about", "shared", "part", "hunks", "hunk_count", "key"):
         if not record[name]:
             del record[name]
     for splice in record["splices"]:

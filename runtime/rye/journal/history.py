@@ -57,6 +57,7 @@ class Row(NamedTuple):
     part: str | None = None
     hunks: Sequence[int] = ()
     hunk_count: int = 0
+    key: str | None = None
 
 
 def row_of(entry: Entry, file: Path) -> Row:
@@ -65,7 +66,8 @@ def row_of(entry: Entry, file: Path) -> Row:
     batch = (entry.undoes, entry.batch, entry.batch_size)
     files = 1 if entry.files is None else len(entry.files)
     hunks = (entry.hunks, entry.hunk_count)
-    return Row(entry.id, entry.time, entry.tool, entry.path, *batch, entry.actor, size, files, entry.part, *hunks)
+    key = entry.key or None
+    return Row(entry.id, entry.time, entry.tool, entry.path, *batch, entry.actor, size, files, entry.part, *hunks, key)
 
 
 def folder(ws: Workspace) -> Path:
@@ -128,6 +130,14 @@ def _row(line: bytes) -> Row | None:
         return Row(*json.loads(line[9:])) if int(line[:8], 16) == zlib.crc32(line[9:]) else None
     except (ValueError, TypeError):
         return None
+
+
+def _is_sound(line: bytes) -> bool:
+    """Tell whether a line of the index is as it was written."""
+    try:
+        return int(line[:8], 16) == zlib.crc32(line[9:])
+    except ValueError:
+        return False
 
 
 def _rebuild(where: Path) -> bytes:
@@ -312,14 +322,26 @@ class History:
 
     def of_batch(self, batch_id: str) -> list[Row]:
         """Return all changes that were made under a batch's ID, newest first."""
-        mark = json.dumps(batch_id).encode("ascii")
+        return self._with_mark(batch_id, "batch")
+
+    def of_key(self, key: str) -> list[Row]:
+        """Return all changes that a named call made, newest first."""
+        # A damaged line may be the one that is looked for; the entries then tell.
+        if not self._rebuilt and not all(map(_is_sound, self._data.splitlines())):
+            self._data = self._anew()
+            self._end = len(self._data)
+        return self._with_mark(key, "key")
+
+    def _with_mark(self, text: str, name: str) -> list[Row]:
+        """Return the rows whose field of this name has this text, newest first."""
+        mark = json.dumps(text).encode("ascii")
         rows: dict[str, Row] = {}
         # A search in the raw bytes finds the candidate lines without decoding the whole index.
         at = self._data.rfind(mark)
         while at >= 0:
             low, high = self._data.rfind(b"\n", 0, at) + 1, self._data.find(b"\n", at)
             row = _row(self._data[low:high])
-            if row is not None and row.batch == batch_id and self._exists(row):
+            if row is not None and getattr(row, name) == text and self._exists(row):
                 rows.setdefault(row.id, row)
             at = self._data.rfind(mark, 0, low)
         return list(rows.values())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rye.call import context, profile
 from rye.errors import EditError, WorkspaceError
+from rye.fs import atomic
 from rye.journal import entries, history
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import store
@@ -41,7 +42,7 @@ def new_entry(
     """Return an entry by the running call's caller, with an ID that comes after all of the journal, whatever the clock says."""
     now = time.time()
     name = f"{history.next_number(ws, now):011x}{os.urandom(2).hex()}"
-    return Entry(name, now, tool, path, before, after, encoding, splices, actor=context.actor())
+    return Entry(name, now, tool, path, before, after, encoding, splices, actor=context.actor(), key=context.key())
 
 
 def undoing(entry: Entry, undoes: str) -> Entry:
@@ -113,6 +114,13 @@ def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> l
     warnings = hard_links(place)
     temporary = temporary_name()
     pending = _begin(ws, entry, temporary.decode())
+    if pending is None and entry.key:
+        # Made without a record, it would be made again at the next attempt.
+        raise WorkspaceError(
+            "state_unwritable",
+            "The user's state folder cannot be written, so this named call cannot be recorded. Nothing was written.",
+            "Make it writable, or set USER_SPACE to a folder that is.",
+        )
     if pending is None:
         warnings.append("Not recorded for undo: the change is too large for the journal or the state folder cannot be written.")
     try:
@@ -147,6 +155,12 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
         fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(data)
+            if entry.key:
+                # A change that survives a power cut must not be without the record that it was made.
+                file.flush()
+                os.fsync(file.fileno())
+        if entry.key:
+            atomic.sync(waiting)
     except OSError:
         if path is not None:
             with contextlib.suppress(OSError):
@@ -215,6 +229,15 @@ def recover(ws: Workspace) -> None:
                 path.unlink(missing_ok=True)
         except OSError:
             continue
+
+
+def pending_keys(ws: Workspace) -> set[str]:
+    """Return the keys of calls whose change is under way, or was cut off and is not settled yet."""
+    try:
+        found = map(entries.load, (history.folder(ws) / "pending").glob("*.json"))
+        return {entry.key for entry in found if entry is not None}
+    except OSError:
+        return set()
 
 
 def drop_if_old(path: Path) -> None:

@@ -180,6 +180,15 @@ def beside_commands(ws: Workspace) -> Iterator[None]:
             look.attribute()
 
 
+def settle_undo(ws: Workspace) -> None:
+    """Finish an undo of a command's changes that was cut off. Raises OSError, WorkspaceError, TooLargeError."""
+    from rye.journal import tree_undo
+
+    if tree_undo.is_pending(known_tree.folder(ws.fd)):
+        with look_at(ws):
+            pass
+
+
 def is_of_running(ws: Workspace, entry: Entry) -> bool:
     """Tell whether a command that still runs made a change."""
     with suppress(OSError):
@@ -256,6 +265,8 @@ class _Look:
         dead = first is not None and token == "" and job_supervisor.identity(first.process.get("pid", 0)) != first.process
         return changed(
             entry,
+            # The look may be made by a named call that changed none of this.
+            key="",
             files=changes,
             actor=first.actor if first is not None else "",
             about=f"{first.about}{f' [{_CUT_OFF}]' if dead else ''}" if first is not None else "",

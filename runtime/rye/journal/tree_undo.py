@@ -244,6 +244,11 @@ def make(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[s
     return _go_on(ws, where, contents, entry)
 
 
+def is_pending(where: Path) -> bool:
+    """Tell whether an undo is under way, or was cut off."""
+    return (where / _PENDING).exists()
+
+
 def recover(ws: Workspace, where: Path, contents: Contents) -> list[str]:
     """Go on with an undo that was cut off; the caller holds the tree's lock. Returns warnings."""
     data = atomic.read(where / _PENDING)

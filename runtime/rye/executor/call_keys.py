@@ -1,0 +1,273 @@
+"""Calls that take effect once, however often they are made: their caller gives each a key (`CallOptions.key`).
+
+Who retries a call cannot know whether the attempt before was cut off before or after its effect. So:
+
+- An edit's entry in the journal holds the key. Entry and change land together, also where a crash comes between, which the
+  journal's recovery settles. A later attempt finds the entry, and nothing is written again.
+- A command's effect is in no journal. That it begins is noted before, its result after. A later attempt gets the result; where
+  there is none, what became of the command is unknown, and it is run again only where the caller says so (`repeat`).
+- What only reads, or gives the same result each time, is simply done again.
+
+Attempts of one call wait for each other: `<state>/calls/<digest of the key>` is locked meanwhile. The file holds a command's
+note and stays; it goes with the age and number of the journal's entries, and with them the knowledge of the call.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from rye.call import context
+from rye.call.context import CallOptions
+from rye.config import user_dirs
+from rye.errors import RyeError, UsageError, WorkspaceError
+from rye.fs import atomic
+from rye.items.parse import Tool
+from rye.journal import commit, entries, history, tree_changes
+from rye.snapshots.tree import TooLargeError
+from rye.workspace.workspace import Workspace
+
+MAX_KEY: Final = 200
+"""A longer key is refused (characters)."""
+
+_PATIENCE: Final = 30.0
+"""How long an attempt waits for another one of the same call (seconds)."""
+_POLL: Final = 0.02
+_MOST_STORED: Final = 256 * 1024
+"""A longer result of a command is stored without its texts (bytes of JSON)."""
+_MOST_CALLS: Final = 10_000
+_MOST_BYTES: Final = 256 * 1024 * 1024
+_PRUNE_EVERY: Final = 200
+_DAY: Final = 86_400
+
+
+class Attempt:
+    """One attempt of a named call; the caller of `attempt` runs the tool only where `answer` is None.
+
+    Attributes:
+        answer: the result of an earlier attempt, as the tool's result.
+        noted: it is a command, whose result is to be noted.
+    """
+
+    def __init__(self, fd: int, answer: dict[str, Any] | None, *, noted: bool) -> None:
+        self._fd = fd
+        self.answer = answer
+        self.noted = noted
+
+    def ended(self, data: dict[str, Any]) -> None:
+        """Note a command's result, for later attempts."""
+        if self.noted:
+            _append(self._fd, {"data": _bounded(data)})
+
+
+@contextmanager
+def attempt(ws: Workspace, tool: Tool, options: CallOptions) -> Iterator[Attempt]:
+    """Hold a named call: find out what earlier attempts did, and note that this one begins where nothing else would tell.
+
+    Raises:
+        UsageError: `bad_key`.
+        WorkspaceError: `call_under_way`, another attempt did not end; `state_unwritable`. Nothing was run.
+        RyeError: `outcome_unknown`, an earlier attempt of a command was cut off. Nothing was run.
+    """
+    if len(options.key) > MAX_KEY or not options.key.isprintable():
+        raise UsageError("bad_key", "The call's key is too long or does not print.", f"Give at most {MAX_KEY} characters.")
+    if _only_reads(tool):
+        yield Attempt(-1, None, noted=False)
+        return
+    path = _folder(ws) / sha256(options.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    fd = _locked(path)
+    stays = True
+    try:
+        answer = _earlier(fd, options, tool)
+        is_command = answer is None and not _is_edit(tool)
+        if is_command:
+            _append(fd, {"tool": tool.id, "began": time.time()})
+            atomic.sync(path.parent)
+        elif answer is None:
+            answer = _applied(ws, options.key)
+            stays = False
+        try:
+            yield Attempt(fd, answer, noted=is_command)
+        except RyeError:
+            # Refused before it ran.
+            stays = stays and not is_command
+            raise
+    finally:
+        if not stays:
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            # A process that was forked meanwhile has the descriptor, too.
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
+    if stays:
+        _prune(path.parent)
+
+
+def _folder(ws: Workspace) -> Path:
+    try:
+        where = Path(user_dirs.state_dir(ws.fd), "calls")
+        where.mkdir(mode=0o700, exist_ok=True)
+    except OSError as err:
+        raise _unwritable(err) from None
+    return where
+
+
+def _unwritable(err: OSError) -> WorkspaceError:
+    return WorkspaceError(
+        "state_unwritable",
+        f"The user's state folder cannot be written ({err.strerror}), so a named call cannot be told from its repetition. "
+        "Nothing was run.",
+        "Make it writable, or set USER_SPACE to a folder that is.",
+    )
+
+
+def _locked(path: Path) -> int:
+    """Return a descriptor of a call's file, locked."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        context.check_deadline()
+        try:
+            fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as err:
+            raise _unwritable(err) from None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever held it may have removed the file: then the next attempt would lock another one.
+            if os.stat(path).st_ino == os.fstat(fd).st_ino:
+                return fd
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except OSError as err:
+            os.close(fd)
+            raise _unwritable(err) from None
+        os.close(fd)
+        if time.monotonic() > end:
+            raise _under_way()
+        time.sleep(_POLL)
+
+
+def _under_way() -> WorkspaceError:
+    return WorkspaceError(
+        "call_under_way",
+        "Another attempt of this call is under way. Nothing was run.",
+        "Wait for its end, then make the call again with the same key.",
+    )
+
+
+def _earlier(fd: int, options: CallOptions, tool: Tool) -> dict[str, Any] | None:
+    """Return the result of a command's earlier attempt; None where there was none, or it is to be repeated."""
+    notes = _read(fd)
+    result = next((note["data"] for note in reversed(notes) if isinstance(note.get("data"), dict)), None)
+    if result is not None:
+        return {**result, "repeated": True}
+    if not notes or options.repeat:
+        return None
+    raise RyeError(
+        "outcome_unknown",
+        f"An earlier attempt of this call of {tool.id} was cut off while it ran: what it did is unknown. It was not run again.",
+        "`rye log` shows what it changed in the project. Make the call with another key, or say that it may be repeated.",
+    )
+
+
+def _only_reads(tool: Tool) -> bool:
+    """Tell whether a call changes nothing; of another signer's tool its permissions tell, not what it claims."""
+    return _declares(tool, "read_only") if tool.verified.key.role == "system" else set(tool.permissions) <= {"read"}
+
+
+def _is_edit(tool: Tool) -> bool:
+    """Tell whether what a call changes is in the journal under its key, or is the same each time: the system's own tools."""
+    own = tool.verified.key.role == "system"
+    return own and (not _declares(tool, "open_world") or _declares(tool, "idempotent"))
+
+
+def _declares(tool: Tool, effect: str) -> bool:
+    declared = tool.metadata.get("__effects__")
+    # A tool that declares nothing reaches everything.
+    return bool(declared.get(effect)) if isinstance(declared, dict) else effect == "open_world"
+
+
+def _applied(ws: Workspace, key: str) -> dict[str, Any] | None:
+    """Return the result of an edit that the journal holds under this key; None where it holds none."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        commit.recover(ws)
+        with suppress(OSError, TooLargeError):
+            tree_changes.settle_undo(ws)
+        if key not in commit.pending_keys(ws):
+            break
+        # Somebody holds the file just now, so that the change cannot be settled yet.
+        if time.monotonic() > end:
+            raise _under_way()
+        context.check_deadline()
+        time.sleep(_POLL)
+    rows = history.History(ws).of_key(key)
+    return _answer(ws, rows) if rows else None
+
+
+def _answer(ws: Workspace, rows: list[history.Row]) -> dict[str, Any]:
+    newest_last = rows[::-1]
+    files: list[dict[str, Any]] = []
+    for row in newest_last:
+        entry = entries.load(history.folder(ws) / f"{row.id}.json")
+        digest = None if entry is None or entry.files is not None else entry.after
+        files.append({"file_path": row.path, "entry_id": row.id, "digest": digest})
+    named = ", ".join(dict.fromkeys(row.path for row in newest_last))
+    batch = rows[0].batch
+    return {
+        "success": True,
+        "output": f"An earlier attempt of this call made the change of {named}. Nothing was written again.",
+        "repeated": True,
+        "entry_id": rows[0].id,
+        **({"batchId": batch} if batch is not None else {}),
+        "file_path": newest_last[0].path,
+        "files": files,
+    }
+
+
+# --- a command's notes: that it began, and its result, a line each ---
+
+
+def _read(fd: int) -> list[dict[str, Any]]:
+    """Return the notes that are whole. A first one cut short means that the command had not begun."""
+    try:
+        lines = os.pread(fd, 4 * _MOST_STORED, 0).split(b"\n")
+    except OSError as err:
+        raise _unwritable(err) from None
+    found: list[dict[str, Any]] = []
+    for line in lines:
+        digest, _, body = line.partition(b" ")
+        with suppress(ValueError, RecursionError):
+            if sha256(body).hexdigest().encode() == digest and isinstance(note := json.loads(body), dict):
+                found.append(note)
+    return found
+
+
+def _append(fd: int, note: dict[str, Any]) -> None:
+    body = json.dumps(note).encode("ascii")
+    try:
+        # A line of its own also behind one that was cut short.
+        os.pwrite(fd, b"\n%b %b\n" % (sha256(body).hexdigest().encode(), body), os.fstat(fd).st_size)
+        os.fsync(fd)
+    except OSError as err:
+        raise _unwritable(err) from None
+
+
+def _bounded(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that can be stored: a large one without what is large in it."""
+    if len(json.dumps(data)) <= _MOST_STORED:
+        return data
+    small = {name: value for name, value in data.items() if len(json.dumps(value)) <= 1_024}
+    return {**small, "output": "[The output of the earlier attempt was too large to be stored.]"}
+
+
+def _prune(where: Path) -> None:
+    age = context.settings().number("journal.max_age_days") * _DAY
+    with suppress(OSError):
+        atomic.prune(where, _MOST_CALLS, _MOST_BYTES, age, every=_PRUNE_EVERY)

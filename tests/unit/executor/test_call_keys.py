@@ -1,0 +1,260 @@
+"""Calls with a key take effect once, however often and wherever they are made or cut off."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.call.context import CallOptions
+from rye.config import user_dirs
+from support.waiting import PATIENCE, until
+
+EDIT, WRITE, BASH, UNDO = "rye/file-system/edit_lines", "rye/file-system/write", "rye/bash/bash", "rye/file-system/undo"
+APPEND = {"file_path": "a.txt", "changes": ["end+|more"]}
+
+
+def once(project, item_id, parameters, key="k", **options):
+    return rye.execute(item_id, parameters, project_path=project, options=CallOptions(key=key, **options))
+
+
+def text(project, name="a.txt"):
+    return (project / name).read_text()
+
+
+def fresh(project):
+    for name in ("a.txt", "b.txt"):
+        (project / name).write_text("one\n")
+        rye.execute("rye/file-system/read", {"file_path": name}, project_path=project)
+    return project
+
+
+@pytest.fixture
+def files(project):
+    return fresh(project)
+
+
+def test_an_edit_with_a_key_is_made_once_and_its_repetition_names_the_change(files):
+    first, again = once(files, EDIT, APPEND), once(files, EDIT, APPEND)
+    assert (first["status"], again["status"]) == ("success", "success")
+    assert text(files) == "one\nmore\n"
+    assert first["metadata"]["ran"]
+    assert not again["metadata"]["ran"]
+    assert again["data"]["repeated"] is True
+    assert again["data"]["entry_id"] == first["data"]["entry_id"]
+    assert [one["file_path"] for one in again["data"]["files"]] == ["a.txt"]
+    assert "Nothing was written again" in again["data"]["output"]
+
+
+def test_control_without_a_key_and_under_another_one_it_is_made_again(files):
+    for _ in range(2):
+        rye.execute(EDIT, APPEND, project_path=files)
+    assert text(files) == "one\nmore\nmore\n"
+    once(files, EDIT, APPEND, "k1")
+    once(files, EDIT, APPEND, "k2")
+    assert text(files).count("more") == 4
+
+
+def test_a_refused_edit_is_no_effect_and_can_be_made_later(files):
+    wanted = {"file_path": "a.txt", "changes": [{"find": "two", "replace": "three"}]}
+    wanted["file_path"] = "later.txt"
+    assert once(files, EDIT, wanted)["status"] == "error"
+    (files / "later.txt").write_text("two\n")
+    assert once(files, EDIT, wanted)["status"] == "success"
+    assert text(files, "later.txt") == "three\n"
+
+
+def test_several_files_a_written_file_and_an_undo_are_once_too(files):
+    both = {"file_path": "a.txt", "changes": ["end+|more", "b.txt:end+|more"]}
+    made = once(files, EDIT, both, "both")
+    again = once(files, EDIT, both, "both")
+    assert text(files) == text(files, "b.txt") == "one\nmore\n"
+    assert again["data"]["batchId"] == made["data"]["batchId"]
+    assert [one["file_path"] for one in again["data"]["files"]] == ["a.txt", "b.txt"]
+    once(files, WRITE, {"file_path": "c.txt", "content": "x\n"}, "write")
+    (files / "c.txt").write_text("someone else\n")
+    assert once(files, WRITE, {"file_path": "c.txt", "content": "x\n"}, "write")["data"]["repeated"]
+    assert text(files, "c.txt") == "someone else\n"
+    for _ in range(2):
+        assert once(files, UNDO, {"batchId": made["data"]["batchId"]}, "undo")["status"] == "success"
+    assert text(files) == text(files, "b.txt") == "one\n"
+
+
+def test_reading_is_done_each_time(files):
+    read = {"file_path": "a.txt"}
+    assert "one" in once(files, "rye/file-system/read", read)["data"]["output"]
+    (files / "a.txt").write_text("two\n")
+    assert "two" in once(files, "rye/file-system/read", read)["data"]["output"]
+    assert not Path(user_dirs.state_dir(str(files)), "calls").exists()
+
+
+def test_a_command_that_ended_is_answered_with_its_result(files):
+    counted = {"command": "echo x >> a.txt; echo said; exit 3"}
+    first, again = once(files, BASH, counted), once(files, BASH, counted)
+    assert text(files) == "one\nx\n"
+    assert first["data"]["exit_code"] == again["data"]["exit_code"] == 3
+    assert again["data"]["output"] == first["data"]["output"]
+    assert again["data"]["repeated"] is True
+    assert (again["status"], again["metadata"]["ran"]) == ("error", False)
+
+
+def test_a_nested_call_has_no_key_of_its_own(files):
+    inner = {"item_type": "tool", "item_id": EDIT, "parameters": APPEND}
+    assert once(files, "rye/primary-tools/rye_execute", inner)["status"] == "success"
+    [entry] = Path(user_dirs.state_dir(str(files)), "journal").glob("*.json")
+    assert b'"key"' not in entry.read_bytes()
+
+
+def test_what_a_command_changed_is_not_recorded_under_the_key_of_an_edit_beside_it(files):
+    started = rye.execute(BASH, {"command": "echo x > made; sleep 1000", "background": True}, project_path=files)
+    until((files / "made").exists)
+    assert once(files, EDIT, APPEND, "beside")["data"].get("repeated") is None
+    again = once(files, EDIT, APPEND, "beside")
+    assert [one["file_path"] for one in again["data"]["files"]] == ["a.txt"]
+    rye.execute("rye/bash/job", {"action": "stop", "job_id": started["data"]["job_id"]}, project_path=files)
+
+
+def test_a_key_that_cannot_be_one_is_refused(files):
+    for key in ("x" * 201, "a\nb"):
+        assert once(files, EDIT, APPEND, key)["code"] == "bad_key"
+    assert text(files) == "one\n"
+
+
+def test_without_a_place_for_the_record_nothing_is_run(files):
+    state = Path(user_dirs.state_dir(str(files)))
+    (state / "calls").write_text("")
+    for item_id, parameters in ((EDIT, APPEND), (BASH, {"command": "echo x >> a.txt"})):
+        assert once(files, item_id, parameters)["code"] == "state_unwritable"
+    (state / "calls").unlink()
+    (state / "journal").write_text("")
+    assert once(files, EDIT, APPEND)["code"] == "state_unwritable"
+    assert text(files) == "one\n"
+
+
+@pytest.mark.parametrize("harm", ["lost", "cut", "changed"])
+def test_a_damaged_index_of_the_journal_hides_no_call(files, harm):
+    once(files, EDIT, APPEND, "before")
+    once(files, EDIT, APPEND, "k")
+    index = Path(user_dirs.state_dir(str(files)), "journal", "index")
+    data = index.read_bytes()
+    damaged = {"lost": None, "cut": data[:-30], "changed": data.replace(b'"k"', b'"j"')}[harm]
+    index.unlink() if damaged is None else index.write_bytes(damaged)
+    assert once(files, EDIT, APPEND, "k")["data"]["repeated"]
+    assert text(files).count("more") == 2
+
+
+def test_attempts_at_the_same_time_take_effect_once(files):
+    answers = []
+
+    def attempt():
+        answers.append(once(files, EDIT, APPEND))
+
+    threads = [threading.Thread(target=attempt) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(PATIENCE)
+    assert [one["status"] for one in answers] == ["success"] * 8
+    assert sum(one["metadata"]["ran"] for one in answers) == 1
+    assert text(files) == "one\nmore\n"
+
+
+# A warm process. It forks a child for each place, which makes the call and is killed there, and makes the call again itself.
+_KILLED = """
+import json, os, signal, sys
+import rye
+from rye.call.context import CallOptions
+
+root, changes, keyed = json.loads(sys.argv[1])
+EDIT = "rye/file-system/edit_lines"
+
+def fresh(name):
+    open(f"{project}/{name}", "w").write("one\\n")
+    rye.execute("rye/file-system/read", {"file_path": name}, project_path=project)
+
+def edit(options):
+    # As models edit: without a key a repeated edit is refused or made twice, with one it is neither.
+    wanted = {"file_path": "a.txt", "changes": changes, "on_stale": "rebase"}
+    return rye.execute(EDIT, wanted, project_path=project, options=options)["status"]
+
+project = root
+fresh("a.txt"), fresh("b.txt")
+# What is imported by the first call is no place to be killed at.
+assert edit(CallOptions(key="warm")) == "success"
+at = lived = 0
+while lived < 3:
+    at += 1
+    # One of its own, so that no torn record of another kill is looked at.
+    project = f"{root}/{at}"
+    os.mkdir(project)
+    fresh("a.txt"), fresh("b.txt")
+    options = CallOptions(key=f"kill {at}" if keyed else "")
+    child = os.fork()
+    if not child:
+        seen = 0
+        def hook(event, arguments):
+            global seen
+            seen += event == "open" or event.startswith(("os.", "fcntl."))
+            if seen == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        sys.addaudithook(hook)
+        edit(options)
+        os._exit(0)
+    killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    lived += not killed
+    status = edit(options)
+    counts = [open(f"{project}/{name}").read().count("more") for name in ("a.txt", "b.txt")]
+    print(json.dumps([at, killed, status, counts]), flush=True)
+"""
+
+
+def killed_everywhere(project, changes, keyed):
+    """Return what became of an edit killed at its n-th file operation and made again: (killed, status, times made) of each."""
+    words = json.dumps([str(project), changes, keyed])
+    done = subprocess.run([sys.executable, "-c", _KILLED, words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line)[1:] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "made"), [(["end+|more"], [1, 0]), (["end+|more", "b.txt:end+|more"], [1, 1])], ids=["one file", "two files"]
+)
+def test_killed_anywhere_and_made_again_an_edit_took_effect_once(files, changes, made):
+    rows = killed_everywhere(files, changes, keyed=True)
+    assert [row for row in rows if row[1:] != ["success", made]] == []
+    assert sum(killed for killed, _, _ in rows) > 30, "control: it was killed at many places"
+
+
+@pytest.mark.slow
+def test_control_without_a_key_an_edit_that_was_killed_late_is_made_twice(files):
+    rows = killed_everywhere(files, ["end+|more"], keyed=False)
+    assert any(killed and counts == [2, 0] for killed, _, counts in rows)
+
+
+def test_a_command_that_was_cut_off_is_unknown_and_repeated_only_where_that_is_allowed(files):
+    waits = {"command": "echo x >> a.txt; while test -e b.txt; do sleep 0.05; done"}
+    program = (
+        "import json, sys, rye\nfrom rye.call.context import CallOptions\n"
+        "rye.execute(*json.loads(sys.argv[2]), project_path=sys.argv[1], options=CallOptions(key='k'))"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, str(files), json.dumps([BASH, waits])])
+    until(lambda: text(files) == "one\nx\n")
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    (files / "b.txt").unlink()
+    refused = once(files, BASH, waits)
+    assert (refused["code"], refused["metadata"]["ran"]) == ("outcome_unknown", False)
+    assert text(files) == "one\nx\n"
+    assert once(files, BASH, waits, repeat=True)["status"] == "success"
+    assert text(files) == "one\nx\nx\n"
+    for repeat in (False, True):
+        assert once(files, BASH, waits, repeat=repeat)["data"]["repeated"]
+    assert text(files) == "one\nx\nx\n"
