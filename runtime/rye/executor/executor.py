@@ -256,7 +256,8 @@ def _run_admitted(
     if started.isolation is not None and data.get("success") is not True:
         from rye.executor import failures
 
-        data = failures.with_permission(data, ready.tool, ready.chain.links[0].tool.permissions)
+        signed_with = ready.chain.links[0].tool.permissions
+        data = failures.with_permission(data, ready.tool, signed_with, started.isolation, workspace.real)
     _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
     response["ran"] = True
 

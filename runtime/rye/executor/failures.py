@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,13 +23,22 @@ FOLDER: Final = "crashes"
 _MOST_KEPT = 50
 _LONGEST = 256 * 1024
 
-# What a tool says when a permission is missing: (permission, those that it has then, a pattern of its words).
+# What a tool says when a permission is missing, whichever sandbox refuses; the surest signs first.
 _SIGNS: Final = (
+    ("run", r"subprocess\.py(?s:.*)PermissionError|spawn.* (?:EACCES|EPERM)|/s?bin/[^\s'\":]+: Permission denied"),
+    ("run", r"Permission denied: '[^']*/s?bin/[^']+'"),
+    ("network", "gaierror|Name or service not known|in name resolution|Network is unreachable|ENETUNREACH|EAI_AGAIN"),
+    ("network", r"Could not resolve|\bsocket\b(?s:.*)(?:PermissionError|Permission denied)"),
+)
+# bubblewrap hides a project that may not be read, and mounts one that may not be written read-only.
+_SIGNS_OF_MOUNTS: Final = (
     ("read", r"FileNotFoundError|NotADirectoryError|No such file or directory|not found: |project_not_found|ENOENT"),
     ("write", r"Read-only file system|EROFS|read-only"),
-    ("network", "gaierror|Name or service not known|in name resolution|Network is unreachable|ENETUNREACH|Could not resolve"),
-    ("run", r"subprocess(?s:.*)PermissionError|: Permission denied|: Operation not permitted|spawn\S* (?:EACCES|EPERM)"),
+    ("run", r": Permission denied|: Operation not permitted"),
 )
+# Landlock refuses both in the same words.
+_REFUSED: Final = re.compile(r".*(?:Permission denied|Operation not permitted|\bEACCES\b|\bEPERM\b).*")
+_ABSOLUTE: Final = re.compile(r"(?<![^\s'\"=(])/[^\s'\":]+(?!: line)")
 
 
 def crash(tool: Tool, kind: str, trace: str, log: str) -> dict[str, Any]:
@@ -98,29 +107,50 @@ def trace_of(data: dict[str, Any]) -> str:
         return ""
 
 
-def with_permission(data: dict[str, Any], tool: Tool, signed_with: Iterable[str]) -> dict[str, Any]:
+def with_permission(
+    data: dict[str, Any], tool: Tool, signed_with: Iterable[str], isolation: Mapping[str, Any], root: str
+) -> dict[str, Any]:
     """Return a failed result of a confined tool, with a sentence on the permission that it seems to lack.
 
     Args:
         data: the result.
         tool: with the permissions that its chain leaves it.
         signed_with: those that it declares itself.
+        isolation: the sandbox's report.
+        root: the project's real path.
     """
-    words = f"{data.get('error', '')} {data.get('stderr', '')} {trace_of(data)}"
-    for permission, pattern in _SIGNS:
-        if permission in tool.permissions or not re.search(pattern, words):
-            continue
-        if permission == "write" and "read" not in tool.permissions:
-            continue
-        advice = _advice(permission, tool, signed_with)
-        # Of a command that ended, neither a terminal nor a model is shown the error: its output was, and then the hint.
-        return {
-            **data,
-            "missing_permission": permission,
-            "hint": data.get("hint") or advice,
-            "error": f"{data.get('error', '')} {advice}",
-        }
-    return data
+    words = f"{data.get('error', '')}\n{data.get('stderr', '')}\n{trace_of(data)}"
+    permission = _lacking(words, tool.permissions, isolation["kind"], root)
+    if not permission:
+        return data
+    advice = _advice(permission, tool, signed_with)
+    # Of a command that ended, neither a terminal nor a model is shown the error: its output was, and then the hint.
+    return {
+        **data,
+        "missing_permission": permission,
+        "hint": data.get("hint") or advice,
+        "error": f"{data.get('error', '')} {advice}",
+    }
+
+
+def _lacking(words: str, permissions: Collection[str], kind: str, root: str) -> str:
+    """Return the permission that these words show to be missing, or nothing."""
+    if kind == "none":
+        return ""
+    for permission, pattern in (*_SIGNS, *(_SIGNS_OF_MOUNTS if kind == "bubblewrap" else ())):
+        if permission not in permissions and re.search(pattern, words):
+            # Who may not read cannot see that it may not write.
+            return "read" if permission == "write" and "read" not in permissions else permission
+    if kind != "bubblewrap" and any(_names_project(line, root) for line in _REFUSED.findall(words)):
+        return next((one for one in ("read", "write", "run") if one not in permissions), "")
+    return ""
+
+
+def _names_project(line: str, root: str) -> bool:
+    """Tell whether a refusal can be about the project: it names a path below it, or no absolute path."""
+    # A shell names its script first: `/tmp/…/show.sh: line 9: b.txt: Permission denied`.
+    paths = _ABSOLUTE.findall(re.sub(r"^\S+: line \d+: ", "", line))
+    return not paths or any(f"{path}/".startswith(f"{root}/") for path in paths)
 
 
 def _advice(permission: str, tool: Tool, signed_with: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import rye
 from rye.agents import model_text
 from rye.executor import failures
 from rye.executor.requirements import _holds, _numbers
-from rye.sandbox import sandbox
+from rye.sandbox import bubblewrap, sandbox
 from support.signed_tools import put, put_tool, signed, trust_key
 from support.terminal import typed
 
@@ -59,18 +60,29 @@ def test_a_tool_cannot_have_another_file_shown_as_its_traceback(project, tmp_pat
     assert (data["log"], failures.trace_of(data)) == (str(secret), "")
 
 
-@pytest.mark.skipif(sandbox.layers()["bubblewrap"] != "", reason="bubblewrap does not work here")
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def layer(request, monkeypatch):
+    if why := sandbox.layers()[request.param]:
+        pytest.skip(f"{request.param}: {why}")
+    if request.param == "landlock":
+        monkeypatch.setattr(bubblewrap, "ability", lambda: bubblewrap.Ability(why_not="switched off for this test"))
+    return request.param
+
+
 @pytest.mark.parametrize(
     ("declared", "body", "missing"),
     [
         ([], 'open(project_path + "/a.txt")', "read"),
         (["read"], 'open(project_path + "/b.txt", "w")', "write"),
+        (["read"], '__import__("os").mkdir(project_path + "/b")', "write"),
         (["read"], '__import__("socket").create_connection(("example.org", 80), 3)', "network"),
+        (["read"], '__import__("socket").create_connection(("203.0.113.1", 80), 3)', "network"),
         (["read"], '__import__("subprocess").run(["/bin/true"])', "run"),
         (["read"], 'open(project_path + "/gone.txt")', None),
+        (["read"], 'open("/etc/shadow-")', None),
     ],
 )
-def test_a_missing_permission_is_said_as_such(project, declared, body, missing):
+def test_a_missing_permission_is_said_as_such(project, layer, declared, body, missing):
     (project / "a.txt").write_text("x")
     put_tool(project, "my/tool", body, more=f"__permissions__ = {declared!r}")
     answer = call(project)
@@ -128,19 +140,63 @@ def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(proj
     assert rye.execute("my/old", project_path=project)["code"] == "bad_config"
 
 
+HEAD = ("version: '1.0.0'", "category: my", "description: d")
+
+
+def put_script(project, permissions, text, *, suffix=".sh"):
+    """Sign a script without a schema as `my/show`; the rest of its answer is what the shell or Node.js makes of it."""
+    kind, runtime, mark = ("bash", "bash_script", "#") if suffix == ".sh" else ("node", "node", "//")
+    header = [*HEAD, f"tool_type: {kind}", f"executor_id: rye/core/runtimes/{runtime}_runtime", f"permissions: {permissions}"]
+    trust_key()
+    commented = "".join(f"{mark} {line}\n" for line in ["---", *header, "---"])
+    put(project, f"tools/my/show{suffix}", signed(f"{commented}{text}\n".encode(), suffix=suffix))
+
+
+@pytest.mark.parametrize(
+    ("permissions", "text", "missing"),
+    [
+        ("[run]", "cat a.txt", "read"),
+        ("[read, run]", "echo x >b.txt", "write"),
+        ("[read, run]", "rm a.txt", "write"),
+        ("[read, run]", "exec 3<>/dev/tcp/203.0.113.1/80", "network"),
+        ("[read]", "cat a.txt", "run"),
+        ("[read, run]", "cat /etc/shadow-; exit 1", None),
+    ],
+)
+def test_a_shell_script_is_told_which_permission_it_lacks(project, layer, permissions, text, missing):
+    (project / "a.txt").write_text("x\n")
+    put_script(project, permissions, text)
+    assert call(project, "my/show")["data"].get("missing_permission") == missing
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js")
+@pytest.mark.parametrize(
+    ("permissions", "text", "missing", "last"),
+    [
+        ("[]", 'require("fs").readFileSync("a.txt")', "read", "open 'a.txt'"),
+        ("[read]", 'require("fs").writeFileSync("b.txt", "")', "write", "open 'b.txt'"),
+        ("[read]", 'require("child_process").execFileSync("/bin/true")', "run", "spawnSync /bin/true EACCES"),
+        ("[read]", 'fetch("http://example.org")', "network", "fetch failed"),
+        ("[read]", "null.x", None, "TypeError: Cannot read properties of null"),
+    ],
+)
+def test_a_node_script_is_told_which_permission_it_lacks_and_its_own_error(project, layer, permissions, text, missing, last):
+    (project / "a.txt").write_text("x\n")
+    put_script(project, permissions, text, suffix=".js")
+    answer = call(project, "my/show")
+    assert answer["data"].get("missing_permission") == missing
+    # The frames below the error would fill the few lines that a message has.
+    assert last in answer["error"]
+    assert "Module._load" not in answer["error"]
+
+
 def test_a_script_without_the_permission_is_told_so_at_a_terminal_and_to_a_model(project):
     (project / "a.txt").write_text("x\n")
     (project / ".git").mkdir()
-    head = (
-        "version: '1.0.0'\ntool_type: bash\nexecutor_id: rye/core/runtimes/bash_script_runtime\ncategory: my\ndescription: d\n"
-        "permissions: [run]\n"
-    )
-    commented = "".join(f"# {line}\n" for line in ["---", *head.splitlines(), "---"])
-    trust_key()
-    put(project, "tools/my/show.sh", signed(f"{commented}cat a.txt\n".encode(), suffix=".sh"))
-    answer = rye.execute("my/show", {}, project_path=project)
     if not sandbox.confines(str(project)):
         pytest.skip("no sandbox here")
+    put_script(project, "[run]", "cat a.txt")
+    answer = call(project, "my/show")
     assert answer["data"]["missing_permission"] == "read"
     assert 'add permissions: ["run", "read"]' in model_text.answer_of(answer).text
     assert 'add permissions: ["run", "read"]' in typed("show", cwd=project)[1]

@@ -489,11 +489,18 @@ def test_none_waits_where_it_would_leave_names_in_the_project(project):
     before = sorted(os.listdir(project))
     response = call(project)
     assert sorted(os.listdir(project)) == before
-    if response["isolation"]["kind"] == "bubblewrap":
-        time.sleep(0.3)
-        assert not spare(project)
-    else:
+    if response["isolation"]["kind"] == "none":
+        # No sandbox makes names, and no look is made after it.
         wait(lambda: spare(project))
+    else:
+        pool, over = worker_pool.pool, threading.Event()
+        pool._order(over.set)
+        assert over.wait(20)
+        assert not [policy for policy in {**pool._due, **pool._spares} if policy.root == os.path.realpath(project)]
+    # The control: one that may only read waits.
+    put_tool(project, "my/tool", more=READ)
+    call(project)
+    wait(lambda: spare(project))
     assert sorted(os.listdir(project)) == before
 
 

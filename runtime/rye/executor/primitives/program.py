@@ -55,6 +55,8 @@ _ANSWER_MAX = 16 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _LAST_BYTES = 400
+# The frames below an error and what closes them: the message that a reader needs stands above.
+_FRAME = re.compile(r"\s+at |\s+File \"|Node\.js v|\s*[~^]+\s*\Z|\s*[{}]?\s*\Z")
 _MEGABYTE = 1 << 20
 _ANSWERS_MAX = 8_192
 
@@ -334,9 +336,15 @@ def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr:
     code = plan.exit_codes.get(str(outcome.exit_code), "command_failed")
     declared = _said_error(found)
     if not declared:
-        last = terminal_text.last((errors.strip() or str(result["output"]).strip()).encode(), _LAST_BYTES)[0]
+        last = _last_message(errors.strip() or str(result["output"]).strip())
         declared = {"error": f"{tool.id} {_ending(outcome)}. {f'Its last message: {last}' if last else 'It printed nothing.'}"}
     return {**result, "code": code, **declared, "success": False}
+
+
+def _last_message(text: str) -> str:
+    """Return the last lines of what a program printed, without the frames of a traceback."""
+    lines = [line for line in text.splitlines() if not _FRAME.match(line)]
+    return terminal_text.last("\n".join(lines).encode(), _LAST_BYTES)[0]
 
 
 def _object(stdout: _Kept) -> dict[str, Any] | None:
