@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rye.edits.whole_file import Replaced, replace_file
     from rye.errors import EditError, RyeError, UsageError, WorkspaceError
     from rye.line_ids.document import Document, view_lines
+    from rye.line_ids.notebook_view import notebook_view
     from rye.lsp.check import checked
+    from rye.web.pdf_text import pdf_pages
     from rye.workspace.pictures import picture
     from rye.workspace.workspace import OpenFile, Workspace
 
@@ -41,8 +43,10 @@ _PLACES = {
     "edit_lines": "edits.edit_files.edit_lines",
     "fit_lines": "call.results.fit_lines",
     "log_event": "call.event_log.tell",
+    "notebook_view": "line_ids.notebook_view.notebook_view",
     "ok": "call.results.ok",
     "output_budget": "call.context.output_budget",
+    "pdf_pages": "web.pdf_text.pdf_pages",
     "picture": "workspace.pictures.picture",
     "replace_file": "edits.whole_file.replace_file",
     "view_lines": "line_ids.document.view_lines",
@@ -67,8 +71,10 @@ __all__ = [
     "edit_lines",
     "fit_lines",
     "log_event",
+    "notebook_view",
     "ok",
     "output_budget",
+    "pdf_pages",
     "picture",
     "replace_file",
     "view_lines",

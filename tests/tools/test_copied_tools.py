@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,14 @@ def test_a_copy_of_write_is_recorded_too(copies):
     assert (copies / "b.txt").read_text() == "new\n"
     call(copies, "rye/file-system/undo")
     assert not (copies / "b.txt").exists()
+
+
+def test_copies_show_and_edit_the_cells_of_a_notebook(copies):
+    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": ["a = 1\n", "b = 2"]}
+    whole = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    (copies / "n.ipynb").write_text(json.dumps(whole, indent=1) + "\n")
+    shown = call(copies, "my/fs/read", file_path="n.ipynb", line_ids="short")["data"]["output"]
+    assert shown == call(copies, "rye/file-system/read", file_path="n.ipynb", line_ids="short")["data"]["output"]
+    assert "\tb = 2\n" in shown
+    call(copies, "my/fs/edit_lines", file_path="n.ipynb", changes=["10|c = 3"])
+    assert json.loads((copies / "n.ipynb").read_text())["cells"][0]["source"] == ["a = 1\n", "c = 3"]

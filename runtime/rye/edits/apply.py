@@ -112,6 +112,20 @@ class Revived(NamedTuple):
     shown: Sequence[bool] = ()
 
 
+class Plan(Record):
+    """One change, located: lines [start, stop) of the present text become `raw` lines, called `names` from then on.
+
+    With `quoted` the caller gave the text that is there instead of having been shown it.
+    """
+
+    number: int
+    start: int
+    stop: int
+    raw: list[bytes]
+    names: Revived | None = None
+    quoted: bool = False
+
+
 _NO_NAMES = Revived(())
 
 
@@ -204,8 +218,10 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
     """Return the warning about a syntax error that a change made, with the address of its line.
 
     Raises:
-        EditError: `syntax_error`, with `guard` "refuse". Nothing was written.
+        EditError: `syntax_error`, with `guard` "refuse"; `notebook_broken`. Nothing was written.
     """
+    if before is not None and before.as_cells:
+        _check_notebook(before, after)
     found = syntax.new_error(after.path, None if before is None else before.data, after.data or b"")
     if found is None or isinstance(found, str):
         return [found] if found else []
@@ -218,6 +234,19 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
         line = after.texts(at, at + 1)[0].strip()[:200] if after.count else ""
         raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", 'guard="tell" writes it all the same.')
     return [f"{text}."]
+
+
+def _check_notebook(before: Document, after: Document) -> None:
+    """Refuse a change of cells after which a notebook would be none."""
+    if before.cells() is None or after.cells() is not None:
+        return
+    found = syntax.broken(after.path, after.data or b"")
+    why = f" ({found.message}, at line {found.line})" if isinstance(found, syntax.Broken) else ""
+    raise EditError(
+        "notebook_broken",
+        f"{after.path} would be no notebook any more{why}. Nothing was written.",
+        'Lines of a cell take its text; other lines are JSON. Read with notebook="json" shows and edits them as they stand.',
+    )
 
 
 def store_applied(made: Prepared, place: Place, entry: str, warnings: Sequence[str], show: Show | None = None) -> Applied:

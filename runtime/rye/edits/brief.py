@@ -70,6 +70,7 @@ def _hunk(document: Document, low: int, start: int, stop: int, high: int) -> lis
         text = texts[at - low]
         known = start <= at < stop or document.is_seen(at)
         most = _KNOWN_CHARS if known else _CHARS
-        out.append(addresses.printed(names[at - low], text if len(text) <= most else f"{text[:most]}…"))
+        text = text if len(text) <= most else f"{text[:most]}…"
+        out.append(f"{names[at - low]}\t{text}" if document.cells() else addresses.printed(names[at - low], text))
     document.note_shown((low, high), short=True)
     return out

@@ -83,6 +83,7 @@ def edit_files(
     encoding: str | None = None,
     guard: str = "tell",
     dry_run: bool = False,
+    notebook: Literal["cells", "json"] = "cells",
 ) -> Edited:
     """Apply changes by line address: all of them, or none.
 
@@ -102,6 +103,7 @@ def edit_files(
         encoding: codec name, where it is not recognised.
         guard: "refuse" a change that makes a syntax error, or "tell" of it.
         dry_run: work out the diff, write nothing.
+        notebook: lines of a notebook's cells are named and given as the text of the "cells", or as the "json" of the file.
 
     Raises:
         EditError: as `Checker`, `Checker.spliced` and `apply`; `file_exists`. Nothing was written.
@@ -114,6 +116,8 @@ def edit_files(
         recovered = commit.recover(ws)
         if _is_of_one_file(asked, file_path):
             with open_for_edit(ws, file_path, encoding) as document:
+                if notebook == "cells":
+                    document.show_as_cells()
                 if bom != "keep":
                     if asked or final_newline != "keep" or convert_newlines is not None:
                         raise UsageError("bom_alone", "bom changes nothing else.", "Change the lines in a call of their own.")
@@ -133,7 +137,7 @@ def edit_files(
             if bom != "keep" or convert_newlines is not None or encoding is not None or final_newline != "keep":
                 why = "bom, convert_newlines, final_newline and encoding are of one file."
                 raise UsageError("one_file", why, "Give them in a call that changes that file alone.")
-            job = _Job(ws, tool, options, file_path, version, guard, show)
+            job = _Job(ws, tool, options, file_path, version, guard, show, notebook)
             with _held(job, asked) as files:
                 edited = _made(job, asked, files, dry_run=dry_run)
             edited.warnings[:0] = recovered
@@ -168,6 +172,7 @@ class _Job(Record):
     version: str | None
     guard: str
     show: Show | None
+    notebook: str
 
 
 class _File(Record, frozen=False):
@@ -210,7 +215,10 @@ def _held(job: _Job, asked: Sequence[Change]) -> Iterator[dict[str, _File]]:
         stack.enter_context(cache.locked(job.ws, *{file.place.path for file in files.values()}))
         for name in lines:
             place = files[name].place
-            files[name].document = stack.enter_context(documents.open_locked_for_edit(job.ws, name, place.parts))
+            document = stack.enter_context(documents.open_locked_for_edit(job.ws, name, place.parts))
+            if job.notebook == "cells":
+                document.show_as_cells()
+            files[name].document = document
         yield files
 
 
@@ -258,7 +266,9 @@ def _transfer(change: Change, files: dict[str, _File]) -> None:
         return
     text = source.document.text
     raw = text.lines(*found)
-    if text.encoding.name == target.document.text.encoding.name:
+    if source.document.cells() is not None:
+        bodies = [target.document.encode(line) for line in source.document.texts(*found)]
+    elif text.encoding.name == target.document.text.encoding.name:
         bodies = text.encoding.bodies(raw)
     else:
         bodies = [target.document.encode(text.encoding.show(line)) for line in raw]

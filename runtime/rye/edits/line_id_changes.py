@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from rye.call.safe_text import nearest
 from rye.edits import change_forms, find_replace, pasted
 from rye.edits import splices as edits_splices
-from rye.edits.apply import Revived
+from rye.edits.apply import Plan, Revived
 from rye.edits.change_forms import Change
 from rye.edits.refusals import ENDS, Problems, around_dead, bare, refusal, stale, why_dead, wrong_version
 from rye.edits.splices import FinalNewline, Newline, Splice
@@ -20,20 +20,6 @@ from rye.plain_class import Record, changed
 _AVAILABLE = 20
 _FORMS = ({"line_id"}, {"start_line_id", "end_line_id"}, {"after_line_id"}, {"before_line_id"})
 _RANGES = _FORMS[:2]
-
-
-class Plan(Record):
-    """One change, located: lines [start, stop) of the present text become `raw` lines, called `names` from then on.
-
-    With `quoted` the caller gave the text that is there instead of having been shown it.
-    """
-
-    number: int
-    start: int
-    stop: int
-    raw: list[bytes]
-    names: Revived | None = None
-    quoted: bool = False
 
 
 class Options(Record):
@@ -112,8 +98,9 @@ class Checker:
         if change.kind in change_forms.TRANSFERS:
             self._add_transfer(change, start, stop)
             return
-        bodies = self.bodies(change, change_forms.lines_of(change.fields["new_content"]))
-        if bodies is None:
+        lines = change_forms.lines_of(change.fields["new_content"])
+        bodies = self.bodies(change, lines)
+        if bodies is None or self._is_json_of(change, start, stop, lines):
             return
         if start == stop and not bodies:
             self.problems.add(
@@ -123,6 +110,19 @@ class Checker:
         newline = cast("Newline", change.fields.get("newline", self.options.newline))
         raw = edits_splices.terminated(self.document.text, start, stop, bodies, newline).lines
         self.plans.append(Plan(change.number, start, stop, raw))
+
+    def _is_json_of(self, change: Change, start: int, stop: int, lines: list[str]) -> bool:
+        """Tell whether lines of a notebook's cell are given as the JSON of the file, which is a mistake."""
+        book = self.document.cells()
+        if book is None:
+            return False
+        from rye.edits import notebook_changes
+
+        text = notebook_changes.json_line(book.cell_at(start, stop), lines)
+        if text is not None:
+            what = f"gives JSON for lines of a cell, which take the cell's text: {text[:200]!r}."
+            self.problems.add("notebook_json", f"Change {change.number} {what}", start)
+        return text is not None
 
     def located(self, change: Change) -> tuple[int, int] | None:
         """Return the lines [start, stop) that a change names."""
@@ -256,10 +256,13 @@ class Checker:
         if moved and start <= at <= stop:
             self.problems.add("malformed_change", f"Change {change.number} moves lines to where they are.", at)
             return
-        raw = [
-            line if document.text.encoding.terminator(line) else self._ended(at, line)
-            for line in document.text.lines(start, stop)
-        ]
+        if (book := document.cells()) and book.cell_at(at, at):
+            raw = self._ended(at, [document.encode(text) for text in document.texts(start, stop)])
+        else:
+            raw = [
+                line if document.text.encoding.terminator(line) else self._ended(at, [line])[0]
+                for line in document.text.lines(start, stop)
+            ]
         names = Revived(document.ids(start, stop), document.shorts(start, stop)) if moved else None
         self.plans.append(Plan(change.number, at, at, raw, names))
 
@@ -276,8 +279,8 @@ class Checker:
             raw = edits_splices.terminated(self.document.text, at, at, bodies, self.options.newline).lines
             self.plans.append(Plan(change.number, at, at, raw))
 
-    def _ended(self, at: int, line: bytes) -> bytes:
-        return edits_splices.terminated(self.document.text, at, at, [line]).lines[0]
+    def _ended(self, at: int, bodies: list[bytes]) -> list[bytes]:
+        return edits_splices.terminated(self.document.text, at, at, bodies).lines
 
     def spliced(self, final_newline: FinalNewline = "keep") -> Spliced:
         """Check all changes, and return the splices.
@@ -294,6 +297,10 @@ class Checker:
         if self.problems.messages:
             raise refusal(self.document, self.problems)
         given = _joined_plans(plans)
+        if (book := self.document.cells()) is not None:
+            from rye.edits import notebook_changes
+
+            given = notebook_changes.encoded(self.document, book, given)
         splices = edits_splices.assemble(
             self.document.text, [Splice(plan.start, plan.stop, plan.raw) for plan in given], final_newline
         )

@@ -69,7 +69,9 @@ def _parser_of(path: str) -> Callable[[bytes], Broken | None] | None:
     suffix = name.rpartition(".")[2]
     if suffix == "json" and (name.startswith(_WITH_COMMENTS) or "/.vscode/" in f"/{path}"):
         return None
-    return {"py": _python, "pyi": _python, "json": _json, "toml": _toml, "yaml": _yaml, "yml": _yaml}.get(suffix)
+    return {"py": _python, "pyi": _python, "json": _json, "ipynb": _json, "toml": _toml, "yaml": _yaml, "yml": _yaml}.get(
+        suffix
+    )
 
 
 def _python(data: bytes) -> Broken | None:

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rye import errors
 from rye.edits import edit_files, whole_file
@@ -28,11 +28,17 @@ from rye.line_ids.document import Changes, Document
 from rye.line_ids.render import Row
 from rye.workspace.workspace import Workspace
 
+if TYPE_CHECKING:
+    from rye.workspace.notebook import Notebook
+
 T = TypeVar("T")
 
 # Lines that one request may ask for.
 _LINES_AT_ONCE = 2_000
-_METHODS = ("printed", "texts", "ids", "shorts", "rows", "name", "shown", "changes_since", "encoding_notice")
+_METHODS = (
+    *("printed", "texts", "ids", "shorts", "rows", "name", "shown", "changes_since", "encoding_notice"),
+    "show_as_cells",
+)
 _PRINTED_ID = re.compile(r"\[LID:([0-9a-z]+)\] ")
 _EDIT_OPTIONS = {
     "version": str,
@@ -44,6 +50,7 @@ _EDIT_OPTIONS = {
     "bom": str,
     "encoding": str,
     "guard": str,
+    "notebook": str,
     "dry_run": bool,
 }
 # In others, bytes that look like ASCII can mean something else: a worker must not make later reads show such text.
@@ -224,6 +231,7 @@ class RemoteDocument:
         self.short_version: str = facts["short_version"]
         self.encoding: str = facts["encoding"]
         self.no_ids: str = facts["no_ids"]
+        self._cells: Notebook | None = None
 
     def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False, short: bool = False) -> list[str]:
         """Return lines [start, stop) as tools print them; see `Document.printed`."""
@@ -256,6 +264,20 @@ class RemoteDocument:
     def encoding_notice(self, ranges: Iterable[tuple[int, int]]) -> str:
         """Return the notice about the encoding that a reader of some lines needs; see `Document.encoding_notice`."""
         return str(self._call("encoding_notice", list(ranges)))
+
+    def show_as_cells(self) -> None:
+        """Show a notebook's lines that hold a cell's text as that text; see `Document.show_as_cells`."""
+        if not self.path.lower().endswith(".ipynb"):
+            return
+        from rye.workspace import notebook
+
+        # Asked for before: afterwards these lines are the text of the cells.
+        self._cells = notebook.parse("\n".join(self.texts(0, self.count)).encode("utf-8", "replace"))
+        self._call("show_as_cells")
+
+    def cells(self) -> Notebook | None:
+        """Return the cells of a notebook that is shown as such; None for every other file."""
+        return self._cells
 
     def changes_since(self, version: str) -> Changes | None:
         """Return what changed since a version, or None where that is not among the stored ones."""

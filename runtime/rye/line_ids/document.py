@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rye.call.results import shortened
 from rye.errors import WorkspaceError
@@ -21,6 +21,9 @@ from rye.workspace import cache, escapes
 from rye.workspace.encoding import UTF8, Encoding, binary_kind, detect
 from rye.workspace.text import Checkpoints, Text, chunks, glanced, mark, parse, reopen, streamed
 from rye.workspace.workspace import OpenFile, Workspace
+
+if TYPE_CHECKING:
+    from rye.workspace.notebook import Notebook
 
 T = TypeVar("T")
 
@@ -58,6 +61,7 @@ class Document(Record, frozen=False):
         stored: the stored index that this one is, where nothing but IDs and shown lines can differ from it.
         no_ids: why the lines have no IDs, where these cannot be stored.
         applied_stat: the file's state after our own change, which the descriptor does not show.
+        as_cells: a notebook's lines that hold a cell's text are shown as that text.
     """
 
     ws: Workspace
@@ -71,6 +75,8 @@ class Document(Record, frozen=False):
     stored: store.Stored | None = None
     no_ids: str = ""
     applied_stat: os.stat_result | None = None
+    as_cells: bool = False
+    _parsed: tuple[Text, Notebook | None] | None = None
 
     @property
     def count(self) -> int:
@@ -106,6 +112,9 @@ class Document(Record, frozen=False):
         if whitespace:
             code, raw = self.text.encoding, self.text.lines(start, stop)
             texts = [reveal(text, code.terminator(line) == code.crlf) for text, line in zip(texts, raw, strict=True)]
+        if short and self.cells() is not None:
+            # The lines that are shown of a notebook are not side by side: each says its address, an empty one too.
+            return [f"{name}\t{text}" for name, text in zip(self.shorts(start, stop), texts, strict=True)]
         if short:
             return addresses.printed_all(self.shorts(start, stop), texts)
         if not ids:
@@ -142,11 +151,25 @@ class Document(Record, frozen=False):
 
     def texts(self, start: int, stop: int) -> list[str]:
         """Return lines [start, stop) as they are shown."""
-        if start == 0 and stop >= self.count:
-            whole = self.text.shown_whole()
-            if whole is not None:
-                return whole
-        return self.text.encoding.show_all(self.text.lines(start, stop))
+        texts = self.text.shown_whole() if start == 0 and stop >= self.count else None
+        if texts is None:
+            texts = self.text.encoding.show_all(self.text.lines(start, stop))
+        cells = self.cells() if self.as_cells else None
+        return texts if cells is None else [cells.texts.get(at, text) for at, text in enumerate(texts, start)]
+
+    def show_as_cells(self) -> None:
+        """Show a notebook's lines that hold a cell's text as that text, and take them so; of another file nothing changes."""
+        self.as_cells = self.path.lower().endswith(".ipynb")
+
+    def cells(self) -> Notebook | None:
+        """Return the cells of a notebook that is shown as such; None for every other file."""
+        if not self.as_cells or self.text.encoding.label != "utf-8":
+            return None
+        if self._parsed is None or self._parsed[0] is not self.text:
+            from rye.workspace import notebook
+
+            self._parsed = self.text, notebook.parse(self.text.slice(0, self.text.size))
+        return self._parsed[1]
 
     def ids(self, start: int, stop: int) -> list[str]:
         """Return the IDs of lines [start, stop), all of them in the text; each has one from now on."""

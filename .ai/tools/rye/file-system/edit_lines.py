@@ -1,11 +1,12 @@
-# rye:signed:2026-11-22T07:22:23Z:a956488c31b35c0feae4ec988751e85218291bff75d8b0eb63a39422f14f5ff8:qowgBuzsm-Gi_Ocf6_cmyRhhe0-BEjQmSJIff84yCpWJnaafKx2V3-VbpLDsopEXYA3JjAGqRGytWKFfT5F2BA==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:20:27Z:6601547e9b99c7413fcb130bb7ac0e028b8a8aa833c9e120f504140318405d2b:OBk1RTPDn8qsZPJT94MW9mZas1ucv5TVQnrGFK40uduz8hec5XnIuWzDzJLdXV6OmP9rwcbKfRyienJ7ZLalDA==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
 "12|new text", "12-15|one\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", "12-15 move after 40"
 (copy, before), "b.py:12|x" (another file), "b.py delete file", "b.py rename to c.py"; or an object with new_content and
 line_id, start_line_id + end_line_id, after_line_id or before_line_id ("" deletes; "a" and "a\n" are one line), or with
-find + replace (exact text; count places, 1 if absent; no read needed).
+find + replace (exact text; count places, 1 if absent; no read needed). In a notebook (.ipynb) give a cell's lines as their
+text; behind a cell's last line "# %%" or "# %% [markdown]" and text below it make a new cell.
 Does not: guess or apply a part: all is checked first, then all lands or none ("Nothing was written"). It refuses unknown or
 dead addresses, overlaps, lines never shown as they are, several places for find; each refusal shows the lines as they are.
 Side effects: rewrites files atomically (mode, encoding, line ends kept); one undo takes the call back.
@@ -134,6 +135,12 @@ CONFIG_SCHEMA = {
             "enum": ["tell", "refuse"],
             "default": "tell",
             "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
+        "notebook": {
+            "type": "string",
+            "enum": ["cells", "json"],
+            "default": "cells",
+            "description": "Lines of a notebook's cells (.ipynb): as their text, or as the file's JSON",
         },
         "diff": {"type": "boolean", "default": True, "description": "Show a unified diff in the answer"},
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},

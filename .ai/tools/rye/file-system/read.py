@@ -1,9 +1,10 @@
-# rye:signed:2026-11-22T09:13:37Z:d91c059e2640e742797559899f6b7d8e11f9fa6c361050e5fc09e50da55b18ee:nkQrf83_ysHAtSIm_jBVHp2RVhUVaeA0W7UG5kEGf2PHo6qigZeLZ1cAHIiwoq8OOlqLg7wmscH94VUljV5GDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:39:54Z:abbd7d967b6c62fcf5367704c5df4c8dd0b921a00bf3af7250f88481e621a978:Ya79Db3rB2nYhAW0Gd2ElIWclNdxdzmErr_IqddLD_HwmpWPV6V7i-7s8sOZ-PRo7JFlreL92pq9_bxw3o3mDw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
-Requires: file_path, an existing text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown as one. Other
-binary files are refused with their type and size.
-Does not: follow links out of the project, change the file, decode documents.
+Requires: file_path, an existing text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown as one. A PDF
+is shown as the text of its pages, which offset and limit count then. Of a notebook (.ipynb) the cells are shown: each line of a
+cell's text by its address, outputs shortened. Other binary files are refused with their type and size.
+Does not: follow links out of the project, change the file.
 Side effects: none on your files; keeps line IDs in .ai/cache (or the user's state folder). On a full disk lines come without IDs.
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
 lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] line naming the call that continues. Lines over
@@ -21,7 +22,19 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import Any
 
-from rye.toolkit import Document, RyeError, UsageError, WorkspaceError, cut_notice, ok, output_budget, picture, view_lines
+from rye.toolkit import (
+    Document,
+    RyeError,
+    UsageError,
+    WorkspaceError,
+    cut_notice,
+    notebook_view,
+    ok,
+    output_budget,
+    pdf_pages,
+    picture,
+    view_lines,
+)
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -33,7 +46,7 @@ __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
 __agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted), which stays its own through every edit.
 Requires: file_path.
-Does not: show binary files but pictures.
+Does not: show binary files but pictures and PDFs (offset: page).
 Side effects: none.
 Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
 Prefer it to cat in bash."""
@@ -73,6 +86,12 @@ CONFIG_SCHEMA = {
             "items": {"type": "string", "minLength": 1},
             "description": 'Other files and ranges to read in the same call: "b.py", "b.py:20-40", ":200-240" of this file',
         },
+        "notebook": {
+            "type": "string",
+            "enum": ["cells", "json"],
+            "default": "cells",
+            "description": "Show a notebook (.ipynb) as its cells, or as the JSON of the file",
+        },
         "show_whitespace": {"type": "boolean", "default": False, "description": "Make tabs, CR and odd blanks visible"},
         "encoding": {
             "type": "string",
@@ -100,9 +119,11 @@ OUTPUT_SCHEMA = {
         "deleted_ids": {"type": "array", "description": "With changes_since: IDs of lines that are gone"},
         "more": {"type": "array", "description": "Of each of `more`: the fields above, or error and code"},
         "changes_known": {"type": "boolean", "description": "With changes_since: whether that version is known"},
-        "media": {"type": "array", "description": "Of a picture: itself, in base64"},
-        "mime_type": {"type": "string", "description": "Of a picture: its type"},
-        "bytes": {"type": "integer", "description": "Of a picture: its size"},
+        "cells": {"type": "integer", "description": "Of a notebook: its cells"},
+        "media": {"type": "array", "description": "Pictures (of a notebook: of its outputs), in base64"},
+        "total_pages": {"type": "integer", "description": "Of a PDF: its pages"},
+        "mime_type": {"type": "string", "description": "Of a picture or PDF: its type"},
+        "bytes": {"type": "integer", "description": "Of a picture or PDF: its size"},
         "width": {"type": "integer", "description": "Of a picture: its width in pixels"},
         "height": {"type": "integer", "description": "Of a picture: its height in pixels"},
     },
@@ -122,8 +143,10 @@ def _read(params: dict[str, Any], project_path: str, budget: int) -> dict[str, A
     try:
         return view_lines(project_path, path, lambda document: _result(document, params, budget), params.get("encoding"))
     except WorkspaceError as err:
-        # Only now, so that a text costs no look for pictures.
-        shown = picture(project_path, path) if err.code == "binary_file" else None
+        # Only now, so that a text costs no look for pictures and documents.
+        if err.code not in ("binary_file", "file_too_large"):
+            raise
+        shown = pdf_pages(project_path, path, params["offset"], params["limit"], budget) or picture(project_path, path)
         if shown is None:
             raise
         return shown
@@ -166,10 +189,15 @@ _NOTICES = 400
 _LEAST = 1_000
 # Bytes that a line with its ID takes at least.
 _SHORTEST = 13
+_CELLS = (
+    '[cells: edit a line as its text; text with "# %%" or "# %% [markdown]" before it, behind a cell\'s last line, adds a cell]'
+)
 
 
 def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str, Any]:
     """Return the window, or what changed since a version that is known."""
+    if params["notebook"] == "cells":
+        document.show_as_cells()
     window = _Window(document, params, budget)
     since = params.get("changes_since")
     if since is None or document.no_ids:
@@ -249,10 +277,15 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
             f"offset {offset} is past the end: {document.path} has {total} line(s).",
             f"Use an offset from 1 to {max(total, 1)}, or a negative one to count from the end.",
         )
-    stop = window.add(start, min(start + params["limit"], total))
+    media: list[dict[str, str]] = []
+    if (book := document.cells()) is None:
+        stop = window.add(start, min(start + params["limit"], total))
+        lines = list(window.lines)
+    else:
+        stop, lines, media = notebook_view(document, window, start, params["limit"])
+        lines += [_CELLS] if window.ids else []
     document.shown(*window.shown, short=window.short)
     truncated = stop < total
-    lines = list(window.lines)
     if truncated:
         call = f'read(file_path="{params["file_path"]}", offset={stop + 1})'
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
@@ -262,7 +295,9 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         lines.append(f"[version {document.short_version}]")
     if not total:
         lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
-    fields = {"next_offset": stop + 1} if truncated else {}
+    fields: dict[str, Any] = {"next_offset": stop + 1} if truncated else {}
+    fields |= {"cells": len(book.cells)} if book else {}
+    fields |= {"media": media} if media else {}
     return ok("\n".join(lines), line_count=stop - start, offset=start + 1, truncated=truncated, **fields, **_facts(document))
 
 

@@ -1,0 +1,212 @@
+r"""Changes of a notebook's lines, given as the text of its cells, made changes of the JSON that the file holds.
+
+Lines of a cell's text take text. Between two cells, or behind the last, text becomes new cells: `# %%`, `# %% [markdown]` and
+`# %% [raw]` begin one each. Whole cells can be deleted, moved and copied. All other lines are JSON, as they stand in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rye.edits.apply import Plan, Revived
+from rye.edits.splices import Splice, refine
+from rye.plain_class import changed
+from rye.workspace.notebook import Cell, Notebook
+
+if TYPE_CHECKING:
+    from rye.line_ids.document import Document
+
+_MARK: Final = re.compile(r"# %%(?: \[(code|markdown|raw)\])?\s*\Z")
+
+
+def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[Plan]:
+    """Return plans that write JSON, for plans that write text, ascending.
+
+    A line next to them whose comma comes or goes gets a plan of its own, and keeps its ID.
+    """
+    inside: dict[int, list[Plan]] = {}
+    out, mended = list[Plan](), list[Plan]()
+    for plan in plans:
+        cell = book.cell_at(plan.start, plan.stop)
+        if cell is not None:
+            inside.setdefault(cell.number, []).append(plan)
+        elif plan.start == plan.stop and plan.start in {line for cell in book.cells for line in (cell.start, cell.stop)}:
+            out.append(changed(plan, raw=_new_cells(document, book, plan)))
+        else:
+            out.append(plan)
+    for number, group in inside.items():
+        made, ends = _in_cell(document, book.cells[number - 1], group)
+        out += made
+        mended += ends
+    mended += _ends_of_cells(document, book, out)
+    if mended:
+        # Names pair with splices as they are: what stays the same within a change must be no part of it then.
+        out = [part for plan in out for part in _refined(document, plan)]
+    return sorted([*out, *mended], key=lambda plan: (plan.start, plan.stop))
+
+
+def _refined(document: Document, plan: Plan) -> list[Plan]:
+    if plan.names is not None:
+        return [plan]
+    parts = refine(document.text, [Splice(plan.start, plan.stop, plan.raw)])
+    return [changed(plan, start=part.start, stop=part.stop, raw=part.lines) for part in parts]
+
+
+def _in_cell(document: Document, cell: Cell, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
+    """Return the plans of one cell's text as JSON, and those of lines that become or cease to be its last."""
+    low, high = cell.source or (0, 0)
+    # The text that the cell will have: each line with the line of the file that holds it now.
+    texts, firsts, at = list[tuple[int | None, str]](), list[int](), low
+    for plan in plans:
+        texts += [(line, cell.lines[line - low]) for line in range(at, plan.start)]
+        firsts.append(len(texts))
+        texts += [(None, text) for text in _texts(document, plan)]
+        at = plan.stop
+    texts += [(line, cell.lines[line - low]) for line in range(at, high)]
+    if cell.hollow or not texts:
+        return [_whole_source(document, cell, plans[0].number, [text for _, text in texts])], []
+    indent, last = _indent(document.text.lines(low, low + 1)[0]), len(texts) - 1
+
+    def line(at: int) -> bytes:
+        return _string(indent, texts[at][1], last=at == last, ends=cell.ends) + _newline(document)
+
+    made = [
+        changed(plan, raw=[line(at) for at in range(first, first + len(plan.raw))])
+        for plan, first in zip(plans, firsts, strict=True)
+    ]
+    ends = [
+        Plan(plans[0].number, old, old + 1, [line(at)], _same_name(document, old), quoted=True)
+        for at, (old, _) in enumerate(texts)
+        if old is not None and (at == last) != (old == high - 1)
+    ]
+    return made, ends
+
+
+def _same_name(document: Document, at: int) -> Revived:
+    return Revived(document.ids(at, at + 1), document.shorts(at, at + 1))
+
+
+def _whole_source(document: Document, cell: Cell, number: int, texts: list[str]) -> Plan:
+    """Return the plan that writes a cell's `source` anew: `[]` becomes a list of lines, or the other way round."""
+    low, high = cell.source or (0, 0)
+    start, stop = (low, high) if cell.hollow else (low - 1, high + 1)
+    head, tail = document.text.lines(start, start + 1)[0], document.text.lines(stop - 1, stop)[0]
+    indent, comma, newline = _indent(head), b"," if tail.rstrip().endswith(b",") else b"", _newline(document)
+    if not texts:
+        return Plan(number, start, stop, [indent + b'"source": []' + comma + newline])
+    inner = indent + _step(document, cell)
+    lines = [_string(inner, text, last=at == len(texts) - 1, ends=cell.ends) + newline for at, text in enumerate(texts)]
+    return Plan(number, start, stop, [indent + b'"source": [' + newline, *lines, indent + b"]" + comma + newline])
+
+
+def _new_cells(document: Document, book: Notebook, plan: Plan) -> list[bytes]:
+    """Return the JSON of the cells that a text between cells means; JSON of cells is taken as it is."""
+    texts, newline = _texts(document, plan), _newline(document)
+    beside = next(cell for cell in book.cells if plan.start in (cell.start, cell.stop))
+    if (given := _as_json(texts)) is not None:
+        lines = given
+    else:
+        indent, step = _indent(document.text.lines(beside.start, beside.start + 1)[0]).decode(), len(_step(document, beside))
+        objects = [json.dumps(_cell(book, *part), ensure_ascii=False, indent=step) for part in _parts(texts)]
+        lines = [f"{indent}{line}" for line in ",\n".join(objects).split("\n")]
+    # What stands behind decides on the comma.
+    lines[-1] += "," if any(cell.start == plan.start for cell in book.cells) else ""
+    return [line.encode() + newline for line in lines]
+
+
+def _as_json(texts: list[str]) -> list[str] | None:
+    """Return lines that are cells in JSON, without a comma at the end; None where they are text."""
+    whole = "\n".join(texts).rstrip().removesuffix(",")
+    if not whole.lstrip().startswith("{"):
+        return None
+    try:
+        cells = json.loads(f"[{whole}]")
+    except ValueError:
+        return None
+    return whole.split("\n") if all(isinstance(cell, dict) and "cell_type" in cell for cell in cells) else None
+
+
+def _parts(texts: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Split a text into cells at its marks."""
+    kind, lines, begun = "code", list[str](), False
+    for text in texts:
+        found = _MARK.match(text)
+        if found is None:
+            lines.append(text)
+            continue
+        if begun or any(line.strip() for line in lines):
+            yield kind, lines
+        kind, lines, begun = found[1] or "code", [], True
+    yield kind, lines
+
+
+def _cell(book: Notebook, kind: str, lines: list[str]) -> dict[str, Any]:
+    while lines and not lines[-1].strip():
+        lines = lines[:-1]
+    named = (book.content["nbformat"], book.content.get("nbformat_minor", 0)) >= (4, 5)
+    source = [f"{line}\n" for line in lines[:-1]] + lines[-1:]
+    return {
+        "cell_type": kind,
+        **({"execution_count": None} if kind == "code" else {}),
+        **({"id": os.urandom(4).hex()} if named else {}),
+        "metadata": {},
+        **({"outputs": []} if kind == "code" else {}),
+        "source": source,
+    }
+
+
+def _ends_of_cells(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[Plan]:
+    """Return the plan of the last line of the cell that becomes the last one, or ceases to be it: its comma goes or comes."""
+    gone = {line for plan in plans for line in range(plan.start, plan.stop)}
+    kept = [cell for cell in book.cells if cell.start not in gone]
+    if not kept or not book.cells:
+        return []
+    last = kept[-1]
+    behind = any(plan.start == plan.stop >= last.stop and plan.raw for plan in plans)
+    at = last.stop - 1
+    line = document.text.lines(at, at + 1)[0]
+    body = line.strip()
+    if at in gone or body not in (b"}", b"},") or (body == b"},") == behind:
+        return []
+    fixed = _indent(line) + (b"}," if behind else b"}") + _newline(document)
+    return [Plan(plans[0].number, at, at + 1, [fixed], _same_name(document, at), quoted=True)]
+
+
+def json_line(cell: Cell | None, lines: Sequence[str]) -> str | None:
+    """Return the text that new lines of a cell hold in JSON, where each is written as the file has it; None: they are text."""
+    if cell is None or not lines:
+        return None
+    found = [re.fullmatch(r'\s+("(?:[^"\\]|\\.)*\\n"|"(?:[^"\\]|\\.)*"(?=,?\Z)),?', line) for line in lines]
+    if not all(found) or (len(lines) == 1 and not lines[0].rstrip().removesuffix(",").endswith('\\n"')):
+        return None
+    try:
+        return "".join(json.loads(one[1]) for one in found if one is not None)
+    except ValueError:
+        return None
+
+
+def _texts(document: Document, plan: Plan) -> list[str]:
+    return [body.decode("utf-8", "replace") for body in document.text.encoding.bodies(plan.raw)]
+
+
+def _string(indent: bytes, text: str, *, last: bool, ends: bool) -> bytes:
+    written = json.dumps(text + ("" if last and not ends else "\n"), ensure_ascii=False).encode()
+    return indent + written + (b"" if last else b",")
+
+
+def _indent(line: bytes) -> bytes:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _step(document: Document, cell: Cell) -> bytes:
+    """Return the indentation of one level in this file."""
+    outer, inner = (_indent(line) for line in document.text.lines(cell.start, cell.start + 2))
+    return inner.removeprefix(outer) or b" "
+
+
+def _newline(document: Document) -> bytes:
+    return document.text.encoding.terminator(document.text.lines(0, 1)[0]) or b"\n"

@@ -1,0 +1,297 @@
+"""Notebooks: read shows cells by address, edit_lines takes their text, and the file stays a notebook, byte for byte elsewhere."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support.calling import call, done, refused
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def code(source, *outputs, **more):
+    return {"cell_type": "code", "execution_count": 3, "metadata": {}, "outputs": [*outputs], "source": source, **more}
+
+
+def markdown(source, **more):
+    return {"cell_type": "markdown", "metadata": {}, "source": source, **more}
+
+
+def printed(text):
+    return {"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)}
+
+
+def pictured():
+    return {"data": {"image/png": PNG, "text/plain": ["<Figure>"]}, "metadata": {}, "output_type": "display_data"}
+
+
+def put(project, *cells, indent=1, minor=5, name="n.ipynb"):
+    """Write a notebook as Jupyter does."""
+    whole = {"cells": [*cells], "metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4, "nbformat_minor": minor}
+    (project / name).write_text(json.dumps(whole, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def sources(project):
+    return ["".join(cell["source"]) for cell in json.loads((project / "n.ipynb").read_bytes())["cells"]]
+
+
+def read(project, **params):
+    return done("read", project, file_path="n.ipynb", line_ids="short", **params)["output"]
+
+
+def at(output, text):
+    """Return the address of the line that was shown with this text."""
+    (found,) = [line.partition("\t")[0] for line in output.split("\n") if line.partition("\t")[1:] == ("\t", text)]
+    return found
+
+
+def edit(project, *changes, **params):
+    return done("edit_lines", project, file_path="n.ipynb", changes=[*changes], line_ids="short", diff=False, **params)[
+        "output"
+    ]
+
+
+def test_cells_are_shown_with_their_text_and_what_they_printed(project):
+    put(
+        project,
+        markdown(["# Title\n", "\n", "text"]),
+        code(["import sys\n", 'x = "a\\"b\\u00e9é"\n', "print(x)"], printed("hello\nworld\n"), pictured()),
+        code([]),
+    )
+    data = done("read", project, file_path="n.ipynb", line_ids="short")
+    shown = data["output"]
+    texts = [line.partition("\t")[2] for line in shown.split("\n") if "\t" in line]
+    assert texts == ["# Title", "", "text", "import sys", 'x = "a\\"b\\u00e9é"', "print(x)", ""]
+    assert "[output]\nhello\nworld\n[image/png]" in shown
+    assert [part["data"] for part in data["media"]] == [PNG]
+    raw = (project / "n.ipynb").read_text(encoding="utf-8").split("\n")
+    # Until an edit the address of a line is its number in the file.
+    for line in shown.split("\n"):
+        if re.match(r"\d+\t.", line):
+            number, _, text = line.partition("\t")
+            assert json.loads(raw[int(number) - 1].strip().rstrip(",")).rstrip("\n") == text
+    assert data["cells"] == 3
+    first, last = re.search(r"cell 2, code, lines (\d+)-(\d+)\]", shown).groups()
+    assert (raw[int(first) - 1].strip(), raw[int(last) - 1].strip()) == ("{", "},")
+
+
+def test_lines_are_edited_as_text_and_the_file_stays_as_jupyter_writes_it(project):
+    put(project, markdown(["# Title\n", "text"]), code(["a = 1\n", "b = 2\n", "c = 3"], printed("3\n")), code(["d = 4"]))
+    shown = read(project)
+    edit(project, f'{at(shown, "b = 2")}|b = "q\\n" # é', f"{at(shown, 'd = 4')}+|e = 5\n\nf = 6")
+    put_as = json.loads((project / "n.ipynb").read_bytes())
+    assert sources(project) == ["# Title\ntext", 'a = 1\nb = "q\\n" # é\nc = 3', "d = 4\ne = 5\n\nf = 6"]
+    assert (project / "n.ipynb").read_text(encoding="utf-8") == json.dumps(put_as, indent=1, ensure_ascii=False) + "\n"
+    # The line that lost its place as the last one keeps its address, and so does the one that takes it.
+    edit(project, f"{at(shown, 'd = 4')}|d = 44", f"{at(shown, 'c = 3')} delete")
+    assert sources(project)[1:] == ['a = 1\nb = "q\\n" # é', "d = 44\ne = 5\n\nf = 6"]
+    done("undo", project, file_path="n.ipynb")
+    done("undo", project, file_path="n.ipynb")
+    assert sources(project) == ["# Title\ntext", "a = 1\nb = 2\nc = 3", "d = 4"]
+
+
+def test_the_answer_and_refusals_show_text_too(project):
+    put(project, code(["a = 1\n", "b = 2"]))
+    shown = read(project)
+    assert f"{at(shown, 'a = 1')}\ta = 1" in edit(project, f"{at(shown, 'b = 2')}|b = 3").split("\n")
+    refused("text_not_found", "edit_lines", project, file_path="n.ipynb", changes=[{"find": "b = 9", "replace": "c"}])
+    (project / "n.ipynb").write_text((project / "n.ipynb").read_text().replace("b = 3", "b = 4"))
+    change = f"{at(shown, 'a = 1')}-{at(shown, 'b = 2')} delete"
+    error = refused(
+        "invalid_line_id", "edit_lines", project, file_path="n.ipynb", changes=[change], line_ids="short", on_stale="rebase"
+    )
+    assert "\tb = 4" in error
+
+
+def test_an_empty_cell_takes_text_and_a_cell_can_lose_all_of_its_own(project):
+    put(project, code([]), code(["a = 1\n", "b = 2"]), markdown([]))
+    shown = read(project)
+    empty = at(shown.partition("cell 2")[0], "")
+    edit(project, f"{empty}|x = 1\ny = 2", f"{at(shown, 'a = 1')}-{at(shown, 'b = 2')} delete")
+    assert sources(project) == ["x = 1\ny = 2", "", ""]
+    again = read(project)
+    edit(project, f"{at(again.partition('cell 2')[2].partition('cell 3')[0], '')}+|z = 3")
+    assert sources(project)[1] in ("z = 3", "\nz = 3")
+
+
+def test_cells_are_added_deleted_moved_and_copied(project):
+    put(project, markdown(["one"]), code(["two"]), code(["three"]))
+    ends = re.findall(r"lines (\d+)-(\d+)\]", read(project))
+    edit(project, f"{ends[0][1]}+|new = 1\nmore = 2")
+    assert sources(project) == ["one", "new = 1\nmore = 2", "two", "three"]
+    edit(project, f"{ends[2][1]}+|# %% [markdown]\n# Title\n\ntext\n# %%\nlast = 1")
+    assert sources(project)[-3:] == ["three", "# Title\n\ntext", "last = 1"]
+    whole = json.loads((project / "n.ipynb").read_bytes())
+    assert [cell["cell_type"] for cell in whole["cells"]] == ["markdown", "code", "code", "code", "markdown", "code"]
+    assert all(re.fullmatch("[0-9a-f]{8}", cell["id"]) for cell in (whole["cells"][1], *whole["cells"][4:]))
+    assert (project / "n.ipynb").read_text(encoding="utf-8") == json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    ends = re.findall(r"lines (\d+\w*)-(\d+\w*)\]", read(project))
+    edit(project, f"{ends[4][0]}-{ends[5][1]} delete", f"{ends[0][0]}-{ends[0][1]} delete")
+    assert sources(project) == ["new = 1\nmore = 2", "two", "three"]
+    ends = re.findall(r"lines (\d+\w*)-(\d+\w*)\]", read(project))
+    edit(project, f"{ends[0][0]}-{ends[0][1]} move after {ends[2][1]}")
+    assert sources(project) == ["two", "three", "new = 1\nmore = 2"]
+    ends = re.findall(r"lines (\d+\w*)-(\d+\w*)\]", read(project))
+    edit(project, f"{ends[1][0]}-{ends[1][1]} copy after {ends[2][1]}")
+    assert sources(project) == ["two", "three", "new = 1\nmore = 2", "three"]
+
+
+def test_lines_move_between_cells_and_into_other_files(project):
+    put(project, code(["a = 1\n", "b = 2"]), code(["c = 3"]))
+    (project / "m.py").write_text("z = 0\n")
+    shown = read(project)
+    done("read", project, file_path="m.py", line_ids="short")
+    edit(project, f"{at(shown, 'b = 2')} move after {at(shown, 'c = 3')}")
+    assert sources(project) == ["a = 1", "c = 3\nb = 2"]
+    edit(project, f"{at(read(project), 'c = 3')} move after m.py:1")
+    assert sources(project) == ["a = 1", "b = 2"]
+    assert (project / "m.py").read_text() == "z = 0\nc = 3\n"
+
+
+def test_json_for_a_cells_line_is_refused_and_found_text_is_replaced(project):
+    put(project, code(["a = 1\n", "b = 2\n", "c = 3"]))
+    shown = read(project)
+    for given in ('    "b = 9\\n",', '    "b = 9\\n",\n    "x\\n",'):
+        changes = [f"{at(shown, 'b = 2')}|{given}"]
+        error = refused("notebook_json", "edit_lines", project, file_path="n.ipynb", changes=changes, line_ids="short")
+        assert "b = 9" in error
+    # Python that looks alike is text.
+    edit(project, f'{at(shown, "b = 2")}|f(\n    "b",\n)')
+    assert sources(project) == ['a = 1\nf(\n    "b",\n)\nc = 3']
+    edit(project, {"find": '"b",\n)\nc = 3', "replace": '"q")'})
+    assert sources(project) == ['a = 1\nf(\n    "q")']
+
+
+def test_what_would_break_the_notebook_is_refused_whatever_the_guard(project):
+    put(project, code(["a = 1"]), code(["b = 2"]))
+    before = (project / "n.ipynb").read_bytes()
+    ends = re.findall(r"lines (\d+)-(\d+)\]", read(project))
+    for change in (f"{ends[0][0]}|x", f"{ends[0][0]} delete", f"{ends[0][1]}|oops"):
+        refused("notebook_broken", "edit_lines", project, file_path="n.ipynb", changes=[change], line_ids="short")
+    assert (project / "n.ipynb").read_bytes() == before
+
+
+def test_the_json_itself_can_be_read_and_edited(project):
+    put(project, code(["a = 1"]))
+    shown = read(project, notebook="json")
+    line = at(shown, '    "a = 1"')
+    edit(project, f'{line}|    "a = 2"', notebook="json")
+    assert sources(project) == ["a = 2"]
+
+
+@pytest.mark.parametrize("indent", [None, 0])
+def test_a_notebook_on_one_line_is_shown_and_says_why_it_has_no_addresses(project, indent):
+    put(project, code(["a = 1\n", "b = 2"]), code("c = 3\nd = 4"), indent=indent)
+    shown = read(project)
+    assert "a = 1" in shown
+    assert "c = 3\nd = 4\n" in shown
+    assert "lines without addresses" in shown
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{}", "[]", '{"cells": 3, "nbformat": 4}', '{"cells": [3], "nbformat": 4}', "not json", '{"cells": [], "nbformat": 3}'],
+)
+def test_what_is_no_notebook_is_shown_as_it_stands(project, content):
+    (project / "n.ipynb").write_text(f"{content}\n")
+    shown = read(project)
+    assert content in shown
+    assert "cell 1" not in shown
+
+
+def test_outputs_are_bounded(project):
+    error = {"ename": "ValueError", "evalue": "bad \x1b[31mred\x1b[0m", "output_type": "error", "traceback": ["x" * 100_000]}
+    put(
+        project,
+        code(["a"], printed("".join(f"line {n}\n" for n in range(5_000)))),
+        code(["b"], error),
+        code(["c"], *[pictured()] * 9),
+    )
+    data = done("read", project, file_path="n.ipynb", line_ids="short")
+    assert "[… 4980 lines of output left out …]" in data["output"]
+    assert "ValueError: bad red" in data["output"]
+    assert "xxx" not in data["output"]
+    assert len(data["media"]) == 4
+
+
+def test_a_long_notebook_is_read_a_window_at_a_time(project):
+    put(project, *[code([f"x{cell}_{line} = {line}\n" for line in range(400)]) for cell in range(20)])
+    seen, offset = [], 1
+    while offset is not None:
+        data = done("read", project, file_path="n.ipynb", line_ids="short", offset=offset)
+        assert len(data["output"].encode()) <= 51_200
+        seen += [line.partition("\t")[2] for line in data["output"].split("\n") if "\t" in line]
+        offset = data.get("next_offset")
+    assert seen == [f"x{cell}_{line} = {line}" for cell in range(20) for line in range(400)]
+
+
+TEXTS = ["a = 1", "", "    x", 'print("q")', "é \\u0041 \\n", "# %%", "\t", '"', "}", "]", '"x\\n",', "  [", "b\x1b[0m"]
+
+
+def run_model(project, seed):
+    """Edit cells at random, and compare with lists of lines; all that is no text of a cell stays."""
+    rnd = random.Random(seed)
+    cells = [[rnd.choice(TEXTS) for _ in range(rnd.randint(0, 5))] for _ in range(rnd.randint(1, 4))]
+    made = [
+        rnd.choice([code, markdown])([f"{line}\n" for line in cell[:-1]] + cell[-1:], id=f"c{at}")
+        for at, cell in enumerate(cells)
+    ]
+    put(project, *made, indent=rnd.choice([1, 2, 4]))
+    model = [cell or [""] for cell in cells]
+    for _ in range(8):
+        shown = read(project)
+        parts = re.split(r"^\[cell \d+, .*\]$", shown, flags=re.MULTILINE)[1:]
+        addressed = [re.findall(r"^(\d+\w*)\t", part, flags=re.MULTILINE) for part in parts]
+        assert [len(names) for names in addressed] == [len(cell) for cell in model], (seed, shown, model)
+        number = rnd.randrange(len(model))
+        cell, names = model[number], addressed[number]
+        low = rnd.randrange(len(cell))
+        high = rnd.randint(low, len(cell) - 1)
+        new = [rnd.choice(TEXTS) for _ in range(rnd.randint(1, 3))]
+        what = rnd.choice(["replace", "insert", "before", "delete"])
+        if what == "replace":
+            change, wanted = (
+                {"start_line_id": names[low], "end_line_id": names[high], "new_content": new},
+                [*cell[:low], *new, *cell[high + 1 :]],
+            )
+        elif what == "insert":
+            change, wanted = {"after_line_id": names[low], "new_content": new}, [*cell[: low + 1], *new, *cell[low + 1 :]]
+        elif what == "before":
+            change, wanted = {"before_line_id": names[low], "new_content": new}, [*cell[:low], *new, *cell[low:]]
+        else:
+            change, wanted = (
+                {"start_line_id": names[low], "end_line_id": names[high], "new_content": ""},
+                [*cell[:low], *cell[high + 1 :]],
+            )
+        answer = call("edit_lines", project, file_path="n.ipynb", changes=[change], line_ids="short")
+        if answer.get("code") in ("no_change", "notebook_json"):
+            continue
+        assert answer["success"], (seed, answer)
+        model[number] = wanted or [""]
+        content = json.loads((project / "n.ipynb").read_bytes())
+        assert ["".join(one["source"]).split("\n") for one in content["cells"]] == model, (seed, change)
+        stripped = [{**one, "source": []} for one in content["cells"]]
+        assert stripped == [{**one, "source": []} for one in made], seed
+        assert [part for one in content["cells"] for part in one["source"][:-1] if not part.endswith("\n")] == [], seed
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_edits_of_cells(project, seed):
+    run_model(project, seed)
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    for one in range(int(sys.argv[1]), int(sys.argv[2])):
+        with tempfile.TemporaryDirectory() as folder:
+            run_model(Path(folder), one)
+    print("ok")
