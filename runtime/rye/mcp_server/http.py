@@ -265,7 +265,7 @@ def serve(server: Server[Any], address: Address, token: str, *, show_token: bool
     )
     config = uvicorn.Config(
         Guard(Sessions(app), address, token),
-        http=_protocol(),
+        http=bounded_protocol(),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -278,7 +278,7 @@ def serve(server: Server[Any], address: Address, token: str, *, show_token: bool
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _protocol() -> Any:
+def bounded_protocol() -> Any:
     """Return the web server's protocol, with a limit for connections that do not bring a whole request header."""
     import asyncio
 

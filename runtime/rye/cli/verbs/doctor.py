@@ -34,6 +34,7 @@ Status = Literal["ok", "note", "problem"]
 # Extra of the package: (distribution that it brings, what it is for).
 _EXTRAS = {
     "mcp": ("mcp", "the MCP server"),
+    "review": ("starlette", "the pages of rye review"),
     "web": ("html-to-markdown", "reading HTML pages"),
     "search": ("ddgs", "searching the web without a key"),
 }

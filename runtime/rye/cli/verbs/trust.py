@@ -25,10 +25,10 @@ from rye.cli.shared import (
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor.primitives import interpreters
-from rye.items import parse, spaces
+from rye.items import proposals, spaces
 from rye.trust import decisions, keys, signature, verify
 from rye.trust.decisions import Root
-from rye.trust.verify import TrustedKey, TrustStore, Verified
+from rye.trust.verify import TrustedKey, TrustStore
 
 _EPILOG = """\
   list                 the keys that count here, and those that the project only proposes
@@ -58,11 +58,6 @@ def _run(args: argparse.Namespace) -> int:
     return actions[args.action](args, project)
 
 
-def _store(project: str) -> TrustStore:
-    """Return the keys known in a project, with those that installed bundles bring."""
-    return spaces.trust_store([*spaces.spaces(project), *spaces.installed_bundles()])
-
-
 def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
     """Return what is shown of a key. The words of one that does not count are for a person alone, not for a model."""
     counts = key in store.keys and key.public.digest not in store.revoked
@@ -78,7 +73,7 @@ def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
 
 
 def _list(args: argparse.Namespace, project: str) -> int:
-    store = _store(project)
+    store = proposals.store_of(project)
     rows = [_row(key, store) for key in (*store.keys, *store.proposed)]
     nameless = store.revoked - {row["digest"] for row in rows}
     rows += [
@@ -94,7 +89,7 @@ def _list(args: argparse.Namespace, project: str) -> int:
 
 
 def _show(args: argparse.Namespace, project: str) -> int:
-    store = _store(project)
+    store = proposals.store_of(project)
     key = _named(args.key, store)
     row: dict[str, Any] = _row(key, store)
     row |= {"attestation": key.attestation if row["owner"] is not None else None, "pem": key.public.pem.decode()}
@@ -177,11 +172,11 @@ def _approve(args: argparse.Namespace, project: str) -> int:
         return _approve_shadow(args.shadow, root)
     if args.interpreter is not None:
         return _approve_interpreter(args.interpreter, root)
-    store = _store(project)
-    known = [key for key in store.keys if key.role == "approved" and (args.key is not None or _wants_more(key, root))]
-    proposed = [*(key for key in store.proposed if key.role == "project"), *known]
+    store = proposals.store_of(project)
+    proposed = proposals.waiting(store, root)
     if args.key is not None:
-        proposed = [key for key in proposed if args.key in (key.public.fingerprint, key.public.digest)]
+        known = [*proposed, *(key for key in store.keys if key.role == "approved" and key not in proposed)]
+        proposed = [key for key in known if args.key in (key.public.fingerprint, key.public.digest)]
     if not proposed:
         raise RyeError("nothing_proposed", "This project brings no such key to approve.", "`rye trust list` shows what counts.")
     approved = [_approve_key(key, root, store.revoked) for key in proposed]
@@ -190,67 +185,22 @@ def _approve(args: argparse.Namespace, project: str) -> int:
 
 def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
     _refuse_revoked(key, revoked)
-    admitted = _admitted(key, root)
+    admitted = proposals.admitted(key, root)
     _describe(key)
     print(f"For the project {printable(root.path)} it would admit:", file=sys.stderr)
-    for row in admitted or [{"item_id": "nothing yet", "effects": ""}]:
-        print(f"  {row['item_id']}  {row['effects']}".rstrip(), file=sys.stderr)
+    for row in admitted or [proposals.Admitted("nothing yet", "")]:
+        print(f"  {row.item_id}  {row.effects}".rstrip(), file=sys.stderr)
     if not confirm("Let it count for this project?"):
         return _refused() == EXIT_OK
-    # Exactly what the person saw: an item or permission that is added later needs another yes.
-    granted = frozenset((row["item_id"], one) for row in admitted for one in row["permissions"].split())
-    decisions.approve(key.public.digest, root, frozenset(row["item_id"] for row in admitted), granted)
+    proposals.approve(key, root, admitted)
     print(f"Approved {key.public.fingerprint} for {printable(root.path)}.")
     return True
-
-
-def _wants_more(key: TrustedKey, root: Root) -> bool:
-    """Tell whether a tool of an approved key wants a permission that was not approved with it."""
-    decided = decisions.load()
-    rows = _admitted(key, root)
-    return any(decided.beyond(root, key.public.digest, row["item_id"], row["permissions"].split()) for row in rows)
-
-
-def _admitted(key: TrustedKey, root: Root) -> list[dict[str, str]]:
-    """Return the project's items that the key signed and that would be served, with side effects by their own word."""
-    space = spaces.Space("project", os.path.join(root.path, ".ai"), decisions.load().shadowed(root))
-    # This key alone: the list must show what it adds, not what other keys already admit.
-    store = verify.TrustStore(keys=(key.as_explicit(),))
-    rows: list[dict[str, str]] = []
-    for item_type in spaces.TYPES:
-        for item_id, path in spaces.items_in(space, item_type):
-            if not spaces.serves(space, item_id):
-                continue
-            try:
-                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
-                verified = verify.verify(raw, signature.form_of(item_type, path.suffix), store)
-                rows.append({"item_id": item_id, **_effects(verified, item_type, item_id, path.suffix)})
-            except (RyeError, UnicodeDecodeError):
-                continue
-    return rows
-
-
-def _effects(verified: Verified, item_type: str, item_id: str, suffix: str) -> dict[str, str]:
-    """Return what the sandbox will let the tool do, and its docstring's sentence on side effects, the signer's claim."""
-    parse.check_place(verified, item_type, item_id, suffix)
-    if item_type != "tool":
-        return {"effects": item_type, "permissions": ""}
-    tool = parse.read_tool(verified, item_id, suffix)
-    if tool.tool_type in ("runtime", "primitive"):
-        # What it lists is the most that it leaves to a tool; it has nothing itself.
-        return {"effects": f"{tool.tool_type}: decides which program runs a tool", "permissions": ""}
-    lines = tool.docstring.splitlines()
-    line = next((x.strip() for x in lines if x.strip().lower().startswith("side effects:")), "side effects not stated")
-    # Text of a signer who is not trusted yet: escaped and cut, so that it cannot steer the terminal.
-    claim = "".join(c if c.isprintable() else "?" for c in line)[:160]
-    effects = f"may: {', '.join(tool.permissions) or 'nothing'}; {claim}"
-    return {"effects": effects, "permissions": " ".join(tool.permissions)}
 
 
 def _signer_of(item_id: str, root: Root) -> str:
     """Say whose signature the file bears that would serve an id, as far as a key that is known here made it."""
     space = spaces.Space("project", os.path.join(root.path, ".ai"), frozenset({item_id}))
-    known = _store(root.path)
+    known = proposals.store_of(root.path)
     store = verify.TrustStore(tuple(key.as_explicit() for key in (*known.keys, *known.proposed)), revoked=known.revoked)
     for item_type in spaces.TYPES:
         try:

@@ -1,0 +1,86 @@
+"""What the keys that a project brings would admit: shown to a person before they approve one, at a terminal or on a page."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from typing import NamedTuple
+
+from rye.errors import RyeError
+from rye.items import parse, spaces
+from rye.trust import decisions, signature, verify
+from rye.trust.decisions import Root
+from rye.trust.verify import TrustedKey, TrustStore, Verified
+
+_MOST_CLAIMED = 160
+
+
+class Admitted(NamedTuple):
+    """An item that a key would admit: its ID, what it may do with its signer's own claim, and its permissions."""
+
+    item_id: str
+    effects: str
+    permissions: tuple[str, ...] = ()
+
+
+def store_of(project: str) -> TrustStore:
+    """Return the keys known in a project, with those that installed bundles bring."""
+    return spaces.trust_store([*spaces.spaces(project), *spaces.installed_bundles()])
+
+
+def waiting(store: TrustStore, root: Root) -> list[TrustedKey]:
+    """Return the project's keys that a person may approve: new ones, and those whose tools want more than was approved."""
+    more = [key for key in store.keys if key.role == "approved" and wants_more(key, root)]
+    return [*(key for key in store.proposed if key.role == "project"), *more]
+
+
+def wants_more(key: TrustedKey, root: Root) -> bool:
+    """Tell whether a tool of an approved key wants a permission that was not approved with it."""
+    decided = decisions.load()
+    return any(decided.beyond(root, key.public.digest, row.item_id, row.permissions) for row in admitted(key, root))
+
+
+def admitted(key: TrustedKey, root: Root) -> list[Admitted]:
+    """Return the project's items that the key signed and that would be served, with side effects by their own word."""
+    space = spaces.Space("project", os.path.join(root.path, ".ai"), decisions.load().shadowed(root))
+    # This key alone: the list must show what it adds, not what other keys already admit.
+    store = TrustStore(keys=(key.as_explicit(),))
+    rows: list[Admitted] = []
+    for item_type in spaces.TYPES:
+        for item_id, path in spaces.items_in(space, item_type):
+            if not spaces.serves(space, item_id):
+                continue
+            try:
+                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
+                verified = verify.verify(raw, signature.form_of(item_type, path.suffix), store)
+                rows.append(_row(verified, item_type, item_id, path.suffix))
+            except (RyeError, UnicodeDecodeError):
+                continue
+    return rows
+
+
+def approve(key: TrustedKey, root: Root, rows: list[Admitted]) -> None:
+    """Let a key count for a project: for exactly the items and permissions that a person saw. More needs another yes."""
+    granted = frozenset((row.item_id, one) for row in rows for one in row.permissions)
+    decisions.approve(key.public.digest, root, frozenset(row.item_id for row in rows), granted)
+
+
+def fingerprint(key: TrustedKey, root: Root, rows: list[Admitted]) -> str:
+    """Return a digest of what a person was shown, to tell whether it is still so when they say yes."""
+    return sha256(repr((key.public.digest, root.path, root.device, root.inode, rows)).encode()).hexdigest()
+
+
+def _row(verified: Verified, item_type: str, item_id: str, suffix: str) -> Admitted:
+    """Return what the sandbox will let the tool do, and its docstring's sentence on side effects, the signer's claim."""
+    parse.check_place(verified, item_type, item_id, suffix)
+    if item_type != "tool":
+        return Admitted(item_id, item_type)
+    tool = parse.read_tool(verified, item_id, suffix)
+    if tool.tool_type in ("runtime", "primitive"):
+        # What it lists is the most that it leaves to a tool; it has nothing itself.
+        return Admitted(item_id, f"{tool.tool_type}: decides which program runs a tool")
+    lines = tool.docstring.splitlines()
+    line = next((x.strip() for x in lines if x.strip().lower().startswith("side effects:")), "side effects not stated")
+    # Text of a signer who is not trusted yet: escaped and cut, so that it cannot steer the terminal.
+    claim = "".join(c if c.isprintable() else "?" for c in line)[:_MOST_CLAIMED]
+    return Admitted(item_id, f"may: {', '.join(tool.permissions) or 'nothing'}; {claim}", tuple(tool.permissions))

@@ -1,0 +1,245 @@
+"""The calls that changed something, as the timeline lists them: newest first, searched and filtered."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rye.edits import change_texts
+from rye.errors import RyeError
+from rye.journal import entries, history, tree_changes
+from rye.journal.history import History, Row
+from rye.review import diffs
+from rye.review.marks import Marks
+from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rye.journal.entries import Entry
+
+PER_PAGE: Final = 100
+"""So many calls are on one page of the timeline."""
+
+_COUNT_SECONDS: Final = 0.12
+_SEARCH_SECONDS: Final = 1.5
+_MOST_FACTS: Final = 20_000
+_MOST_PATHS: Final = 200
+
+
+class Call(NamedTuple):
+    """One call: an entry, or the entries of a batch that were made together, newest first. Its ID takes all of it back."""
+
+    id: str
+    rows: Sequence[Row]
+
+    @property
+    def first(self) -> Row:
+        """The row that stands for it."""
+        return self.rows[-1]
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether `undo` takes it by `batchId`."""
+        return self.first.batch is not None
+
+    @property
+    def files(self) -> int:
+        """How many files it changed."""
+        return sum(row.files for row in self.rows)
+
+
+class Facts(NamedTuple):
+    """What a call's entries say of it: the command, the paths (some of many), and its lines; None where that takes long."""
+
+    about: str
+    paths: Sequence[str]
+    added: int | None = None
+    removed: int | None = None
+
+
+class Query(NamedTuple):
+    """What is looked for. Empty texts ask for nothing.
+
+    Attributes:
+        text: in the paths, the command, the tool, the caller, the ID; letter case does not count.
+        tool, actor: these exactly.
+        show: `new` (since the user looked last), `open` (not reviewed), `undone`.
+    """
+
+    text: str = ""
+    tool: str = ""
+    actor: str = ""
+    show: str = ""
+
+
+class Found(NamedTuple):
+    """What a query found: the calls, and how many older ones were not searched for want of time."""
+
+    calls: Sequence[Call]
+    unsearched: int = 0
+
+
+class Timeline(NamedTuple):
+    """The journal at one moment.
+
+    Attributes:
+        calls: newest first.
+        places: where in `calls` a call is, by its ID and those of its entries.
+        rows: the journal's rows by ID, newest first.
+        undone, undone_parts, undone_hunks: which undo took back what; see `rye.journal.history.History`.
+    """
+
+    calls: Sequence[Call]
+    places: dict[str, int]
+    rows: dict[str, Row]
+    undone: dict[str, str]
+    undone_parts: dict[str, dict[str, str]]
+    undone_hunks: dict[str, dict[str, dict[int, str]]]
+
+    def call(self, call_id: str) -> Call:
+        """Return a call by its ID, or by that of one of its entries. Raises LookupError."""
+        return self.calls[self.places[call_id]]
+
+    def undoer_of(self, entry_id: str, path: str, number: int | None = None) -> str | None:
+        """Return the undo that took back a file of an entry, or a hunk of it (from 1); None where there is none."""
+        taken = {} if number is None else self.undone_hunks.get(entry_id, {}).get(path, {})
+        return taken.get(number or 0) or self.undone_parts.get(entry_id, {}).get(path) or self.undone.get(entry_id)
+
+    def is_undone(self, call: Call) -> bool:
+        """Tell whether all of a call is taken back."""
+        return all(row.id in self.undone for row in call.rows)
+
+
+class Calls:
+    """The calls of one project. Any thread may ask."""
+
+    def __init__(self, root: str) -> None:
+        """Read a project's journal, given by the project's root."""
+        self._root = root
+        self._lock = threading.Lock()
+        self._known: tuple[str, Timeline] | None = None
+        self._facts: dict[str, Facts] = {}
+
+    def version(self, ws: Workspace) -> str:
+        """Return a text that changes whenever the journal does."""
+        try:
+            info = os.stat(history.folder(ws) / "index")
+        except OSError:
+            return ""
+        return f"{info.st_ino}.{info.st_size}.{info.st_mtime_ns}"
+
+    def timeline(self, ws: Workspace) -> Timeline:
+        """Return the calls as they are now."""
+        version = self.version(ws)
+        with self._lock:
+            if self._known is None or not version or self._known[0] != version:
+                self._known = (version, _read(ws))
+            return self._known[1]
+
+    def find(self, ws: Workspace, now: Timeline, query: Query, marks: Marks) -> Found:
+        """Return the calls that a query asks for."""
+        found: Sequence[Call] = now.calls
+        if query.show == "new":
+            found = found[: now.places.get(marks.looked, len(found))]
+        elif query.show == "open":
+            found = [call for call in found if call.id not in marks]
+        elif query.show == "undone":
+            found = [call for call in found if now.is_undone(call)]
+        found = [
+            call for call in found if query.tool in ("", call.first.tool) and query.actor in ("", call.first.actor or NOBODY)
+        ]
+        return self._search(ws, found, query.text.casefold()) if query.text else Found(found)
+
+    def _search(self, ws: Workspace, among: Sequence[Call], text: str) -> Found:
+        end = time.monotonic() + _SEARCH_SECONDS
+        found: list[Call] = []
+        for at, call in enumerate(among):
+            row = call.first
+            if text in f"{call.id} {row.tool} {row.actor} {' '.join(one.path for one in call.rows)}".casefold():
+                found.append(call)
+                continue
+            # What a command was, and which files it changed besides its first, only its entry says.
+            if row.files > 1 or row.tool not in _ONE_FILE:
+                facts = self._facts.get(call.id)
+                if facts is None and time.monotonic() > end:
+                    return Found(found, len(among) - at)
+                facts = facts or self._read_facts(ws, call)
+                if text in f"{facts.about} {' '.join(facts.paths)}".casefold():
+                    found.append(call)
+        return Found(found)
+
+    def facts(self, ws: Workspace, among: Sequence[Call]) -> dict[str, Facts]:
+        """Return what is known of some calls: all about them, and the lines of as many as can be counted in a moment."""
+        end = time.monotonic() + _COUNT_SECONDS
+        out: dict[str, Facts] = {}
+        for call in among:
+            facts = self._facts.get(call.id) or self._read_facts(ws, call)
+            if facts.added is None and time.monotonic() < end:
+                facts = self._counted(ws, call, facts)
+            out[call.id] = facts
+        return out
+
+    def _read_facts(self, ws: Workspace, call: Call) -> Facts:
+        made = entries_of(ws, call)
+        paths = [path for entry in made for path in entry.paths[:_MOST_PATHS]][:_MOST_PATHS]
+        facts = Facts(next((entry.about for entry in made if entry.about), ""), paths or [row.path for row in call.rows])
+        return self._keep(call, facts)
+
+    def _counted(self, ws: Workspace, call: Call, facts: Facts) -> Facts:
+        added = removed = 0
+        with suppress(RyeError, OSError):
+            for one in diffs.of_entries(ws, entries_of(ws, call)):
+                added, removed = added + one.added, removed + one.removed
+        return self._keep(call, facts._replace(added=added, removed=removed))
+
+    def _keep(self, call: Call, facts: Facts) -> Facts:
+        # An entry never changes, so what it says is kept; a command that still runs adds entries of their own.
+        if len(self._facts) >= _MOST_FACTS:
+            self._facts.clear()
+        self._facts[call.id] = facts
+        return facts
+
+
+NOBODY: Final = "a person"
+"""Who made a change that has no caller's name: a person at a terminal, or a program without a name."""
+
+_ONE_FILE: Final = frozenset({"rye/file-system/edit_lines", "rye/file-system/write", "rye/file-system/undo"})
+
+
+def _read(ws: Workspace) -> Timeline:
+    past = History(ws)
+    rows = list(past)
+    calls: list[Call] = []
+    at_batch: dict[str, int] = {}
+    for row in rows:
+        if row.batch is None:
+            calls.append(Call(row.id, [row]))
+        elif row.batch in at_batch:
+            call = calls[at_batch[row.batch]]
+            calls[at_batch[row.batch]] = Call(row.batch, [*call.rows, row])
+        else:
+            at_batch[row.batch] = len(calls)
+            calls.append(Call(row.batch, [row]))
+    places = {name: at for at, call in enumerate(calls) for name in (call.id, *(row.id for row in call.rows))}
+    by_id = {row.id: row for row in rows}
+    return Timeline(calls, places, by_id, past.undone, past.undone_parts, past.undone_hunks)
+
+
+def entries_of(ws: Workspace, call: Call) -> list[Entry]:
+    """Return a call's entries, oldest first; those that are damaged are missing."""
+    where = history.folder(ws)
+    found = (entries.load(where / f"{row.id}.json") for row in reversed(call.rows))
+    return [entry for entry in found if entry is not None]
+
+
+def tool_name(row: Row) -> str:
+    """Return a tool's short name."""
+    return "someone else" if row.tool == tree_changes.SOMEONE_ELSE else row.tool.rpartition("/")[2]
+
+
+def when(row: Row) -> str:
+    """Return when a change was made (UTC, ISO 8601)."""
+    return change_texts.when(row)

@@ -1,0 +1,246 @@
+"""What a recorded change did, file by file and hunk by hunk, as text with the lines around: what the pages show.
+
+The hunks and their numbers are those of `rye.journal.hunks`, by which `undo` takes them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rye.errors import RyeError
+from rye.journal import hunks as edits_hunks
+from rye.journal import merges, tree_changes
+from rye.record import file_history
+from rye.snapshots import known_tree
+from rye.snapshots.contents import Contents
+
+if TYPE_CHECKING:
+    from rye.journal.entries import Entry
+    from rye.journal.history import Row
+    from rye.snapshots.tree import Change, State
+    from rye.workspace.workspace import Workspace
+
+MAX_TEXT: Final = edits_hunks.MAX_TEXT
+"""A larger file is shown as one that changed, without its lines (bytes)."""
+
+MAX_FILES: Final = 400
+"""So many files of one change are shown."""
+
+_FOLLOWED: Final = 500
+
+
+class Hunk(NamedTuple):
+    """One part of a change: lines `removed` from line `old` on (from 0), and `added` in their place, which is line `new` then.
+
+    Attributes:
+        number: by which it is taken back, from 1.
+        note: what it is where it is no change of lines.
+    """
+
+    number: int
+    old: int = 0
+    new: int = 0
+    removed: Sequence[str] = ()
+    added: Sequence[str] = ()
+    note: str = ""
+
+
+class FileDiff(NamedTuple):
+    """What a change did to a file.
+
+    Attributes:
+        entry_id: the entry that it is in.
+        path: from the project's root.
+        hunks: the parts of it.
+        notes: what is to be said of all of it.
+        before, after: all lines; empty where they are not known.
+    """
+
+    entry_id: str
+    path: str
+    hunks: Sequence[Hunk]
+    notes: Sequence[str] = ()
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+
+    @property
+    def added(self) -> int:
+        """How many lines it added."""
+        return sum(len(one.added) for one in self.hunks)
+
+    @property
+    def removed(self) -> int:
+        """How many lines it removed."""
+        return sum(len(one.removed) for one in self.hunks)
+
+
+def of_entries(ws: Workspace, made: Sequence[Entry], rows: Sequence[Row] | None = None) -> Iterator[FileDiff]:
+    """Yield what some entries did to each file, at most `MAX_FILES`.
+
+    Args:
+        ws: the workspace.
+        made: the entries.
+        rows: the changes from now back to the oldest of them, newest first: with them the lines around are told, too.
+
+    Raises:
+        OSError: the stored contents cannot be read.
+    """
+    left = MAX_FILES
+    for entry in made:
+        if entry.files is None:
+            yield _of_edit(ws, entry, rows)
+        else:
+            with Contents(known_tree.folder(ws.fd)) as contents:
+                for one in entry.files[:left]:
+                    yield _of_path(contents, entry.id, one)
+        left -= len(entry.paths)
+        if left <= 0:
+            return
+
+
+def of_contents(path: str, before: bytes | None, after: bytes | None) -> FileDiff:
+    """Return the difference between two contents of a file; None: there was none. Nothing of it can be taken back."""
+    notes = ["The file was made."] if before is None else ["The file was deleted."] if after is None else []
+    old, new = before or b"", after or b""
+    if max(len(old), len(new)) > MAX_TEXT or b"\0" in old or b"\0" in new:
+        return FileDiff("", path, (), [*notes, f"{len(old):,} bytes before, {len(new):,} after."])
+    sides = merges.lines_of(old), merges.lines_of(new)
+    shift, found = 0, []
+    for number, one in enumerate(merges.hunks(sides[1], sides[0]), 1):
+        added = sides[1][one.start : one.stop]
+        found.append(_lines(edits_hunks.Hunk(path, number, "lines", one.start + shift + 1, one.lines, one.start + 1, added)))
+        shift += len(one.lines) - len(added)
+    return FileDiff("", path, found, notes, *(_bare(side) for side in sides))
+
+
+# --- edits of one file ---
+
+
+def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> FileDiff:
+    codes = (entry.encoding, entry.encoding_after or entry.encoding)
+    found = edits_hunks.of_file(entry)
+    if entry.whole:
+        return _of_whole(entry, found, codes)
+    notes = () if found else ("No line changed." if entry.before == entry.after else _TOO_MANY,)
+    shown = [_lines(one, codes) for one in found]
+    around = None if rows is None else _around(ws, entry, rows)
+    sides = () if around is None else [_bare(merges.lines_of(data), code) for data, code in zip(around, codes, strict=True)]
+    return FileDiff(entry.id, entry.path, shown, notes, *sides)
+
+
+_TOO_MANY: Final = "The change is recorded without its lines: they were too many to keep."
+
+
+def _of_whole(entry: Entry, found: Sequence[edits_hunks.Hunk], codes: tuple[str, str]) -> FileDiff:
+    sides = edits_hunks.whole_sides(entry)
+    if sides is not None:
+        return FileDiff(entry.id, entry.path, [_shown(one, codes) for one in found], (), *map(_bare, sides, codes))
+    splice = entry.splices[0] if entry.splices else None
+    old, new = (b"".join(side) for side in (splice.removed, splice.added)) if splice else (b"", b"")
+    note = "The file was made." if entry.before is None else "The file was deleted." if entry.after is None else _changed(codes)
+    if splice is None:
+        return FileDiff(entry.id, entry.path, [Hunk(1, note=note)], (_TOO_MANY,))
+    before, after = (
+        _bare(merges.lines_of(data.decode(code, "backslashreplace").encode("utf-8", "backslashreplace")))
+        for data, code in zip((old, new), codes, strict=True)
+    )
+    if any("\0" in line for line in (*before, *after)):
+        return FileDiff(entry.id, entry.path, [Hunk(1, note=f"{note} {len(old):,} bytes before, {len(new):,} after.")])
+    return FileDiff(entry.id, entry.path, [Hunk(1, 0, 0, before, after)], (note,), before, after)
+
+
+def _changed(codes: tuple[str, str]) -> str:
+    return f"The encoding changed: {codes[0]} -> {codes[1]}." if codes[0] != codes[1] else "The file was replaced."
+
+
+def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, bytes] | None:
+    """Return a file's content before and after an entry, if the changes since then tell it."""
+    since = [row for row in rows if row.files > 1 or row.path == entry.path]
+    # Each is read to get back to the entry.
+    if len(since) > _FOLLOWED or any(name in entry.encoding for name in ("16", "32")):
+        return None
+    with suppress(RyeError, OSError):
+        for step in file_history.of_file(ws, entry.path, since).steps:
+            if step.entry is not None and step.entry.id == entry.id and step.before is not None and step.after is not None:
+                return (step.before, step.after) if max(len(step.before), len(step.after)) <= MAX_TEXT else None
+    return None
+
+
+# --- what commands changed ---
+
+
+def _of_path(contents: Contents, entry_id: str, change: Change) -> FileDiff:
+    found = edits_hunks.of_change(contents, change)
+    texts = edits_hunks.texts(contents, change)
+    if texts is not None:
+        shown = [_shown(one)._replace(note=_note(one, change)) for one in found]
+        return FileDiff(entry_id, change.path, shown, (), *(_bare(merges.lines_of(text)) for text in texts))
+    # A file that was made or deleted is one hunk, with all its lines.
+    made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
+    data = contents.read(bytes.fromhex(made.value)) if made and _is_text(made) and made.value else None
+    if made is None or data is None or b"\0" in data:
+        return FileDiff(entry_id, change.path, [Hunk(1, note=_said(change))])
+    lines = _bare(merges.lines_of(data))
+    sides: tuple[list[str], list[str]] = ([], lines) if change.before is None else (lines, [])
+    note = "The file was made." if change.before is None else "The file was deleted."
+    return FileDiff(entry_id, change.path, [Hunk(1, 0, 0, *sides)], (note,), *sides)
+
+
+def _is_text(state: State) -> bool:
+    return state.kind == "file" and state.size <= MAX_TEXT
+
+
+def _note(hunk: edits_hunks.Hunk, change: Change) -> str:
+    if hunk.kind == "mode" and change.before is not None and change.after is not None:
+        return f"mode {change.before.mode:o} -> {change.after.mode:o}"
+    return _said(change) if hunk.kind == "whole" else ""
+
+
+def _said(change: Change) -> str:
+    return f"{_state(change.before)} -> {_state(change.after)}"
+
+
+def _state(state: State | None) -> str:
+    if state is None:
+        return "nothing"
+    if state.kind == "link":
+        return f"a link to {tree_changes.printable(state.value or '')}"
+    if state.kind == "file":
+        stored = "" if state.value is not None else ", not stored"
+        return f"a file of {state.size:,} bytes, mode {state.mode:o}{stored}"
+    return f"a {state.kind}, mode {state.mode:o}"
+
+
+# --- lines as text ---
+
+
+def _shown(hunk: edits_hunks.Hunk, codes: tuple[str, str] = ("utf-8", "utf-8")) -> Hunk:
+    return _lines(hunk, codes) if hunk.kind == "lines" else Hunk(hunk.number)
+
+
+def _lines(hunk: edits_hunks.Hunk, codes: tuple[str, str] = ("utf-8", "utf-8")) -> Hunk:
+    """Return a hunk with its lines as text, without their ends, unless the ends are all that differs: then these are named."""
+    sides = _texts(hunk.removed, codes[0]), _texts(hunk.added, codes[1])
+    removed, added = ([line.rstrip("\r\n") for line in side] for side in sides)
+    if removed == added:
+        removed, added = ([line.rstrip("\r\n") + _end(line) for line in side] for side in sides)
+    return Hunk(hunk.number, hunk.start - 1, hunk.new_start - 1, removed, added)
+
+
+def _end(line: str) -> str:
+    if line.endswith("\r\n"):
+        return "  [line end: CR LF]"
+    return "  [line end: LF]" if line.endswith("\n") else "  [no line end]"
+
+
+def _bare(lines: Sequence[bytes], encoding: str = "utf-8") -> list[str]:
+    return [text.rstrip("\r\n") for text in _texts(lines, encoding)]
+
+
+def _texts(lines: Sequence[bytes], encoding: str) -> list[str]:
+    try:
+        return [line.decode(encoding) for line in lines]
+    except (UnicodeDecodeError, LookupError):
+        return [line.decode("utf-8", "backslashreplace") for line in lines]

@@ -1,0 +1,106 @@
+"""What the user has reviewed, and up to which change they looked: in their own space, beside the journal.
+
+A mark is the ID of a call, of one file of it (`ID/3`, the number of the file) or of one hunk of that (`ID/3/0`). All hunks of a
+file make the file, all files the call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rye.config import user_dirs
+from rye.fs import atomic
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
+
+_FILE: Final = "reviewed.json"
+_MOST: Final = 20_000
+_MARK = re.compile(r"[\w-]{1,64}(?:/[0-9]{1,6}){0,2}", re.ASCII)
+
+
+class Marks:
+    """The marks of one project, as they were read."""
+
+    def __init__(self, reviewed: Sequence[str], looked: str) -> None:
+        """Take the marks, and the newest call that the user has seen (empty: none yet)."""
+        self._reviewed = dict.fromkeys(reviewed)
+        self.looked = looked
+
+    def __contains__(self, mark: str) -> bool:
+        """Tell whether something is reviewed: itself, or what it is a part of."""
+        parts = mark.split("/")
+        return any("/".join(parts[:count]) in self._reviewed for count in range(1, len(parts) + 1))
+
+    @property
+    def reviewed(self) -> list[str]:
+        """The marks, oldest first."""
+        return list(self._reviewed)
+
+    def toggle(self, mark: str, hunks: Sequence[int]) -> None:
+        """Mark a call, a file or a hunk, or take its mark away.
+
+        Args:
+            mark: which.
+            hunks: how many hunks each file of the call has.
+        """
+        if not _MARK.fullmatch(mark):
+            return
+        call, *rest = mark.split("/")
+        numbers = [int(one) for one in rest]
+        every = {(at, part) for at, count in enumerate(hunks) for part in range(max(count, 1))}
+        chosen = {one for one in every if list(one[: len(numbers)]) == numbers}
+        known = {one for one in every if f"{call}/{one[0]}/{one[1]}" in self}
+        if mark in self:
+            known -= chosen
+        else:
+            known |= chosen
+        for one in [one for one in self._reviewed if one == call or one.startswith(f"{call}/")]:
+            del self._reviewed[one]
+        self._reviewed |= dict.fromkeys(_shortest(call, known, hunks))
+
+
+def _shortest(call: str, known: set[tuple[int, int]], hunks: Sequence[int]) -> Iterator[str]:
+    """Yield the marks for some hunks: of a whole file or call one mark says it."""
+    whole = [at for at, count in enumerate(hunks) if all((at, part) in known for part in range(max(count, 1)))]
+    if len(whole) == len(hunks):
+        yield call
+        return
+    yield from (f"{call}/{at}" for at in whole)
+    yield from (f"{call}/{at}/{part}" for at, part in sorted(known) if at not in whole)
+
+
+def _place(ws: Workspace) -> Path:
+    return Path(user_dirs.state_dir(ws.fd), _FILE)
+
+
+def read(ws: Workspace) -> Marks:
+    """Return a project's marks."""
+    found: dict[str, Any] = atomic.read_json(_place(ws)) or {}
+    reviewed, looked = found.get("reviewed"), found.get("looked")
+    known = [one for one in reviewed if isinstance(one, str)] if isinstance(reviewed, list) else []
+    return Marks(known, looked if isinstance(looked, str) else "")
+
+
+def version(ws: Workspace) -> str:
+    """Return a text that changes whenever the marks do."""
+    try:
+        info = _place(ws).stat()
+    except OSError:
+        return ""
+    return f"{info.st_ino}.{info.st_mtime_ns}"
+
+
+@contextmanager
+def changed(ws: Workspace) -> Iterator[Marks]:
+    """Hold a project's marks for the block, and store what it makes of them. Raises OSError."""
+    with atomic.locked(_place(ws).with_suffix(".lock")):
+        marks = read(ws)
+        yield marks
+        data = {"reviewed": marks.reviewed[-_MOST:], "looked": marks.looked}
+        atomic.write(_place(ws), json.dumps(data).encode(), 0o600)

@@ -1,0 +1,302 @@
+"""The pages of `rye review` as an application: what each address shows, and what each form does.
+
+Who may ask is judged before, by `rye.review.guard`. Everything that is done is done by the same tools that a model calls, so
+that it is recorded and can be taken back.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
+
+from rye import api
+from rye.call.context import CallOptions
+from rye.errors import RyeError
+from rye.executor.executor import Call
+from rye.process import jobs
+from rye.review import actions, calls, change_page, diffs, list_pages, marks, since_page, timeline_page
+from rye.review.approvals import Approvals
+from rye.review.colours import Colours
+from rye.review.frame import Frame
+from rye.trust.decisions import Root
+from rye.workspace.workspace import Workspace, identity_of
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_STATIC: Final = Path(__file__).parent / "static"
+_KINDS: Final = {".css": "text/css", ".js": "text/javascript"}
+_MOST_SAID: Final = 64
+_MOST_OUTPUT: Final = 40_000
+
+
+class Page(NamedTuple):
+    """A page that can be made: its title, what makes its content, its entry of the navigation, and its version."""
+
+    title: str
+    make: Callable[[], str]
+    path: str = ""
+    version: str = ""
+
+
+class Site:
+    """The pages of one project."""
+
+    def __init__(self, root: str, tell: Callable[[str], None]) -> None:
+        """Show the project at `root`; `tell` shows a text to the person at the terminal."""
+        self._root = root
+        self._identity = identity_of(root)
+        self._calls = calls.Calls(root)
+        self._colours = Colours()
+        self._approvals = Approvals(root, tell)
+        self._said: OrderedDict[str, str] = OrderedDict()
+        self._base, self._token = "", ""
+
+    def hold(self, base: str, token: str) -> None:
+        """Take the path that all addresses begin with, and the token that forms must hold."""
+        self._base, self._token = base, token
+
+    def close(self) -> None:
+        """End what was started."""
+        self._colours.close()
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        pages: dict[str, Callable[[Workspace, Request], Page]] = {
+            "/": self._timeline,
+            "/since": self._since,
+            "/change/{id}": self._change,
+            "/jobs": self._jobs,
+            "/jobs/{id}": self._job,
+            "/tools": self._tools,
+            "/keys": self._keys,
+        }
+        posts: dict[str, Callable[[Workspace, Mapping[str, str]], str]] = {
+            "/act": self._act,
+            "/mark": self._mark,
+            "/jobs/end": self._end_job,
+            "/keys/approve": self._approve,
+        }
+        # The posts first: `/jobs/{id}` would fit the path of one.
+        routes = [Route(path, self._done(do), methods=["POST"]) for path, do in posts.items()]
+        routes += [Route(path, self._shown(page), methods=["GET"]) for path, page in pages.items()]
+        return Starlette(routes=[Route("/static/{name}", _static, methods=["GET"]), *routes])
+
+    # --- requests ---
+
+    def _shown(self, page: Callable[[Workspace, Request], Page]) -> Callable[[Request], Response]:
+        from starlette.responses import HTMLResponse, Response
+
+        def answer(request: Request) -> Response:
+            frame = Frame(self._base, self._token, self._root, self._said.get(request.query_params.get("said", ""), ""))
+            try:
+                with self._workspace() as ws:
+                    made = page(ws, request)
+                    mark = f'"{quote(made.version)}"'
+                    if made.version and request.headers.get("if-none-match") == mark:
+                        return Response(status_code=304)
+                    text = frame.page(made.title, made.make(), path=made.path, live=mark if made.version else "")
+                    return HTMLResponse(text)
+            except LookupError:
+                return HTMLResponse(frame.page("Not found", "<p>There is no such thing in this project.</p>", path="-"), 404)
+            except (RyeError, OSError) as err:
+                return HTMLResponse(frame._replace(said=str(err)).page("This cannot be shown", "", path="-"), 409)
+
+        return answer
+
+    def _done(self, do: Callable[[Workspace, Mapping[str, str]], str]) -> Callable[[Request], Response]:
+        from starlette.responses import RedirectResponse
+
+        def answer(request: Request) -> Response:
+            form: dict[str, str] = request.scope["rye.form"]
+            try:
+                with self._workspace() as ws:
+                    where = do(ws, form)
+            except (RyeError, OSError) as err:
+                where = f"?{self._note(f'Nothing was done. {err}')}"
+            return RedirectResponse(f"{self._base}/{where}", 303)
+
+        return answer
+
+    def _workspace(self) -> Workspace:
+        ws = Workspace(self._root)
+        try:
+            # Another folder that was moved to this path since the start is not this project.
+            ws.hold_to(self._identity)
+        except RyeError:
+            ws.close()
+            raise
+        return ws
+
+    def _call(self, item_id: str, **parameters: Any) -> dict[str, Any]:
+        call = Call("tool", item_id, parameters, self._root, options=CallOptions(root=self._identity))
+        found: dict[str, Any] = api.answer(call, None)["data"]
+        return found
+
+    def _frame(self) -> Frame:
+        return Frame(self._base, self._token, self._root)
+
+    def _note(self, text: str) -> str:
+        """Keep a text for the next page, and return the field of its address."""
+        key = secrets.token_urlsafe(6)
+        self._said[key] = text
+        while len(self._said) > _MOST_SAID:
+            self._said.popitem(last=False)
+        return f"said={key}"
+
+    # --- pages ---
+
+    def _version(self, ws: Workspace) -> str:
+        return f"{self._calls.version(ws)} {marks.version(ws)}"
+
+    def _timeline(self, ws: Workspace, request: Request) -> Page:
+        asked = request.query_params
+        query = calls.Query(*(asked.get(name, "")[:200] for name in calls.Query._fields))
+        first = int(asked.get("first", "")) if asked.get("first", "").isdecimal() and len(asked["first"]) < 8 else 0
+
+        def make() -> str:
+            now, known = self._calls.timeline(ws), marks.read(ws)
+            view = timeline_page.View(query, first, self._calls.find(ws, now, query, known))
+            facts = self._calls.facts(ws, view.shown)
+            return timeline_page.body(self._frame(), now, view, facts, known)
+
+        return Page("Changes", make, "", self._version(ws) if first == 0 else "")
+
+    def _since(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
+        known = marks.read(ws)
+
+        def make() -> str:
+            return since_page.body(ws, self._frame(), self._calls.timeline(ws), known, self._colours)
+
+        return Page(since_page.title(known), make, "since", self._version(ws))
+
+    def _change(self, ws: Workspace, request: Request) -> Page:
+        now = self._calls.timeline(ws)
+        call = now.call(request.path_params["id"])
+        given = request.query_params.get("file", "")
+        only = int(given) if given.isdecimal() and len(given) < 8 else None
+
+        def make() -> str:
+            made = calls.entries_of(ws, call)
+            rows = list(now.rows.values())
+            since = rows[: rows.index(call.first) + 1]
+            files = list(diffs.of_entries(ws, made, since))
+            what = change_page.Shown(call, made, files, only)
+            return change_page.body(self._frame(), now, what, marks.read(ws), self._colours)
+
+        return Page(change_page.title(call), make, "", self._version(ws))
+
+    def _jobs(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
+        found = jobs.records(ws.fd)
+        version = " ".join(f"{one['job_id']}{one['status']}" for one in found) or "none"
+        return Page("Jobs", lambda: list_pages.jobs(self._frame(), found), "jobs", version)
+
+    def _job(self, ws: Workspace, request: Request) -> Page:
+        name = request.path_params["id"]
+        record = next((one for one in jobs.records(ws.fd) if one["job_id"] == name), None)
+        if record is None:
+            raise LookupError(name)
+        answer = self._call("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
+        version = f"{answer.get('status')} {answer.get('total_bytes')}"
+        return Page(f"Job {name}", lambda: list_pages.job(self._frame(), record, answer), "jobs", version)
+
+    def _tools(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
+        from rye.agents import discovery
+
+        text = request.query_params.get("text", "")[:200]
+        found = discovery.tools(None, project_path=self._root)
+        return Page("Tools", lambda: list_pages.tools(self._frame(), found, text), "tools")
+
+    def _keys(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
+        from rye.items import proposals
+
+        store = proposals.store_of(Root.of(self._root).path)
+        counting = [key for key in store.keys if key.public.digest not in store.revoked]
+        waiting = self._approvals.waiting()
+        return Page("Keys", lambda: list_pages.keys(self._frame(), counting, waiting, store.problems), "keys")
+
+    # --- what is done ---
+
+    def _act(self, ws: Workspace, form: Mapping[str, str]) -> str:
+        now = self._calls.timeline(ws)
+        try:
+            call = now.call(form.get("id", ""))
+        except LookupError:
+            return f"?{self._note('This change is no longer recorded.')}"
+        files = list(diffs.of_entries(ws, calls.entries_of(ws, call)))
+        order = actions.order_of(form.get("do", ""), files)
+        place = f"change/{quote(call.id)}"
+        if order is None:
+            return f"{place}?{self._note('This button is not of this page. Look again.')}"
+        if order.verb == "mark":
+            with marks.changed(ws) as known:
+                known.toggle(order.mark(call.id), [len(one.hunks) for one in files])
+            return f"{place}#{order.anchor}"
+        text = self._undo(order, actions.undo_calls(order, now, call, files))
+        return f"{place}?{self._note(text)}#{order.anchor}"
+
+    def _undo(self, order: actions.Order, wanted: list[dict[str, Any]]) -> str:
+        """Call `undo` once or more; return what to tell the user."""
+        if not wanted:
+            return "Nothing was done: it was not taken back."
+        notes = ["Taken back." if order.verb == "undo" else "Restored."]
+        for parameters in wanted:
+            answer = self._call("rye/file-system/undo", **parameters)
+            if not answer["success"]:
+                before = "" if parameters is wanted[0] else "The rest was not done. "
+                return f"{before or 'Nothing was done. '}{answer['error']}"
+            notes += answer.get("warnings") or ()
+        return " ".join(notes)
+
+    def _mark(self, ws: Workspace, form: Mapping[str, str]) -> str:
+        verb, _, name = form.get("do", "").partition(" ")
+        now = self._calls.timeline(ws)
+        back = form.get("back", "")
+        where = back if back == "since" or back.startswith("?") else ""
+        if name not in now.places or verb not in ("mark", "seen"):
+            return where
+        with marks.changed(ws) as known:
+            if verb == "seen":
+                known.looked = now.call(name).first.id
+                return where
+            call = now.call(name)
+            known.toggle(call.id, [0])
+        return f"{where}#c-{quote(call.id)}"
+
+    def _end_job(self, ws: Workspace, form: Mapping[str, str]) -> str:  # noqa: ARG002 - as all forms
+        name = form.get("do", "").removeprefix("end ")
+        answer = self._call("rye/bash/job", action="end", job_id=name)
+        text = answer["output"] if answer["success"] else answer["error"]
+        where = f"jobs/{quote(name, safe='')}" if form.get("back", "").startswith("jobs/") else "jobs"
+        return f"{where}?{self._note(text)}"
+
+    def _approve(self, ws: Workspace, form: Mapping[str, str]) -> str:  # noqa: ARG002 - as all forms
+        key, seen = form.get("key", ""), form.get("shown", "")
+        try:
+            if form.get("do") == "confirm":
+                text = self._approvals.confirm(key, seen, form.get("code", ""))
+            else:
+                text = self._approvals.ask(key, seen)
+        except RyeError as err:
+            text = str(err)
+        return f"keys?{self._note(text)}"
+
+
+def _static(request: Request) -> Response:
+    from starlette.responses import PlainTextResponse, Response
+
+    name = request.path_params["name"]
+    # From the list of what is there, never a path made of what was asked for.
+    known = {path.name: path for path in _STATIC.iterdir() if path.suffix in _KINDS}
+    if name not in known:
+        return PlainTextResponse("There is no such file.\n", 404)
+    return Response(known[name].read_bytes(), media_type=_KINDS[known[name].suffix])

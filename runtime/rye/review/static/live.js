@@ -1,0 +1,69 @@
+// What the page shows is asked for again every second or two, and exchanged when it changed: an agent may be at work.
+
+const SOON = 1000;
+const LATER = 3000;
+const live = document.getElementById('live');
+const news = document.getElementById('news');
+
+// What tells an element of the old content from those of the new: so the focus stays where it was.
+function name(element) {
+  if (!element || !live.contains(element)) return null;
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  const scope = element.closest('[id]');
+  const same = scope && scope !== live ? [...scope.querySelectorAll(element.tagName)].indexOf(element) : -1;
+  return same < 0 ? null : [`#${CSS.escape(scope.id)}`, element.tagName, same];
+}
+
+function found(place) {
+  if (!place) return null;
+  if (typeof place === 'string') return document.querySelector(place);
+  return document.querySelector(place[0])?.querySelectorAll(place[1])[place[2]] ?? null;
+}
+
+// While somebody types or has text selected, nothing is taken away under their hands.
+function busy() {
+  return document.activeElement?.matches('input, select') || !getSelection().isCollapsed || document.getElementById('help').open;
+}
+
+function exchange(page) {
+  const fresh = page.getElementById('live');
+  if (!fresh) return;
+  const place = name(document.activeElement);
+  const output = document.getElementById('output');
+  const atEnd = output && output.scrollTop + output.clientHeight >= output.scrollHeight - 4;
+  const before = live.querySelectorAll('li.call').length && live.querySelector('li.call').id;
+  live.replaceChildren(...fresh.childNodes);
+  live.dataset.live = fresh.dataset.live;
+  found(place)?.focus({ preventScroll: true });
+  const now = document.getElementById('output');
+  if (now && atEnd) now.scrollTop = now.scrollHeight;
+  const newest = live.querySelector('li.call')?.id;
+  if (newest && newest !== before) news.textContent = 'The list has new calls.';
+}
+
+async function look() {
+  if (document.hidden || busy()) return LATER;
+  const answer = await fetch(location.href, { headers: { 'if-none-match': live.dataset.live }, cache: 'no-store' });
+  if (answer.status === 401) {
+    news.textContent = 'This page is no longer served. Start rye review again.';
+    return null;
+  }
+  if (answer.status !== 200 || busy()) return LATER;
+  exchange(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+  return SOON;
+}
+
+async function watch() {
+  let wait = SOON;
+  try {
+    wait = await look();
+  } catch {
+    news.textContent = 'The server does not answer. What is shown may be old.';
+    wait = LATER;
+  }
+  if (wait !== null) setTimeout(watch, wait);
+}
+
+if (live?.dataset.live) setTimeout(watch, SOON);
+const output = document.getElementById('output');
+if (output) output.scrollTop = output.scrollHeight;

@@ -1,0 +1,155 @@
+"""Who may see the pages and act on them: nobody without the cookie, no other page, no other name of the host."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+PATHS = ("", "since", "jobs", "tools", "keys", "change/x", "static/review.css", "nothing")
+
+
+def test_the_address_opens_the_pages_once_and_another_one_is_told(served):
+    address = served.review.address
+    with httpx.Client(follow_redirects=True) as one:
+        assert 'http-equiv="refresh"' in one.get(address).text
+        assert "a.txt" in one.get(f"{served.base}/").text
+        # A browser that has the cookie may go on with an old address.
+        assert one.get(address).status_code == 200
+    assert httpx.get(address).status_code == 401
+    (told,) = served.told
+    assert address not in told
+    assert httpx.get(told.rpartition(" ")[2]).status_code == 200
+
+
+def test_without_the_cookie_nothing_is_shown_and_nothing_done(served, changed):
+    for path in PATHS:
+        answer = httpx.get(f"{served.base}/{path}")
+        assert answer.status_code == 401, path
+        assert "a.txt" not in answer.text
+    for cookie in ("", "wrong", served.review.app.form_token):
+        assert httpx.get(f"{served.base}/", headers={"cookie": f"rye-review={cookie}"}).status_code == 401
+    data = {"token": served.review.app.form_token, "id": "x", "do": "undo"}
+    assert httpx.post(f"{served.base}/act", data=data, headers={"origin": served.origin}).status_code == 401
+    assert httpx.get(f"{served.origin}/").status_code == 404
+    assert httpx.get(f"{served.base}/open?code=wrong").status_code == 401
+
+
+def test_the_cookie_is_for_these_pages_alone(served):
+    with httpx.Client() as one:
+        given = one.get(served.review.address).headers["set-cookie"]
+    # Browsers send a cookie to every port of a host: only the path, which is random, keeps it from other servers.
+    assert f"Path={served.review.app.path};" in given
+    assert "HttpOnly" in given
+    assert "SameSite=Strict" in given
+    assert len(served.review.app.path) > 16
+
+
+def test_another_cookie_of_that_name_takes_nothing_away(served, client):
+    mine = client.cookies["rye-review"]
+    for cookie in (f"rye-review=x; rye-review={mine}", f"other=1; rye-review={mine}; rye-review=y"):
+        assert httpx.get(f"{served.base}/", headers={"cookie": cookie}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "[::1]:{port}", "localhost:{port}"]
+)
+def test_another_name_of_the_host_is_refused(served, client, host):
+    named = host.format(port=served.port)
+    assert client.get("", headers={"host": named}).status_code == 421
+    assert httpx.get(served.review.address, headers={"host": named}).status_code == 421
+    assert client.get("").status_code == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "x"])
+def test_what_another_page_asks_for_is_refused(client, site):
+    for path in PATHS:
+        assert client.get(path, headers={"sec-fetch-site": site}).status_code == 403
+    for own in ("none", "same-origin"):
+        assert client.get("", headers={"sec-fetch-site": own}).status_code == 200
+
+
+def test_a_form_of_another_page_is_refused(served, client, changed):
+    good = {"token": served.review.app.form_token}
+    own = {"origin": served.origin}
+    for data, headers in (
+        ({}, own),
+        ({"token": "wrong"}, own),
+        (good, {}),
+        (good, {"origin": "http://evil.example"}),
+        (good, {"origin": "null"}),
+        (good, {"origin": f"http://127.0.0.1:{served.port + 1}"}),
+        (good, {"origin": f"https://127.0.0.1:{served.port}"}),
+        (good, {**own, "sec-fetch-site": "same-site"}),
+    ):
+        for path in ("act", "mark", "jobs/end", "keys/approve"):
+            answer = client.post(path, data={"id": "x", "do": "undo", **data}, headers=headers)
+            assert answer.status_code == 403, (data, headers, path)
+    assert (changed / "a.txt").read_text() == "two\n"
+    # Control: the same with both is answered.
+    assert client.post("mark", data=good, headers=own).status_code == 200
+
+
+def test_every_answer_forbids_frames_copies_and_foreign_content(served, client):
+    answers = [client.get(path) for path in PATHS]
+    answers += [httpx.get(f"{served.base}/"), httpx.get(f"{served.origin}/"), client.post("act")]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert "server" not in answer.headers
+        assert "access-control-allow-origin" not in answer.headers
+        for found in ("<style", " style=", "http://", "https://", "<script>", " onclick"):
+            assert found not in answer.text.replace(served.origin, "")
+
+
+def _raw(served, data):
+    with socket.create_connection(("127.0.0.1", served.port), 60) as line:
+        line.sendall(data)
+        line.settimeout(60)
+        answer = b""
+        while block := line.recv(65_536):
+            answer += block
+    return answer
+
+
+def test_odd_requests_are_refused_in_their_turn(served, client):
+    path = served.review.app.path
+    cookie = client.cookies["rye-review"]
+    host = f"Host: 127.0.0.1:{served.port}\r\n"
+    two = f"GET {path}/ HTTP/1.1\r\n{host}{host}Cookie: rye-review={cookie}\r\nConnection: close\r\n\r\n"
+    assert _raw(served, two.encode()).split()[1] in (b"400", b"421")
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    foreign = f"GET {path}/ HTTP/1.1\r\n{host}Cookie: rye-review={cookie}\r\nOrigin: http://evil.example\r\n{upgrade}\r\n"
+    assert b" 101 " not in _raw(served, foreign.replace("Connection: Upgrade", "Connection: close").encode())
+    for method in ("PUT", "DELETE", "OPTIONS", "TRACE"):
+        text = f"{method} {path}/ HTTP/1.1\r\n{host}Cookie: rye-review={cookie}\r\nConnection: close\r\n\r\n"
+        assert _raw(served, text.encode()).split()[1] == b"403"
+
+
+@pytest.mark.parametrize(
+    "name", ["../guard.py", "..%2fguard.py", "%2e%2e/guard.py", "/etc/passwd", "%2fetc%2fpasswd", "review.css%00", ""]
+)
+def test_no_path_leads_out_of_the_pages_own_files(served, client, name):
+    path = urlsplit(served.base).path
+    asked = f"GET {path}/static/{name} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nCookie: rye-review={client.cookies['rye-review']}\r\nConnection: close\r\n\r\n"
+    answer = _raw(served, asked.encode())
+    assert answer.split()[1] == b"404"
+    assert b"root:" not in answer
+    assert client.get("static/review.css").status_code == 200
+
+
+def test_a_body_that_is_too_large_is_not_read(served, client):
+    path, cookie = served.review.app.path, client.cookies["rye-review"]
+    head = f"POST {path}/act HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nOrigin: {served.origin}\r\nCookie: rye-review={cookie}\r\n"
+    # Sent no further than it is read: who goes on sending loses the connection.
+    data = f"{head}Content-Length: {1 << 30}\r\n\r\n".encode() + b"x" * (65 * 1024)
+    assert _raw(served, data).split()[1] == b"413"
+    assert client.post("act", content=b"&".join([b"a=b"] * 200), headers={"origin": served.origin}).status_code == 403
