@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 
 import pytest
 
+import rye
 from rye.executor.primitives import interpreters
+from support.harness import environment
 from support.shell_calls import bash
+from support.waiting import PATIENCE
 
 PLACES = [
     ".git/HEAD",
@@ -57,3 +61,102 @@ def test_a_version_is_not_waited_for(project):
     (project / ".python-version").unlink()
     (project / ".python-version").write_text("3.11.2\n")
     assert interpreters._named_version(str(project), ".python-version") == "3.11.2"
+
+
+READ_BY_THEMSELVES = [
+    ".gitignore",
+    "a/b/.gitignore",
+    ".ignore",
+    ".rgignore",
+    ".ripgreprc",
+    ".git/info/exclude",
+    ".ai/tools/x.py",
+    ".ai/tools/x.yaml",
+    ".ai/knowledge/x.md",
+    ".ai/directives/x.md",
+    ".ai/lockfiles/rye/bash/bash.lock.json",
+    ".ai/trusted_keys/x.toml",
+    ".ai/bundles/x/manifest.yaml",
+    "pyproject.toml",
+    "package.json",
+    ".editorconfig",
+    "tsconfig.json",
+    ".env",
+    "a.py",
+    ".venv/pyvenv.cfg",
+]
+CALLS = {
+    "grep": ("rye/file-system/grep", {"pattern": "needle"}),
+    "glob": ("rye/file-system/glob", {"pattern": "**/*.txt"}),
+    "ls": ("rye/file-system/ls", {}),
+    "search_dir": ("rye/swe/search_dir", {"pattern": "needle"}),
+    "read": ("rye/file-system/read", {"file_path": "found.txt"}),
+    "write": ("rye/file-system/write", {"file_path": "new.txt", "content": "x\n"}),
+    "bash": ("rye/bash/bash", {"command": "echo needle found.txt"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plain", [False, True])
+def test_no_tool_waits_at_a_pipe_that_it_would_read_by_itself(project, plain, monkeypatch):
+    if plain:
+        monkeypatch.setattr("rye.filesearch.ripgrep.locate", lambda project: None)
+    (project / "a/b").mkdir(parents=True)
+    (project / "found.txt").write_text("needle\n")
+    for path in READ_BY_THEMSELVES:
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(project / path)
+    for name, (tool, parameters) in CALLS.items():
+        answers = []
+        call = threading.Thread(
+            target=lambda tool=tool, parameters=parameters: answers.append(rye.execute(tool, parameters, project_path=project)),
+            daemon=True,
+        )
+        call.start()
+        # Searches end themselves after 30 seconds, which would be a wait too.
+        call.join(PATIENCE)
+        assert answers, f"{name} waits at one of {READ_BY_THEMSELVES}"
+        said = str(answers[0])
+        assert "found.txt" in said or name == "write", (name, said)
+        assert "timed out" not in said, (name, said)
+
+
+VERBS = [
+    "search needle",
+    "tools",
+    "verify --all",
+    "trust list",
+    "doctor",
+    "log",
+    "diff",
+    "lint --all",
+    "lock rye/bash/bash",
+    "undo --list",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_waits_at_one(project, verb):
+    for path in [*READ_BY_THEMSELVES, ".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json", ".ai/config/rye.yaml", ".git/HEAD"]:
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(project / path)
+    # It may refuse them; it does not wait.
+    argv = [sys.executable, "-m", "rye", *verb.split(), "--project", project]
+    subprocess.run(argv, env=environment(), capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+
+
+@pytest.mark.slow
+def test_links_to_pipes_and_many_pipes_hold_no_search_up(project):
+    os.mkfifo(project / "p")
+    for number in range(50):
+        (project / f"d{number}").mkdir()
+        (project / f"d{number}/found.txt").write_text("needle\n")
+        if number % 2:
+            os.mkfifo(project / f"d{number}/.gitignore")
+        else:
+            (project / f"d{number}/.gitignore").symlink_to("../p")
+    answer = rye.execute("rye/file-system/grep", {"pattern": "needle"}, project_path=project)["data"]
+    assert answer["output"].count("found.txt") == 50
+    below = rye.execute("rye/file-system/grep", {"pattern": "needle", "path": "d2"}, project_path=project)["data"]
+    assert "needle" in below["output"]

@@ -7,15 +7,21 @@ that is no pattern is passed over.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from rye.errors import UsageError
 from rye.filesearch import globs
+from rye.fs import beneath
 
 MAX_BYTES = 1 << 20
 """Of a larger file only so much is read."""
+
+_MOST_NAMES = 1_000_000
 
 
 class Rule(NamedTuple):
@@ -25,6 +31,43 @@ class Rule(NamedTuple):
     fits: Callable[[str], object]
     takes_back: bool
     folders_only: bool
+
+
+class Pipes:
+    """Named pipes in the place of a `.gitignore` file: ripgrep opens them, and would wait for a writer until its time is up."""
+
+    def __init__(self, root_fd: int, folder: beneath.Parts) -> None:
+        """Remember the project and the folder in it that is searched; nothing is looked for yet."""
+        self._root, self._folder = root_fd, folder
+        self._found: list[beneath.Parts] | None = None
+
+    def let_pass(self) -> None:
+        """Open and close each for writing: whoever waits there reads the end of the file."""
+        if self._found is None:
+            self._found = list(_pipes_below(self._root, self._folder))
+        for parts in self._found:
+            with suppress(OSError):
+                # Without a reader this fails, and nothing happens. A link is followed inside the project only.
+                os.close(beneath.open_beneath(self._root, parts, os.O_WRONLY | os.O_NONBLOCK)[0])
+
+
+def _pipes_below(root_fd: int, folder: beneath.Parts) -> Iterator[beneath.Parts]:
+    waiting, count = [folder], 0
+    while waiting and count < _MOST_NAMES:
+        parts = waiting.pop()
+        with suppress(OSError):
+            fd = beneath.open_unlinked(root_fd, tuple(map(os.fsdecode, parts)), os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                with os.scandir(fd) as entries:
+                    for entry in entries:
+                        count += 1
+                        inner = (*parts, os.fsencode(entry.name))
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(inner)
+                        elif entry.name == ".gitignore" and stat.S_ISFIFO(entry.stat().st_mode):
+                            yield inner
+            finally:
+                os.close(fd)
 
 
 def parse(data: bytes) -> list[Rule]:

@@ -162,7 +162,7 @@ class Tree:
         # The call's own deadline may leave less time than a search may take.
         limit.check()
         with Child(command, self.fd_for_child(), min(MAX_SECONDS, limit.remaining() - _SPARE), MAX_MEMORY) as child:
-            yield from split_records(_with_ending(child, ending), end)
+            yield from split_records(_with_ending(child, ending, gitignore.Pipes(self.ws.fd, self.parts)), end)
             self.timed_out |= child.timed_out
             code, stderr = child.end(), child.stderr()
         self._judge(code, stderr, pattern)
@@ -217,8 +217,8 @@ class Tree:
 _ALL = ripgrep.View(hidden=True, no_ignore=True)
 
 
-def _with_ending(child: Child, ending: bytes) -> Iterator[bytes]:
-    yield from child.blocks()
+def _with_ending(child: Child, ending: bytes, pipes: gitignore.Pipes) -> Iterator[bytes]:
+    yield from child.blocks(pipes.let_pass)
     yield ending
 
 

@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,23 +110,27 @@ def sync(folder: str | Path) -> None:
         os.close(fd)
 
 
+def regular(path: str | Path) -> BinaryIO:
+    """Open a regular file for reading.
+
+    Raises:
+        OSError: also for a named pipe or a device, which would be waited for, or never end.
+    """
+    # O_NONBLOCK, since opening a named pipe would wait for a writer.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(fd, "rb")
+
+
 def read(path: str | Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
     """Return a file's bytes; None where there is none that can be read, no regular file, or more than `limit` bytes."""
     try:
-        # O_NONBLOCK, since opening a named pipe would wait for a writer.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with regular(path) as file:
+            return file.read() if os.fstat(file.fileno()).st_size <= limit else None
     except OSError:
         return None
-    try:
-        info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
-            return None
-        with os.fdopen(os.dup(fd), "rb") as file:
-            return file.read()
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
 
 
 def read_json(path: str | Path) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import IO
@@ -24,6 +24,8 @@ _BLOCK = 1 << 18
 # Pieces that come so close (seconds) are gathered for so long.
 _CLOSE, _GATHER = 0.000_5, 0.002
 _MAX_STDERR = 1 << 16
+# After so long without output (seconds), and then so often, what may hold a child up is looked for.
+_SILENT, _AGAIN = 0.5, 0.05
 _MAX_LINKS = 40
 _LINUX_FDS = "/proc/self/fd"
 
@@ -179,19 +181,30 @@ class Child:
         self.end()
         self._stderr.close()
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the output as it comes, until it ends or the time is up; the child is gone then."""
+    def blocks(self, when_silent: Callable[[], object] | None = None) -> Iterator[bytes]:
+        """Yield the output as it comes, until it ends or the time is up; the child is gone then.
+
+        Args:
+            when_silent: called again and again while nothing comes, after the first half second.
+        """
         pipe = self._process.stdout
         assert pipe is not None  # noqa: S101 - asked for above
         fd = pipe.fileno()
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)
         came = 0.0
+        silent = _SILENT
         while True:
             now = time.monotonic()
-            if self._end <= now or not poll.poll((self._end - now) * 1000):
+            left = self._end - now
+            if left <= 0 or not poll.poll((left if when_silent is None else min(left, silent)) * 1000):
+                if when_silent is not None and silent < left:
+                    when_silent()
+                    silent = _AGAIN
+                    continue
                 self.timed_out = True
                 break
+            silent = _SILENT
             block = os.read(fd, _BLOCK)
             if not block:
                 break

@@ -10,6 +10,7 @@ from typing import Any
 
 from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_project_option, print_json, printable, project_of
 from rye.errors import UsageError
+from rye.fs import atomic
 from rye.items import spaces, targets
 from rye.items.lint import lint
 from rye.items.new_tool import new_tool
@@ -89,7 +90,8 @@ def _tools(args: argparse.Namespace) -> list[Target]:
 def _findings(target: Target) -> Iterator[dict[str, Any]]:
     try:
         # The mode too: lint reports a file that others may write.
-        info, raw = os.stat(target.path), target.path.read_bytes()
+        with atomic.regular(target.path) as file:
+            info, raw = os.fstat(file.fileno()), file.read()
     except OSError as err:
         message = f"It cannot be read: {err.strerror}."
         yield {"path": target.text, "line": 1, "item_id": target.item_id, "code": "unreadable", "message": message}

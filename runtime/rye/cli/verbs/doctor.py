@@ -19,6 +19,7 @@ from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, install_command, print_json, 
 from rye.config import user_dirs
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
+from rye.fs import atomic
 from rye.items import sign_verify, spaces, targets
 from rye.lsp import servers
 from rye.plain_class import Record, as_dict
@@ -240,7 +241,7 @@ def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterat
     from rye.mcp_server import settings_file
 
     try:
-        with open(path, "rb") as file:
+        with atomic.regular(path) as file:
             # Bounded: another program's file may be of any size.
             content = settings_file.parse(file.read(_MAX_SETTINGS).decode(), syntax)
     except (FileNotFoundError, NotADirectoryError):
