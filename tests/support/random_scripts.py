@@ -90,11 +90,11 @@ class Users:
                 places.append(folder)
             if len(places) > 8:
                 break
-        steps = "git rebase --continue; git add -A; git log -1 -p; git checkout -q -; git checkout -q -"
+        steps = "git rebase --continue; git add -A; git log -1 -p"
         # One shell for all: most of a turn is the start of processes.
         self.shell(f'for place; do cd "$place" && {{ {GIT}; }}; done; cd "$1"; {steps}; true', *dict.fromkeys(places))
         commands = [self._one(found) for name in ACTED_ON if name != ".pre-commit-config.yaml" for found in self._named(name)]
-        commands += [f"bash ./{name}" for name in (".envrc", ".ENVRC") if (self.project / name).is_file()]
+        commands += ["bash ./.envrc"] if (self.project / ".envrc").is_file() else []
         if commands:
             self.shell("\n".join(commands))
 

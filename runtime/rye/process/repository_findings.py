@@ -105,9 +105,19 @@ def at_names(tree: Tree, held: Sequence[str], *, own: bool = False, exactly: Con
         if own and name in protected_paths.ALSO_ABSENT:
             continue
         with suppress(OSError):
-            info = os.lstat(name, dir_fd=tree.fd)
-            value = os.readlink(name, dir_fd=tree.fd) if stat.S_ISLNK(info.st_mode) else ""
-            yield Finding(name, NAME, f"{value}\0{_digest(tree.fd, name)}" if name in exactly else value, info.st_ctime_ns)
+            path, info, value = _followed(tree.fd, name)
+            yield Finding(path, NAME, f"{value}\0{_digest(tree.fd, path)}" if name in exactly else value, info.st_ctime_ns)
+
+
+def _followed(root_fd: int, name: str) -> tuple[str, os.stat_result, str]:
+    """Return a path or the first link on it, how that is, and where the link leads. Raises OSError."""
+    parts = name.split("/")
+    for at in range(1, len(parts) + 1):
+        path = "/".join(parts[:at])
+        info = os.lstat(path, dir_fd=root_fd)
+        if stat.S_ISLNK(info.st_mode):
+            return path, info, os.readlink(path, dir_fd=root_fd)
+    return name, info, ""
 
 
 def _digest(folder: int, name: str, depth: int = 2) -> str:

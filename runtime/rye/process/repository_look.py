@@ -288,12 +288,26 @@ def _set_aside(tree: Tree, bad: list[Finding]) -> tuple[list[dict[str, str]], li
     for path, found in by_file.items():
         what = ", ".join(dict.fromkeys(names.show(one.what.encode("utf-8", "surrogateescape")) for one in found))
         try:
-            stored = _set_file_aside(tree, path, found)
+            try:
+                stored = _set_file_aside(tree, path, found)
+            except PermissionError:
+                # A command may close a folder to its owner, whose programs act on what is in it all the same.
+                _open_folder(tree, path.rpartition("/")[0])
+                stored = _set_file_aside(tree, path, found)
         except OSError:
             stored = ""
             left += found
         done.append({"path": names.show(os.fsencode(path)), "what": what, "stored": names.show(os.fsencode(stored))})
     return done, left
+
+
+def _open_folder(tree: Tree, folder: str) -> None:
+    """Let the owner change a folder. Raises OSError."""
+    fd = tree.folder(folder)
+    try:
+        os.fchmod(fd, os.fstat(fd).st_mode & 0o7777 | 0o700)
+    finally:
+        os.close(fd)
 
 
 def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
