@@ -17,7 +17,7 @@ from rye.filesearch.ripgrep import Pattern, View
 from rye.process.child import Child, Command, split_records
 from rye.workspace.workspace import Workspace
 from support.calling import done
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, until
 
 BINARY = ripgrep.locate(os.stat("/"))
 
@@ -157,8 +157,13 @@ def test_a_child_is_ended_with_all_it_started(project):
     os.close(root)
     assert child.timed_out
     assert time.monotonic() - started < PATIENCE
-    state = subprocess.run(["ps", "-o", "stat=", "-p", said.strip()], capture_output=True, text=True, check=False).stdout
-    assert state.strip()[:1] in ("", "Z")
+
+    def is_over():
+        state = subprocess.run(["ps", "-o", "stat=", "-p", said.strip()], capture_output=True, text=True, check=False).stdout
+        return state.strip()[:1] in ("", "Z")
+
+    # It was killed; a busy machine takes its time to end it.
+    assert until(is_over)
 
 
 def test_a_child_sees_no_secrets(project, monkeypatch):
