@@ -179,11 +179,21 @@ def test_what_cannot_be_is_said(home, project):
         assert not done.stdout
 
 
+def test_a_misspelt_category_is_refused_with_the_nearest_names(home, project):
+    for words in ((), ("install", "--client", "codex")):
+        for category, near in (("rye/swee", "Did you mean rye/swe"), ("rey/file-system", "Did you mean rye/file-system")):
+            done = rye("mcp", *words, "--category", "rye/swe", "--category", category, cwd=project)
+            assert done.returncode == 2
+            assert f"There is no category {category!r}. {near}" in done.stderr.decode()
+            assert not done.stdout
+
+
 def test_a_category_without_tools_is_told(home, project):
-    done = rye("mcp", "install", "--client", "codex", "--category", "rye/swe", "--category", "rye/swee", cwd=project)
+    """It may get some later, or have some in another project of the same server."""
+    done = rye("mcp", "install", "--client", "codex", "--category", "rye/swe", "--category", "my/texts", cwd=project)
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "rye mcp: warning: no tool of 'rye/swee' can run here; `rye tools --category rye/swee` says why."
+        "rye mcp: warning: no tool of 'my/texts' can run here; `rye tools --category my/texts` says why."
     ]
 
 

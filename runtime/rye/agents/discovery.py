@@ -168,6 +168,22 @@ def _ids(project_path: str | Path | None) -> list[str]:
     return [item_id for item_id, _, _ in spaces.listed("tool", spaces.spaces(root))]
 
 
+def refuse_misspelt(categories: Iterable[str], *, project_path: str | Path | None = None) -> None:
+    """Refuse a category that looks misspelt: no tool has it, but some have others of its namespace, or one much like it.
+
+    Another one may have its first tool later, or in another project of the same server.
+
+    Raises:
+        UsageError: `unknown_category`, with the nearest names.
+    """
+    ids = _ids(project_path)
+    namespaces = {one.partition("/")[0] for one in ids}
+    known = {one[:at] for one in ids for at, char in enumerate(one) if char == "/"}
+    for category in (one.strip("/") for one in categories):
+        if category.partition("/")[0] in namespaces or nearest(category, known, cutoff=_MUCH_ALIKE):
+            _check_categories([f"{category}/"], ids)
+
+
 def _check_categories(prefixes: Iterable[str], ids: Sequence[str]) -> None:
     """Refuse a category that no tool has, not even below it."""
     for prefix in prefixes:
@@ -208,6 +224,7 @@ def listing(
     return Listing(offers, left_out)
 
 
+_MUCH_ALIKE = 0.85
 _NO_TOOLS = ("runtime", "primitive")
 
 

@@ -17,12 +17,15 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 
-def nearest(wanted: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Return up to `most` known names like `wanted`, the most alike first (letter case does not count)."""
+def nearest(wanted: str, known: Iterable[str], most: int = 3, *, cutoff: float = 0.6) -> list[str]:
+    """Return up to `most` known names like `wanted`, the most alike first (letter case does not count).
+
+    `cutoff` is how alike they must be at least, from 0 to 1.
+    """
     import difflib
 
     by_fold = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(wanted.casefold(), by_fold, n=most, cutoff=0.6)
+    close = difflib.get_close_matches(wanted.casefold(), by_fold, n=most, cutoff=cutoff)
     return [by_fold[name] for name in close]
 
 

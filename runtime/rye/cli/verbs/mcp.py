@@ -128,7 +128,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
 
     if typed:
         _tell_person(project)
-    _tell_of_empty(args.category, project)
+    _check_categories(args.category, project)
     selection = Selection(
         tuple(args.category), args.meta, args.allow_sign, args.structured, _chosen(args.tools, project), args.read_only
     )
@@ -150,10 +150,11 @@ def _tell_person(project: str) -> None:
     )
 
 
-def _tell_of_empty(categories: Sequence[str], project: str) -> None:
-    """Warn of categories without a tool that can run: misspelt ones would be missed only by the model."""
+def _check_categories(categories: Sequence[str], project: str) -> None:
+    """Refuse misspelt categories, which only the model would miss; warn of others without a tool that can run."""
     from rye.agents import discovery
 
+    discovery.refuse_misspelt(categories, project_path=project)
     for category in categories:
         if not discovery.listing([category], project_path=project).offers:
             warning = f"rye mcp: warning: no tool of {category!r} can run here; `rye tools --category {category}` says why."
@@ -203,7 +204,7 @@ def _install(args: argparse.Namespace) -> int:
         raise _no_library()
     project = _project(args) if args.project or args.category or args.tools or args.scope == "project" else ""
     if project:
-        _tell_of_empty(args.category, project)
+        _check_categories(args.category, project)
         _chosen(args.tools, project)
     named = project if args.project else None
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, named))
