@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 
 import tool_files
+from tree_photo import change_many
 
 
 def edit(order):
@@ -100,7 +101,39 @@ def naive_batch_loop(order):
             fresh.replace(file)
 
 
+def record(order):
+    """A command between two looks."""
+    from rye.journal import tree_changes
+    from rye.workspace.workspace import Workspace
+
+    with Workspace(order["project"]) as ws:
+        recording = tree_changes.begin(ws, "rye/bash/bash", "a command")
+        change_many(order["project"])
+        return {"entry": tree_changes.end(ws, recording).entry_id}
+
+
+def edit_a(order):
+    """One edit through the toolkit, of `a.txt`."""
+    from rye.toolkit import Show, edit_lines
+
+    applied = edit_lines(order["project"], "a.txt", order["changes"], tool="rye/file-system/edit_lines", show=Show(20_000))
+    return {"success": True, "warnings": applied.warnings}
+
+
+def undo(order):
+    """An undo or a redo, with the tool's own parameters, in the main thread."""
+    from rye.errors import RyeError
+
+    try:
+        return tool_files.execute("rye/file-system/undo", order["request"], order["project"])
+    except RyeError as err:
+        return {"success": False, "code": err.code, "error": str(err)}
+
+
 JOBS = {
+    "record": record,
+    "edit_a": edit_a,
+    "undo": undo,
     "edit": edit,
     "loop": loop,
     "naive": naive,

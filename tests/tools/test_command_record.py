@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import stat
 import subprocess
 import sys
 import tempfile
@@ -16,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-
-SKIPPED = {".git", "node_modules", "__pycache__", ".ai"}
+from support.tree_photo import assert_same, changed, inodes, photo
 
 
 def call(tool: str, project: Path, **params: object) -> dict[str, object]:
@@ -29,51 +28,6 @@ def call(tool: str, project: Path, **params: object) -> dict[str, object]:
 
 def bash(project: Path, command: str) -> dict[str, object]:
     return call("bash/bash", project, command=command)
-
-
-def photo(project: Path) -> dict[str, tuple[object, ...]]:
-    """Return every path with its kind, mode, content and the names of the same inode, by means of our own."""
-    out: dict[str, tuple[object, ...]] = {}
-    names: dict[int, list[str]] = {}
-    for above, folders, files in os.walk(project):
-        folders[:] = [one for one in folders if one not in SKIPPED]
-        for name in [*folders, *files]:
-            path = os.path.join(above, name)
-            shown = os.path.relpath(path, project)
-            info = os.lstat(path)
-            mode = stat.S_IMODE(info.st_mode)
-            if stat.S_ISLNK(info.st_mode):
-                out[shown] = ("link", os.readlink(path))
-            elif stat.S_ISREG(info.st_mode):
-                out[shown] = ("file", mode, Path(path).read_bytes())
-                names.setdefault(info.st_ino, []).append(shown)
-            else:
-                out[shown] = (stat.S_IFMT(info.st_mode), mode)
-    for group in names.values():
-        for one in group:
-            out[one] = (*out[one], tuple(sorted(group)))
-    return out
-
-
-def inodes(project: Path) -> dict[str, int]:
-    return {os.path.relpath(path, project): path.lstat().st_ino for path in project.rglob("*")}
-
-
-def changed(
-    before: dict[str, tuple[object, ...]], after: dict[str, tuple[object, ...]], were: dict[str, int], are: dict[str, int]
-) -> set[str]:
-    """Return the paths whose own state differs. Of a file's other names only those count that became another file."""
-
-    def differs(path: str) -> bool:
-        old, new = before.get(path, ()), after.get(path, ())
-        return old[:3] != new[:3] or (old != new and were[path] != are[path])
-
-    return {path for path in before.keys() | after.keys() if differs(path)}
-
-
-def assert_same(now: dict[str, tuple[object, ...]], then: dict[str, tuple[object, ...]], about: str) -> None:
-    differs = {path: (then.get(path), now.get(path)) for path in now.keys() | then.keys() if now.get(path) != then.get(path)}
-    assert not differs, f"{about}\nwanted and found: {differs}"
 
 
 WORDS = ["alpha", "beta", "gamma", "delta", "x y", "ü", "-n"]

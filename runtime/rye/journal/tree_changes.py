@@ -205,18 +205,26 @@ class _Look:
         journal = history.folder(ws)
         self.known = known_tree.load(where, lambda entry_id: (journal / f"{entry_id}.json").exists())
         self.running = known_tree.running(where)
-        settings = context.settings()
-        skipped = snapshots_tree.SKIPPED | {*settings.texts("record.skip")}
-        folders: Folders = {} if self.known is None else self.known.folders
-        room = settings.number("record.max_bytes") // (2 if self.known is None else 1) - contents.disk_size()
-        made = project_mounts.made_names(ws.real)
-        walk = Walk(folders, contents, Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made))
-        walk.run(ws.fd)
+        walk = self._walk()
+        if walk.short and self.known is not None:
+            # Older changes make room for these. The first look has nothing older.
+            self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
+            walk = self._walk()
         self.left_out = walk.left_out
         self._folders = walk.folders
         # The first look finds everything new, and nothing changed.
         self._changes = [] if self.known is None else walk.changes
         self._is_same = self.known is not None and not walk.changes and not walk.read
+
+    def _walk(self) -> Walk:
+        settings = context.settings()
+        skipped = snapshots_tree.SKIPPED | {*settings.texts("record.skip")}
+        folders: Folders = {} if self.known is None else self.known.folders
+        room = settings.number("record.max_bytes") // (2 if self.known is None else 1) - self.contents.disk_size()
+        made = project_mounts.made_names(self._ws.real)
+        walk = Walk(folders, self.contents, Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made))
+        walk.run(self._ws.fd)
+        return walk
 
     def attribute(self, token: str = "") -> Entry | None:
         """Record what was found but for what our own tools recorded, and store the tree.
@@ -238,7 +246,8 @@ class _Look:
         if entry is not None:
             append(self._ws, entry)
         known_tree.finish(self.where, now)
-        self._bound()
+        if self.contents.disk_size() > context.settings().number("record.max_bytes"):
+            self._bound([self._folders], 0)
         return entry
 
     def _is_ours(self, change: Change) -> bool:
@@ -273,13 +282,16 @@ class _Look:
             shared=[one.about for one in commands[1:][:_SHARES]],
         )
 
-    def _bound(self) -> None:
-        """Drop contents that nothing needs, and the oldest changes with theirs, once all take more than the bound."""
-        most = context.settings().number("record.max_bytes")
-        if self.contents.disk_size() <= most:
-            return
+    def _bound(self, trees: Sequence[Folders], wanted: int) -> None:
+        """Drop contents that nothing needs, and the oldest changes with theirs, until the rest leaves room.
+
+        Args:
+            trees: whose files must stay.
+            wanted: room to make for what comes (bytes).
+        """
+        most = max(context.settings().number("record.max_bytes") - wanted, 0)
         sizes = self.contents.sizes()
-        files = (state_of(mark) for _, mark in snapshots_tree.entries(self._folders))
+        files = (state_of(mark) for folders in trees for _, mark in snapshots_tree.entries(folders))
         needed = {bytes.fromhex(one.value) for one in files if one is not None and one.kind == "file" and one.value}
         room = most * _KEEP_SHARE - sum(sizes.get(one, 0) for one in needed)
         for path in sorted(history.folder(self._ws).glob("*.json"), reverse=True):

@@ -135,7 +135,7 @@ def _lost(contents: Contents, state: State | None) -> str:
         return "was a socket or a device"
     if state.value is None:
         return "was too large to be recorded"
-    return "" if contents.read(bytes.fromhex(state.value)) is not None else "has no stored content any more"
+    return "" if contents.is_whole(bytes.fromhex(state.value)) else "has no stored content any more"
 
 
 def _merged(
@@ -388,12 +388,12 @@ def _linked(ws: Workspace, fd: int, temporary: str, one: Change) -> bool:
 
 
 def _write(contents: Contents, fd: int, temporary: str, state: State) -> None:
-    data = contents.read(bytes.fromhex(state.value or ""))
-    if data is None:
-        raise OSError(errno.EIO, "the stored content is damaged")
     made = os.open(temporary, _NEW, 0o600, dir_fd=fd)
     with open(made, "wb") as file:
-        file.write(data)
+        try:
+            file.writelines(contents.blocks(bytes.fromhex(state.value or "")))
+        except ValueError:
+            raise OSError(errno.EIO, "the stored content is damaged") from None
         file.flush()
         os.fchmod(made, state.mode)
         os.fsync(made)

@@ -2,6 +2,7 @@
 
 They lie in one SQLite database in the project's state folder, so that thousands of small files cost no thousands of names, and
 a process that is killed leaves the old state or the new one. What is damaged is found by its digest and counts as missing.
+A large file is stored, and read again, in parts: it is never in memory whole.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Self
@@ -19,11 +20,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BLOCK: Final = 1 << 20
+# A larger content lies in parts of this size (bytes), the first of them in `content`, the others in `part`.
+_PART: Final = 8 << 20
 _WAIT_SECONDS: Final = 30.0
 _NAME: Final = "contents.sqlite"
 _SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS content (digest BLOB PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL)
+CREATE TABLE IF NOT EXISTS content
+  (digest BLOB PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS part
+  (digest BLOB NOT NULL, number INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (digest, number));
 """
+# So many bytes are added before they are made last, which keeps the log of the database small.
+_AT_ONCE: Final = 16 << 20
+_LOG_BYTES: Final = 1 << 20
 
 
 # What the database says, as the system says it, so that the caller hears what to do about it.
@@ -50,6 +59,7 @@ class Contents:
         """Open the store in a folder, which is made (0700) if missing. A store that is damaged is set aside."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
+        self._unsaved = 0
         self._db = self._opened()
 
     def _opened(self) -> sqlite3.Connection:
@@ -61,11 +71,13 @@ class Contents:
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             db = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             try:
+                # Before the first page is written: later only a VACUUM changes it.
+                db.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 # A write-ahead log: readers do not wait for a writer, and a transaction is one append.
                 db.execute("PRAGMA journal_mode=WAL")
                 db.execute("PRAGMA synchronous=NORMAL")
-                db.execute("PRAGMA auto_vacuum=INCREMENTAL")
-                db.execute(_SCHEMA)
+                db.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
+                db.executescript(_SCHEMA)
             except sqlite3.OperationalError as err:
                 db.close()
                 raise self._failure(err) from None
@@ -105,56 +117,111 @@ class Contents:
         """Store the content of an open file, read in blocks.
 
         Returns:
-            Its SHA-256 and its size; None where it has more than `most` bytes.
+            Its SHA-256 and its size; None where it has more than `most` bytes, or changed while it was read.
 
         Raises:
             OSError: it cannot be read or stored.
         """
-        digest, packer = sha256(), zlib.compressobj(1)
-        blocks, packed, size = [], [], 0
-        while block := os.read(fd, _BLOCK):
-            size += len(block)
-            if size > most:
-                return None
-            digest.update(block)
-            blocks.append(block)
+        first = _read(fd, min(_PART, most + 1))
+        digest, size = sha256(first), len(first)
+        if len(first) == _PART:
+            # A large file is read twice: its parts are stored under its digest, which is known at its end.
+            while size <= most and (block := os.read(fd, _BLOCK)):
+                digest.update(block)
+                size += len(block)
+        if size > most:
+            return None
         name = digest.digest()
         if not self.has(name):
-            packed = [*(packer.compress(block) for block in blocks), packer.flush()]
-            self._store(name, size, blocks, packed)
+            if size > len(first) and not self._store_parts(name, size, fd):
+                return None
+            self._store(_CONTENT, (name, size), first)
         return name, size
 
     def put(self, data: bytes) -> bytes:
-        """Store bytes and return their SHA-256. Raises OSError."""
+        """Store bytes of a file that is read whole and return their SHA-256. Raises OSError."""
         name = sha256(data).digest()
         if not self.has(name):
-            self._store(name, len(data), [data], [zlib.compress(data, 1)])
+            for number, at in enumerate(range(_PART, len(data), _PART), 1):
+                self._store(_MORE, (name, number), data[at : at + _PART])
+            self._store(_CONTENT, (name, len(data)), data[:_PART])
         return name
 
-    def _store(self, name: bytes, size: int, blocks: list[bytes], packed: list[bytes]) -> None:
+    def _store_parts(self, name: bytes, size: int, fd: int) -> bool:
+        """Store all but the first part of a file; False where it is not the one that was read before."""
+        os.lseek(fd, 0, os.SEEK_SET)
+        digest, total, number = sha256(), 0, 0
+        while part := _read(fd, _PART):
+            digest.update(part)
+            total += len(part)
+            if total > size:
+                return False
+            if number:
+                self._store(_MORE, (name, number), part)
+            number += 1
+        return digest.digest() == name
+
+    def _store(self, statement: str, key: tuple[bytes, int], data: bytes) -> None:
         import sqlite3
 
-        smaller = sum(map(len, packed)) < size
-        data = b"".join(packed if smaller else blocks)
+        packed = zlib.compress(data, 1)
+        smaller = len(packed) < len(data)
+        data = packed if smaller else data
         try:
             if not self._db.in_transaction:
                 self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("INSERT OR REPLACE INTO content VALUES (?, ?, ?, ?)", (name, size, smaller, data))
+            self._db.execute(statement, (*key, smaller, data))
+            self._unsaved += len(data)
         except sqlite3.Error as err:
             raise self._failure(err) from None
+        if self._unsaved > _AT_ONCE:
+            self.save()
 
     def has(self, digest: bytes) -> bool:
         """Tell whether a content is stored. Raises OSError."""
         return bool(self._rows("SELECT 1 FROM content WHERE digest = ?", (digest,)))
 
     def read(self, digest: bytes) -> bytes | None:
-        """Return a content; None where it is missing or damaged."""
+        """Return a content whole; None where it is missing or damaged."""
         try:
-            rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (digest,))
-            data: bytes | None = (zlib.decompress(rows[0][1]) if rows[0][0] else bytes(rows[0][1])) if rows else None
-        except (OSError, zlib.error, TypeError):
+            data = b"".join(self.blocks(digest))
+        except (OSError, ValueError):
             return None
-        return data if data is not None and sha256(data).digest() == digest else None
+        return data
+
+    def is_whole(self, digest: bytes) -> bool:
+        """Tell whether a content is there and undamaged; it is read, but never in memory whole."""
+        try:
+            for _ in self.blocks(digest):
+                pass
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def blocks(self, digest: bytes) -> Iterator[bytes]:
+        """Yield a content in parts of at most 8 MB.
+
+        Raises:
+            ValueError: it is missing or damaged, which may be found at its end only.
+            OSError: the database cannot be read.
+        """
+        found = sha256()
+        left = None
+        numbers = iter(range(1, 1 << 31))
+        rows = self._rows("SELECT packed, data, size FROM content WHERE digest = ?", (digest,))
+        while rows and left != 0:
+            packed, data, *size = rows[0]
+            try:
+                block = zlib.decompress(data) if packed else bytes(data)
+            except (zlib.error, TypeError):
+                raise ValueError(digest.hex()) from None
+            left = (int(size[0]) if left is None else left) - len(block)
+            found.update(block)
+            yield block
+            if left:
+                rows = self._rows("SELECT packed, data FROM part WHERE digest = ? AND number = ?", (digest, next(numbers)))
+        if found.digest() != digest or left is None:
+            raise ValueError(digest.hex())
 
     def _rows(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[bytes, ...]]:
         import sqlite3
@@ -169,6 +236,7 @@ class Contents:
         import sqlite3
 
         try:
+            self._unsaved = 0
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
         except sqlite3.Error as err:
@@ -181,18 +249,42 @@ class Contents:
 
     def sizes(self) -> dict[bytes, int]:
         """Return how much room each content takes (bytes). Raises OSError."""
-        return {bytes(row[0]): int(row[1]) for row in self._rows("SELECT digest, length(data) FROM content")}
+        out: dict[bytes, int] = {}
+        for table in ("content", "part"):
+            for digest, size in self._rows(f"SELECT digest, length(data) FROM {table}"):  # noqa: S608 - our own names
+                out[bytes(digest)] = out.get(bytes(digest), 0) + int(size)
+        return out
 
     def keep_only(self, needed: Collection[bytes]) -> None:
         """Drop every content but these, and give its room back to the file system. Raises OSError."""
         import sqlite3
 
         try:
+            self.save()
             self._db.execute("BEGIN IMMEDIATE")
-            stored = [row[0] for row in self._db.execute("SELECT digest FROM content")]
-            self._db.executemany("DELETE FROM content WHERE digest = ?", ((one,) for one in stored if one not in needed))
+            for table in ("content", "part"):
+                stored = {bytes(row[0]) for row in self._db.execute(f"SELECT digest FROM {table}")}  # noqa: S608 - our own names
+                self._db.executemany(f"DELETE FROM {table} WHERE digest = ?", ((one,) for one in stored - {*needed}))  # noqa: S608
             self._db.execute("COMMIT")
-            self._db.execute("PRAGMA incremental_vacuum")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if not self._db.execute("PRAGMA auto_vacuum").fetchone()[0]:
+                # A database that was made without it.
+                self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+                self._db.execute("VACUUM")
+            # As a script, because `execute` ends after the first page.
+            self._db.executescript("PRAGMA incremental_vacuum")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as err:
             raise self._failure(err) from None
+
+
+_CONTENT: Final = "INSERT OR REPLACE INTO content (digest, size, packed, data) VALUES (?, ?, ?, ?)"
+_MORE: Final = "INSERT OR REPLACE INTO part (digest, number, packed, data) VALUES (?, ?, ?, ?)"
+
+
+def _read(fd: int, most: int) -> bytes:
+    """Return the next bytes of a file: fewer than `most` at its end only."""
+    blocks, left = [], most
+    while left and (block := os.read(fd, min(left, _BLOCK))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)

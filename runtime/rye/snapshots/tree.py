@@ -140,6 +140,7 @@ class Walk:
         changes: what differs from before.
         left_out: files whose content was not stored, and folders that could not be read: path -> why.
         read: how many entries had to be read.
+        short: how many bytes there was no room for.
     """
 
     def __init__(self, known: Folders, contents: Contents, scope: Scope) -> None:
@@ -148,6 +149,7 @@ class Walk:
         self.changes: list[Change] = []
         self.left_out: dict[str, str] = {}
         self.read = 0
+        self.short = 0
         self._known, self._contents = known, contents
         self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
@@ -303,6 +305,7 @@ class Walk:
             self.left_out[path] = f"larger than {self._max_file:,} bytes"
         elif info.st_size > self._room:
             self.left_out[path] = "the record is full (record.max_bytes)"
+            self.short += info.st_size
         else:
             try:
                 opened = os.open(name, _READ, dir_fd=fd)

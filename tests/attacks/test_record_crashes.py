@@ -1,0 +1,354 @@
+"""Recording and taking back what commands change, killed at every system call: old, new or a recorded truth, never mixed.
+
+Full size: `python tests/attacks/test_record_crashes.py`, which takes most of an hour; `--part 0 --parts 20` is a twentieth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import rye
+from attacks.test_crash_points import needs_strace, points_of
+from rye.config import user_dirs
+from rye.journal import tree_changes
+from rye.workspace.workspace import Workspace
+from support.harness import Template, arguments, own_space, template
+from support.tree_photo import Photo, assert_same, change_many, photo
+
+LINES = [f"line {number}\n" for number in range(30)]
+REQUEST = {"limit": 20, "offset": 1, "list": False, "dry_run": False}
+
+
+def undo(project: Path, **parameters: object) -> dict:
+    answer = rye.execute("rye/file-system/undo", parameters, project_path=project)
+    assert answer["data"] is not None, answer
+    assert answer["data"].get("code") != "tool_crashed", answer
+    return answer["data"]
+
+
+def undone(project: Path, **parameters: object) -> dict:
+    data = undo(project, **parameters)
+    assert data["success"], (parameters, data)
+    return data
+
+
+def listed(project: Path) -> list[dict]:
+    return undone(project, list=True, limit=100)["entries"]
+
+
+def look(project: Path) -> None:
+    with Workspace(str(project)) as ws:
+        tree_changes.end(ws, tree_changes.begin(ws, "rye/bash/bash", "true"))
+
+
+def recorded(project: Path, change: Callable[[], object]) -> str:
+    with Workspace(str(project)) as ws:
+        recording = tree_changes.begin(ws, "rye/bash/bash", "a command")
+        change()
+        found = tree_changes.end(ws, recording)
+    assert found.entry_id, found
+    return found.entry_id
+
+
+def fresh(folder: Path, name: str) -> Path:
+    project = folder / name
+    project.mkdir()
+    (project / "a.txt").write_text("".join(LINES))
+    (project / "gone.txt").write_text("gone\n")
+    (project / "moved.txt").write_bytes(b"\0moved")
+    (project / "x.sh").write_text("echo\n")
+    (project / "x.sh").chmod(0o640)
+    look(project)
+    return project
+
+
+def everything_back(project: Path, then: Photo, about: object) -> None:
+    """Take back every recorded change, the newest first: all that happened must be in the record."""
+    for _ in range(20):
+        left = [one for one in listed(project) if one["undone_by"] is None and one["undoes"] is None]
+        if not left:
+            break
+        undone(project, entry_id=left[0]["entry_id"])
+    assert_same(photo(project), then, about)
+
+
+class Case(NamedTuple):
+    """What is killed.
+
+    Attributes:
+        prepare: brings a project to where the victim starts; returns the victim's order.
+        check: holds everything to order after the kill; returns which state stood there.
+    """
+
+    prepare: Callable[[Path], dict]
+    check: Callable[[Path, object], str]
+
+
+# --- a command that is recorded ---
+
+
+def check_record(project: Path, about: object) -> str:
+    now = photo(project)
+    look(project)
+    assert_same(photo(project), now, about)
+    found = listed(project)
+    everything_back(project, ORIGINAL, about)
+    assert all(one["tool"] == "rye/bash/bash" for one in found), (about, found)
+    return "new" if "twin.txt" in now else "old" if now == ORIGINAL else "part, recorded"
+
+
+# --- something taken back ---
+
+
+def undo_case(prepare: Callable[[Path], tuple[dict, Photo, Photo, str]]) -> Case:
+    """`prepare` returns the undo's parameters, the states before and after it, and the entry that it takes back."""
+    states: dict[str, tuple[Photo, Photo, str]] = {}
+
+    def prepared(project: Path) -> dict:
+        request, old, new, entry = prepare(project)
+        states[str(project)] = (old, new, entry)
+        return {"job": "undo", "request": {**REQUEST, **request}}
+
+    def check(project: Path, about: object) -> str:
+        old, new, entry = states.pop(str(project))
+        found = listed(project)
+        # The list goes on with what was cut off, or drops it.
+        now = photo(project)
+        assert now in (old, new), (about, "mixed", {path for path in now.keys() | old.keys() if now.get(path) != old.get(path)})
+        by = [one["entry_id"] for one in found if one["undoes"] == entry and one["undone_by"] is None]
+        assert len(by) == (now == new), (about, found)
+        look(project)
+        assert listed(project) == found, about
+        if by:
+            undone(project, entry_id=by[0])
+            assert_same(photo(project), old, about)
+        else:
+            again = undo(project, **request_of(found, entry))
+            assert again["success"], (about, again)
+        return "new" if by else "old"
+
+    def request_of(found: list[dict], entry: str) -> dict:
+        return {"entry_id": entry}
+
+    return Case(prepared, check)
+
+
+def whole_undo(project: Path) -> tuple[dict, Photo, Photo, str]:
+    old = photo(project)
+    entry = recorded(project, lambda: change_many(project))
+    return {"entry_id": entry}, photo(project), old, entry
+
+
+def redo(project: Path) -> tuple[dict, Photo, Photo, str]:
+    request, old, new, _ = whole_undo(project)
+    by = str(undone(project, **request)["entry_id"])
+    return {"entry_id": by}, new, old, by
+
+
+def part_undo(project: Path) -> tuple[dict, Photo, Photo, str]:
+    text = (project / "a.txt").read_bytes()
+    request, old, _, entry = whole_undo(project)
+    return {**request, "file_path": "a.txt"}, old, with_file(old, text), entry
+
+
+def merged_undo(project: Path) -> tuple[dict, Photo, Photo, str]:
+    """One hunk out of two, in a file that changed elsewhere since."""
+    texts = {at: f"changed {at}\n" for at in (3, 12)}
+    file = project / "a.txt"
+    entry = recorded(project, lambda: file.write_text("".join(texts.get(at, line) for at, line in enumerate(LINES))))
+    recorded(project, lambda: file.write_text(file.read_text() + "later\n"))
+    wanted = "".join(texts[at] if at == 3 else line for at, line in enumerate(LINES)) + "later\n"
+    old = photo(project)
+    return {"entry_id": entry, "file_path": "a.txt", "hunks": [2]}, old, with_file(old, wanted.encode()), entry
+
+
+def with_file(state: Photo, content: bytes) -> Photo:
+    return {**state, "a.txt": ("file", state["a.txt"][1], content, *state["a.txt"][3:])}
+
+
+def hunk_of(change: Callable[[Path], str]) -> Callable[[Path], tuple[dict, Photo, Photo, str]]:
+    """One hunk out of two of an edit, or of a written file."""
+
+    def prepared(project: Path) -> tuple[dict, Photo, Photo, str]:
+        entry = change(project)
+        old = photo(project)
+        wanted = "".join("changed 3\n" if at == 3 else line for at, line in enumerate(LINES))
+        return {"entry_id": entry, "hunks": [2]}, old, with_file(old, wanted.encode()), entry
+
+    return prepared
+
+
+def call(project: Path, tool: str, **parameters: object) -> dict:
+    answer = rye.execute(f"rye/file-system/{tool}", {"file_path": "a.txt", **parameters}, project_path=project)
+    assert answer["status"] == "success", answer
+    return answer["data"]
+
+
+def edited(project: Path) -> str:
+    ids = re.findall(r"^\[LID:([0-9a-f]+)\]", call(project, "read")["output"], re.MULTILINE)
+    changes = [{"line_id": ids[at], "new_content": f"changed {at}"} for at in (3, 12)]
+    return str(call(project, "edit_lines", changes=changes)["entry_id"])
+
+
+def written(project: Path) -> str:
+    content = "".join(f"changed {at}\n" if at in (3, 12) else line for at, line in enumerate(LINES))
+    return str(call(project, "write", content=content)["entry_id"])
+
+
+# --- the store's bound ---
+
+
+def full(project: Path) -> dict:
+    """A store that passes its bound with the next command: old contents are dropped, and the changes that need them."""
+    for number in range(4):
+        recorded(
+            project, lambda number=number: (project / f"big{number % 2}").write_bytes(random.Random(number).randbytes(40_000))
+        )
+    settings = Path(os.environ["USER_SPACE"], ".ai/config/rye.yaml")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("record: {max_bytes: 150000}\n")
+    return {"job": "record"}
+
+
+def check_full(project: Path, about: object) -> str:
+    now = photo(project)
+    look(project)
+    store = Path(user_dirs.state_dir(str(project))) / "tree/contents.sqlite"
+    assert store.stat().st_size <= 150_000 + 65_536, about
+    recorded(project, lambda: (project / "after").write_text("after\n"))
+    everything = listed(project)
+    undone(project, entry_id=everything[0]["entry_id"])
+    assert_same(photo(project), now, about)
+    for one in everything[1:]:
+        answer = undo(project, entry_id=one["entry_id"])
+        assert answer["success"] or answer["code"] in ("changed_since", "already_undone", "unknown_entry"), (about, answer)
+    Path(os.environ["USER_SPACE"], ".ai/config/rye.yaml").unlink()
+    return "new" if "twin.txt" in now else "old"
+
+
+# --- an edit of ours beside a command that runs ---
+
+
+RUNNING: dict[str, tree_changes.Recording] = {}
+
+
+def beside(project: Path) -> dict:
+    with Workspace(str(project)) as ws:
+        RUNNING[str(project)] = tree_changes.begin(ws, "rye/bash/bash", "a command")
+    (project / "a.txt").write_text("".join(LINES) + "by the command\n")
+    (project / "gone.txt").unlink()
+    ids = re.findall(r"^\[LID:([0-9a-f]+)\]", call(project, "read")["output"], re.MULTILINE)
+    return {"job": "edit_a", "changes": [{"line_id": ids[3], "new_content": "changed"}]}
+
+
+def check_beside(project: Path, about: object) -> str:
+    listed(project)
+    now = photo(project)
+    with Workspace(str(project)) as ws:
+        tree_changes.end(ws, RUNNING.pop(str(project)))
+    assert_same(photo(project), now, about)
+    made = b"changed\n" in now["a.txt"][2]
+    found = [(one["tool"], one["file_path"]) for one in listed(project)]
+    edits = [one for one in found if one[0] == "rye/file-system/edit_lines"]
+    # Each change has one author.
+    assert len(edits) == made, (about, found)
+    everything_back(project, ORIGINAL, about)
+    return "new" if made else "old"
+
+
+CASES = {
+    "a command": Case(lambda _: {"job": "record"}, check_record),
+    "a command beside an edit": Case(beside, check_beside),
+    "undo": undo_case(whole_undo),
+    "redo": undo_case(redo),
+    "undo of one file": undo_case(part_undo),
+    "undo of a hunk, merged": undo_case(merged_undo),
+    "undo of a hunk of an edit": undo_case(hunk_of(edited)),
+    "undo of a hunk of a written file": undo_case(hunk_of(written)),
+    "the store's bound": Case(full, check_full),
+}
+ORIGINAL: Photo = {}
+
+
+def traced(made: Template, folder: Path, project: Path, order: dict, *options: str) -> tuple[int, str, str]:
+    out, log = folder / "out", folder / "trace"
+    out.unlink(missing_ok=True)
+    pid = made.victim(project=str(project), out=str(out), **order)
+    tracer = subprocess.Popen(["strace", "-qq", "-o", log, *options, "-p", str(pid)], stderr=subprocess.DEVNULL)
+    while re.search(r"^TracerPid:\t0$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE):
+        assert tracer.poll() is None, "strace did not attach"
+        time.sleep(0.000_5)
+    os.kill(pid, signal.SIGCONT)
+    code = made.ended()
+    tracer.wait(60)
+    return code, out.read_text() if out.exists() else "", log.read_text()
+
+
+def run(made: Template, folder: Path, name: str, chosen: Callable[[list], list]) -> Counter:
+    """Kill one case at the chosen ones of its system calls; return how often each state stood there."""
+    case, states = CASES[name], Counter()
+    project = fresh(folder, "whole")
+    ORIGINAL.clear()
+    ORIGINAL.update(photo(project))
+    code, said, trace = traced(made, folder, project, case.prepare(project))
+    assert code == 0, said
+    assert "crashed" not in json.loads(said)["result"], json.loads(said)["result"]["crashed"]
+    assert case.check(project, "whole") == "new"
+    shutil.rmtree(project)
+    points = points_of(trace)
+    for number, (call_name, nth) in enumerate(chosen(points)):
+        project = fresh(folder, f"kill{number}")
+        options = ("-e", f"trace={call_name}", "-e", f"inject={call_name}:signal=KILL:when={nth}")
+        code, _, _ = traced(made, folder, project, case.prepare(project), *options)
+        states["killed" if code == -signal.SIGKILL else "not reached"] += 1
+        states[case.check(project, (name, call_name, nth))] += 1
+        shutil.rmtree(project)
+    states["system calls"] = len(points)
+    return states
+
+
+@pytest.fixture
+def made(tmp_path):
+    with template(tmp_path) as one:
+        yield one
+
+
+@pytest.mark.slow
+@needs_strace
+@pytest.mark.parametrize("name", CASES)
+def test_killed_anywhere(made, tmp_path, name):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    states = run(made, tmp_path, name, lambda points: rng.sample(points, 20))
+    print(states)
+    assert states["killed"] > 10
+
+
+def main() -> int:
+    numbers = arguments(part=0, parts=1, case=-1)
+    for number, name in enumerate(CASES):
+        if numbers.case in (-1, number):
+            with own_space() as folder, template(folder) as made:
+                states = run(made, folder, name, lambda points: points[numbers.part :: numbers.parts])
+            print(f"{name}: {dict(states)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
