@@ -60,26 +60,50 @@ def joined(found: list[Hunk], close: int) -> list[Hunk]:
 
 
 def quoted(before_text: str, after_text: str) -> list[tuple[str, str, int]]:
-    """Return the shortest replacements of whole lines: text that stands once in the file, the new text, and its line at the end."""
+    """Return the shortest replacements of whole lines: text that stands once in the file, the new text, and its line at the end.
+
+    No two of the texts share a line, so they can be replaced in any order. They come from the file's end.
+    """
     old, new = _terminated(before_text), _terminated(after_text)
-    out = []
+    out: list[tuple[Hunk, str, str, int]] = []
     # From the end, so that lines before a change still stand as they were.
-    for hunk in reversed(hunks(old, new)):
+    left = hunks(old, new)
+    while left:
+        hunk = left.pop()
         start, stop, before, after = hunk.start, hunk.stop, 0, 0
-        while not (quote := "".join(old[start:stop])) or before_text.count(quote) != 1:
+        while not (quote := "".join(old[start:stop])) or _count(before_text, quote) != 1:
             if start > 0 and (before <= after or stop == len(old)):
                 start, before = start - 1, before + 1
             elif stop < len(old):
                 stop, after = stop + 1, after + 1
             else:
                 return [(before_text, after_text, 0)]
+        if out and stop > out[-1][0].start:
+            # Both as one, from the start of this to the end of the one behind.
+            behind = out.pop()[0]
+            gap = behind.stop - hunk.stop
+            left.append(Hunk(hunk.start, behind.stop, hunk.new_start, hunk.new_stop + gap + _grown(behind)))
+            continue
         text = "".join([*old[start : hunk.start], *new[hunk.new_start : hunk.new_stop], *old[hunk.stop : stop]])
         # A newline at both ends need not be said, where the text is unique without it.
         bare = quote.removesuffix("\n")
-        if text.endswith("\n") and bare and before_text.count(bare) == 1:
+        if quote != bare and text.endswith("\n") and bare and _count(before_text, bare) == 1:
             quote, text = bare, text.removesuffix("\n")
-        out.append((quote, text, hunk.new_start - before))
-    return out
+        size = stop - hunk.stop
+        whole = Hunk(start, stop, hunk.new_start - before, hunk.new_stop + size)
+        out.append((whole, quote, text, hunk.new_start - before))
+    return [(quote, text, at) for _, quote, text, at in out]
+
+
+def _count(text: str, part: str) -> int:
+    """Return in how many places a part stands, also where these overlap; 2 stands for more."""
+    first = text.find(part)
+    return 0 if first < 0 else 1 if text.find(part, first + 1) < 0 else 2
+
+
+def _grown(hunk: Hunk) -> int:
+    """Return how many lines more a hunk has in the new text."""
+    return (hunk.new_stop - hunk.new_start) - (hunk.stop - hunk.start)
 
 
 def _terminated(text: str) -> list[str]:

@@ -85,7 +85,7 @@ def whole_sessions(sessions: Iterable[Session], tally: Tally) -> None:
                 tally.counts["sessions"] += number == 0
                 if isinstance(event, Compaction):
                     caller.forget()
-                elif isinstance(event, Write):
+                elif isinstance(event, Write) and not caller.write(session.relative(event.path), event.content):
                     put(caller.root, session.relative(event.path), event.content)
                 elif isinstance(event, Read | Edit):
                     path = session.relative(event.path)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROW = re.compile(r"(?:(\d+[g-z]*)\t|\d*:? ?\[LID:([0-9a-z]+)\] ?)(.*)", re.DOTALL)
-_VERSION = re.compile(r"^\[version (\S+?)\]$", re.MULTILINE)
+_VERSION = re.compile(r"^\[version (\w+)(?:; \d+ lines)?\]$", re.MULTILINE)
+_WINDOW = re.compile(r":\d+(-\d+)?$")
 _NEXT = re.compile(r"Call read\(.*offset=(\d+).*\) to see more")
 _CLOSE = 1
 _WORTH = 8
@@ -64,7 +65,7 @@ class RyeCaller:
         answer = answer_of(rye.execute(_TOOLS + name, arguments, project_path=self.root, options=options))
         made = Call(name, arguments, answer.text, answer.is_error)
         self.calls.append(made)
-        if path := arguments.get("file_path"):
+        if path := _WINDOW.sub("", arguments.get("file_path", "")):
             self._learn(path, answer.text)
             self._digests[path] = self._digest(path)
         return made
@@ -90,15 +91,22 @@ class RyeCaller:
     def read(self, path: str, start: int, count: int, total: int) -> bool:
         """Read lines [start, start + count) from 1, by as many calls as it takes; return whether all succeeded."""
         while count > 0:
-            window: dict[str, Any] = {"offset": start} if start > 1 else {}
-            window |= {"limit": count} if start + count - 1 < total else {}
-            made = self.call("read", file_path=path, **window)
+            last = start + count - 1
+            window = f":{start}-{last}" if last < total else f":{start}" if start > 1 else ""
+            made = self.call("read", file_path=f"{path}{window}")
             if made.is_error:
                 return False
             more = _NEXT.search(made.text)
             reached = int(more[1]) if more else start + count
             start, count = max(reached, start + 1), start + count - max(reached, start + 1)
         return True
+
+    def write(self, path: str, content: str) -> bool:
+        """Write a whole file; return whether it has that content now.
+
+        The answer names the new lines by a range. A model does not count lines, so it knows none of these addresses by it.
+        """
+        return not self.call("write", file_path=path, content=content).is_error
 
     def read_again(self, path: str, start: int, count: int, total: int) -> bool:
         """Read a window, but for what was shown since the last compaction.
@@ -114,7 +122,15 @@ class RyeCaller:
             if self.call("read", file_path=path, changes_since=self.versions[path]).is_error:
                 return False
             unseen = self._unseen(path, start, count) or []
-        return all(self.read(path, start + first, last + 1 - first, total) for first, last in _runs(unseen))
+        return self._read_parts(path, [(start + first, start + last) for first, last in _runs(unseen)])
+
+    def _read_parts(self, path: str, windows: list[tuple[int, int]]) -> bool:
+        """Read windows of a file, from 1 and with their last lines, in one call."""
+        if not windows:
+            return True
+        first, *others = [f":{start}-{last}" for start, last in windows]
+        more: dict[str, Any] = {"more": others} if others else {}
+        return not self.call("read", file_path=f"{path}{first}", **more).is_error
 
     def _unseen(self, path: str, start: int, count: int) -> list[int] | None:
         """Return which lines of a window no answer showed, from 0; None where nothing of the file was shown."""
@@ -125,7 +141,8 @@ class RyeCaller:
         return [at for at, (address, text) in enumerate(window) if text and address not in shown]
 
     def _digest(self, path: str) -> bytes:
-        return sha256((self.root / path).read_bytes()).digest()
+        file = self.root / path
+        return sha256(file.read_bytes()).digest() if file.exists() else b""
 
     def edit(self, path: str, before: str, after: str) -> bool:
         """Change a file; return whether the tool said that it did.
@@ -175,8 +192,10 @@ def _runs(positions: list[int]) -> list[tuple[int, int]]:
 
 
 def _same(shown: str | None, text: str) -> bool:
-    # A long line is shown in part.
-    return shown is not None and (shown == text or (len(text) > 1_000 and shown[:500] == text[:500]))
+    if shown is None or shown == text:
+        return shown is not None
+    # A long line is shown in part, and so is one in an edit's answer that the model wrote or was shown before.
+    return text.startswith(shown[:-1]) if shown.endswith("…") else len(text) > 1_000 and shown[:500] == text[:500]
 
 
 def _change(hunk: Hunk, new: list[str], rows: list[tuple[str, str]]) -> str | dict[str, Any]:

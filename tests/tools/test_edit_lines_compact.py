@@ -172,6 +172,18 @@ def test_what_is_refused(project, file, seen, code, changes):
     assert (project / "g.txt").exists()
 
 
+def test_of_two_places_that_overlap_none_is_chosen(project):
+    (project / "f.txt").write_text("b\na\nb\na\nb\n")
+    error = no("text_count", project, {"find": "b\na\nb", "replace": "x"})
+    assert "overlap" in error
+    # Control: more of the text says which; and where all that repeats is replaced, it makes no difference.
+    edit(project, {"find": "a\nb\na\nb", "replace": "x"})
+    assert text(project / "f.txt") == ["b", "x"]
+    (project / "f.txt").write_text("        deep\n")
+    edit(project, {"find": "  ", "replace": "\t", "count": 4}, on_stale="rebase")
+    assert text(project / "f.txt") == ["\t\t\t\tdeep"]
+
+
 def test_several_places_of_a_text_are_shown_with_their_addresses(project, file):
     error = no("text_count", project, {"find": "line", "replace": "x"})
     assert "8 place(s)" in error

@@ -339,3 +339,30 @@ def test_a_hard_to_name_file(project, put):
     data = done("read", project, file_path="caf\\xe9.txt")
     assert data["file_path"] == "caf\\xe9.txt"
     assert call("read", project, file_path=data["file_path"])["success"]
+
+
+def test_a_range_behind_the_path(project):
+    (project / "f.txt").write_text("".join(f"line {number}\n" for number in range(1, 8)))
+    data = done("read", project, file_path="f.txt:2-3", line_ids="short")
+    assert data["output"].split("\n")[:2] == ["2\tline 2", "3\tline 3"]
+    # What was asked for is all there: one word says that the file has more.
+    assert data["output"].split("\n")[2].endswith("; 7 lines]")
+    assert (data["file_path"], data["offset"], data["truncated"], data["next_offset"]) == ("f.txt", 2, True, 4)
+    assert done("read", project, file_path="f.txt:6", line_ids="short")["line_count"] == 2
+    both = done("read", project, file_path="f.txt:1-2", more=[":6-7"], line_ids="short")["output"]
+    assert ("2\tline 2" in both, "3\tline 3" in both, "7\tline 7" in both) == (True, False, True)
+    # A file that has this very name is that file.
+    (project / "f.txt:2-3").write_text("another\n")
+    assert done("read", project, file_path="f.txt:2-3")["file_path"] == "f.txt:2-3"
+
+
+def test_a_range_that_the_output_has_no_room_for_says_so(project):
+    (project / "f.txt").write_text(("x" * 90 + "\n") * 2_000)
+    data = done("read", project, file_path="f.txt:1-1500", line_ids="short")
+    assert data["line_count"] < 1_500
+    assert "[tool_result: " in data["output"]
+
+
+def test_a_range_of_a_file_that_is_not_there(project):
+    assert "File not found: f.txt" in refused("file_not_found", "read", project, file_path="f.txt:2-3")
+    assert call("read", project, file_path="../f.txt:2-3")["code"] == "path_outside"

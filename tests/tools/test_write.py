@@ -216,3 +216,35 @@ def test_other_line_endings_are_named(project):
     assert done("write", project, file_path="c.txt", content="x\r\n")["warnings"] == []
     (project / "d.txt").write_bytes(b"one")
     assert done("write", project, file_path="d.txt", content="x\r\n")["warnings"] == []
+
+
+def test_the_addresses_of_what_was_written_are_told_and_an_edit_can_follow(project):
+    data = done("write", project, file_path="f.txt", content="a\n\nc\n", line_ids="short")
+    assert data["output"] == "Created f.txt; its lines are 1-3"
+    done("edit_lines", project, file_path="f.txt", changes=["2-3|b"])
+    assert (project / "f.txt").read_bytes() == b"a\nb\n"
+    # Addresses of the content before are unknown, never another line's.
+    data = done("write", project, file_path="f.txt", content="d\ne\n", line_ids="short")
+    assert data["output"] == f"Replaced f.txt; its lines are {data['addresses']}"
+    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["1|x"])
+    first = data["addresses"].partition("-")[0]
+    done("edit_lines", project, file_path="f.txt", changes=[f"{first}|x"])
+    assert (project / "f.txt").read_bytes() == b"x\ne\n"
+
+
+def test_addresses_that_nobody_was_told_edit_nothing(project):
+    """Control: without line_ids, and in a file too large to be named at once, a read must come first."""
+    assert "addresses" not in done("write", project, file_path="f.txt", content="a\n")
+    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["1|x"])
+    large = done("write", project, file_path="g.txt", content="a\n" * 3_000, line_ids="short")
+    assert large["output"].startswith("Created g.txt (6000 bytes)")
+    refused("invalid_line_id", "edit_lines", project, file_path="g.txt", changes=["1|x"])
+
+
+def test_another_program_between_write_and_edit(project):
+    data = done("write", project, file_path="f.txt", content="a\nb\n", line_ids="short")
+    assert data["addresses"] == "1-2"
+    (project / "f.txt").write_bytes(b"new\na\nB\n")
+    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["2|x"], on_stale="rebase")
+    done("edit_lines", project, file_path="f.txt", changes=["1|A"], on_stale="rebase")
+    assert (project / "f.txt").read_bytes() == b"new\nA\nB\n"

@@ -35,6 +35,8 @@ from rye.workspace.workspace import Place, Workspace
 # So many new lines of one splice get IDs at once; in a large file the rest get theirs when shown.
 _IDS_AT_ONCE = 2_000
 _BATCH = 500
+# The lines of a larger new file are named when they are read.
+_TOLD_LINES = 2_000
 # Bytes of a line that is shortened when it is printed, at most.
 _LINE_BYTES = 4 * MAX_LINE_CHARS
 
@@ -434,9 +436,18 @@ def _content(made: Prepared | WholeFile) -> bytes | None:
 
 
 def index_whole(
-    ws: Workspace, place: Place, data: bytes, encoding: str, names: Revived = _NO_NAMES, *, shown: bool = False
+    ws: Workspace,
+    place: Place,
+    data: bytes,
+    encoding: str,
+    names: Revived = _NO_NAMES,
+    *,
+    shown: bool = False,
+    told: list[str] | None = None,
 ) -> list[str]:
     """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
+
+    Where `told` is given, the caller will hear the short addresses of all lines, which count as shown: a range is put there.
 
     Returns:
         Warnings for the caller's result: the change itself is made, whatever becomes of the index.
@@ -455,12 +466,18 @@ def index_whole(
                 loose, short = line_ids_index.loose_digest(keys[at]), known or line_ids_index.new_short(index, at)
                 seen = 0 if shown or (names.shown and names.shown[at]) else -1
                 index.marks[at] = line_ids_index.LineId(name, loose, 0, seen, short, known is not None)
+    if told is not None and 0 < text.count <= _TOLD_LINES:
+        line_ids_index.give_ids(index, 0, documents.keys(text.lines(), code))
+        line_ids_index.note_shown(index, 0, text.count, short=True)
+        told.append(addresses.ranges([index.marks[at].short for at in range(text.count)]))
     documents.fit(index, text)
     try:
         # Through the held directory: the path may lead elsewhere by now.
         info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
         store.save(ws, place.path, index, code, info, text.points)
     except (OSError, WorkspaceError) as err:
+        if told is not None:
+            told.clear()
         return [index_not_stored(err)]
     return []
 

@@ -12,11 +12,11 @@ from rye.line_ids import addresses
 from rye.line_ids.document import Document
 
 # New lines of one hunk that are printed whole; of more, the first and the last.
-_WHOLE = 6
+_WHOLE = 4
 _HUNKS = 12
 _CHARS = 2_000
 # A line that the caller sent, or has seen as it is now, needs no more than this to be recognised.
-_KNOWN_CHARS = 60
+_KNOWN_CHARS = 40
 
 
 def collected(document: Document, splices: Sequence[Splice], hunks: int = _HUNKS) -> list[str]:

@@ -12,24 +12,30 @@ from rye.line_ids.document import Document
 
 
 class Found(NamedTuple):
-    """Where a text was found: the lines that the matches touch (from 0), and the splices that replace them."""
+    """Where a text was found: the lines that the matches touch (from 0), and the splices that replace them.
+
+    Of matches that overlap (`b a b` in `b a b a b`) the first is among `places`; `overlapping` tells of others.
+    """
 
     places: int
     lines: list[int]
     splices: list[Splice]
+    overlapping: bool
 
 
 def find(document: Document, start: int, stop: int, old: str, new: str) -> Found:
     """Find a text in lines [start, stop); it may span lines, and a newline at its end is the line's own."""
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     texts = document.texts(start, stop)
-    places = _places(_joined(texts), old)
+    whole = _joined(texts)
+    places, every = _places(whole, old), _places(whole, old, overlapping=True)
     splices = [
         terminated(document.text, start + low, start + high, [document.encode(line) for line in lines])
         for low, high, lines in replaced(texts, old, new)
     ]
     starts = _starts(texts)
-    return Found(len(places), sorted({start + bisect_right(starts, place) - 1 for place in places}), splices)
+    lines = sorted({start + bisect_right(starts, place) - 1 for place in every})
+    return Found(len(places), lines, splices, len(every) > len(places))
 
 
 def replaced(texts: Sequence[str], old: str, new: str) -> list[tuple[int, int, list[str]]]:
@@ -55,12 +61,12 @@ def _starts(texts: Sequence[str]) -> list[int]:
     return list(accumulate((len(text) + 1 for text in texts), initial=0))
 
 
-def _places(whole: str, old: str) -> list[int]:
-    """Return where a text begins, each match behind the end of the one before."""
-    out, at = list[int](), whole.find(old)
+def _places(whole: str, old: str, *, overlapping: bool = False) -> list[int]:
+    """Return where a text begins, each match behind the end of the one before; or all, also those that overlap."""
+    out, at, step = list[int](), whole.find(old), 1 if overlapping else len(old)
     while at >= 0:
         out.append(at)
-        at = whole.find(old, at + len(old))
+        at = whole.find(old, at + step)
     return out
 
 

@@ -226,11 +226,12 @@ class Checker:
             return
         found = find_replace.find(self.document, start, stop, old, new)
         wanted = int(change.fields.get("count", 1))
-        if found.places != wanted:
+        # Which of two that overlap is meant, nobody can tell; of many that shall all be replaced it makes no difference.
+        overlap = found.overlapping and wanted == 1
+        if found.places != wanted or overlap:
             if found.places:
-                what = (
-                    f"{found.places} place(s) have the text of find, not {wanted}: give more of it, name lines, or give count."
-                )
+                many = "Places that overlap" if overlap else f"{found.places} place(s)"
+                what = f"{many} have the text of find, not {wanted}: give more of it, name lines, or give count."
                 self.problems.add("text_count", f"Change {change.number}: {what}", *found.lines)
                 return
             near = find_replace.alike(self.document, start, stop, old)

@@ -28,6 +28,7 @@ class Replaced(Record):
         encoding: codec name of the new content.
         entry: the journal entry that undo takes, None where nothing was written.
         warnings: what went less than well.
+        addresses: the short addresses of all lines as a range, `1-57`; empty where they were not asked for, or are not known.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Replaced(Record):
     encoding: str
     entry: str | None
     warnings: list[str]
+    addresses: str = ""
 
     def diff(self) -> list[str] | None:
         """Return a unified diff, or None where the two contents have no common encoding."""
@@ -61,6 +63,7 @@ def replace_file(
     encoding: str = "utf-8",
     expected_sha256: str | None = None,
     guard: str = "tell",
+    addresses: bool = False,
 ) -> Replaced:
     """Create a file or replace its content; missing folders are made.
 
@@ -72,6 +75,7 @@ def replace_file(
         encoding: codec name; `utf-8-sig` puts a byte order mark before the text.
         expected_sha256: refuse unless the present content has this digest.
         guard: "refuse" a content with a syntax error, or "tell" of it.
+        addresses: the caller is told the short addresses of the new lines, which count as shown.
 
     Raises:
         EditError: `wrong_digest`, `escaped_bytes`, `unencodable`, `pasted_ids`, `syntax_error`. Nothing was written.
@@ -95,9 +99,10 @@ def replace_file(
             told = syntax_warnings(place.shown, old, data, guard)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
             warnings = [*recovered, *told, *journal.apply_change(ws, place, data, entry)]
-            warnings += index_whole(ws, place, data, code.name)
+            named: list[str] | None = [] if addresses else None
+            warnings += index_whole(ws, place, data, code.name, told=named)
             warnings += _line_end_warning(place, old, data, code.name)
-            return Replaced(place.shown, data, old, code.name, entry.id, warnings)
+            return Replaced(place.shown, data, old, code.name, entry.id, warnings, "".join(named or ()))
 
 
 def syntax_warnings(path: str, old: bytes | None, data: bytes, guard: str = "tell") -> list[str]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:39:54Z:abbd7d967b6c62fcf5367704c5df4c8dd0b921a00bf3af7250f88481e621a978:Ya79Db3rB2nYhAW0Gd2ElIWclNdxdzmErr_IqddLD_HwmpWPV6V7i-7s8sOZ-PRo7JFlreL92pq9_bxw3o3mDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:55:16Z:95c4f83fa30063eb561ce01f1ad5411e898e0f15e66426436be4db074a4d8148:qLDwGClNWwdzAgzd3CLGbjFhJ86YPK_AG5s_eoE8J4hFAV3X6wKzb0nAyfHYEdGydoVsQ74fMFVOLEJYIvx_Bw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, an existing text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown as one. A PDF
@@ -11,7 +11,8 @@ lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] li
 2,000 characters are shortened visibly; their ID still stands for the whole line.
 An ID belongs to its line for as long as the line lives, through edits elsewhere in the file: pass IDs to edit_lines instead
 of retyping text, and do not read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
-new, changed or gone since. more=["b.py", "b.py:20-40"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
+new, changed or gone since. file_path may end in a range, "a.py:20-40"; more=["b.py", ":90-99"] reads other files and ranges, too.
+Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
 Prefer it to cat in a shell whenever you may edit the file; use grep to find the place first in a large one.
 """
 
@@ -51,7 +52,7 @@ Side effects: none.
 Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
 Prefer it to cat in bash."""
 __agent_parameters__ = {
-    "file_path": "",
+    "file_path": 'Or "a.py:20-40"',
     "offset": "First line, from 1; negative from the end",
     "limit": "",
     "changes_since": "Version of your last read",
@@ -132,7 +133,16 @@ OUTPUT_SCHEMA = {
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window, or the changes since a version."""
-    result = _read(params, project_path, output_budget())
+    try:
+        result = _read(params, project_path, output_budget())
+    except WorkspaceError as err:
+        # A file may have such a name, so this is looked at last.
+        window = _part(params["file_path"], params["file_path"])
+        if err.code != "file_not_found" or window["file_path"] == params["file_path"]:
+            raise
+        # A version that was given still names the state of that file.
+        params = {**params, **window, "changes_since": params.get("changes_since")}
+        result = _read(params, project_path, output_budget())
     for one in params.get("more") or ():
         _add(result, {**params, **_part(one, params["file_path"])}, project_path)
     return result
@@ -157,7 +167,8 @@ def _part(text: str, file_path: str) -> dict[str, Any]:
     found = re.fullmatch(r"(?P<path>.*?)(?::(?P<first>-?[1-9]\d*)?(?:-(?P<last>\d+))?)?", text, re.DOTALL)
     path, first, last = (found["path"], found["first"], found["last"]) if found else (text, None, None)
     offset = int(first or 1)
-    limit = {"limit": max(int(last) - offset + 1, 1)} if last else {}
+    # Who names the last line knows that there may be more.
+    limit = {"limit": max(int(last) - offset + 1, 1), "ranged": True} if last else {}
     # A version names a state of one file.
     return {"file_path": path or file_path, "offset": offset, "changes_since": None, **limit}
 
@@ -286,13 +297,14 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         lines += [_CELLS] if window.ids else []
     document.shown(*window.shown, short=window.short)
     truncated = stop < total
-    if truncated:
+    whole = stop - start == params["limit"] and window.short and params.get("ranged", False)
+    if truncated and not whole:
         call = f'read(file_path="{params["file_path"]}", offset={stop + 1})'
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
     if notice := document.encoding_notice([(start, stop)]):
         lines.append(notice)
     if window.short:
-        lines.append(f"[version {document.short_version}]")
+        lines.append(f"[version {document.short_version}; {total} lines]" if whole else f"[version {document.short_version}]")
     if not total:
         lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
     fields: dict[str, Any] = {"next_offset": stop + 1} if truncated else {}

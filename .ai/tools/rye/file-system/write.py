@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:49:27Z:7d14534c8b161473c96eeb167fa5941f613a1b62ad1b2183d973804039aab9c3:ZqTJS519yW-dxROrlRPNenuP2y70mwaG_F39WRnmByN_wU0O7itdOMVo6tGawW-8WWO8B0CA26AgwJ37pYbYDQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:30:02Z:6a67f08201859ed024d283315ecffc653d66af120d50db6aadcf3a72b8abbe83:QUaeMRogYQ6KMBZK5YIVOvKQt9OROobT50Vf5Ph_egCT1yW4s6SaVZoZU6V_5UI1yF1gwmkBAqavfTpLS_XmCw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -7,7 +7,7 @@ Does not: append, merge, or write outside the project, through links out of it, 
 .ai/cache, or to files that other programs run or load unasked (.vscode, .mcp.json, .envrc …) unless the user allows it.
 Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
 IDs of the file become unknown (read it again before edit_lines); recorded for undo. The same content: none.
-Returns: output (a creation message, or the unified diff), file_path, bytes_written, created, unchanged, entry_id. A diff over 50 KB is
+Returns: output (a creation message, or the unified diff; with line_ids="short" the addresses of the lines), file_path, bytes_written, created, unchanged, entry_id. A diff over 50 KB is
 cut at a line boundary with a [tool_result: …] line. expected_sha256 refuses unless the present content has that digest.
 Prefer edit_lines for changing a part of an existing file: it sends and risks only those lines.
 """
@@ -26,11 +26,12 @@ __tool_description__ = "Create or overwrite a file"
 __item_id__ = "rye/file-system/write"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
+__agent_defaults__ = {"line_ids": "short"}
 __agent_description__ = """Create a text file, or replace all of one.
 Requires: content, the whole file exactly as it shall be.
 Does not: append or merge; write files that other programs run (.git, .vscode, .envrc …).
 Side effects: makes missing folders; undo takes it back.
-Returns: what was created, or the diff.
+Returns: the addresses that its lines have now ("1-57": line 12 is 12), so an edit can follow.
 Prefer it for new files; edit_lines changes a part of one."""
 __agent_parameters__ = {"file_path": "", "content": ""}
 
@@ -49,6 +50,12 @@ CONFIG_SCHEMA = {
             "enum": ["tell", "refuse"],
             "default": "tell",
             "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
+        "line_ids": {
+            "type": "string",
+            "enum": ["none", "short"],
+            "default": "none",
+            "description": "Whether the answer names the new lines by short addresses, which edit_lines then takes",
         },
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {
@@ -71,6 +78,7 @@ OUTPUT_SCHEMA = {
         "unchanged": {"type": "boolean", "description": "Whether the file held this content already: nothing was written"},
         "truncated": {"type": "boolean", "description": "Whether the output was cut"},
         "entry_id": {"type": "string", "description": "What undo takes this back by; absent when unchanged"},
+        "addresses": {"type": "string", "description": 'With line_ids="short": the short addresses of all lines, as a range'},
         "warnings": {"type": "array", "description": "What went less than well"},
     },
 }
@@ -81,7 +89,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 
     def write() -> dict[str, Any]:
         wanted = {name: params[name] for name in ("file_path", "content", "encoding", "guard")}
-        return _result(replace_file(project_path, **wanted, expected_sha256=params.get("expected_sha256"), tool=__item_id__))
+        more = {"expected_sha256": params.get("expected_sha256"), "addresses": params["line_ids"] == "short"}
+        return _result(replace_file(project_path, **wanted, **more, tool=__item_id__))
 
     if not params["check"]:
         return write()
@@ -107,10 +116,15 @@ def _result(replaced: Replaced) -> dict[str, Any]:
         truncated=cut,
         warnings=replaced.warnings,
         **({} if unchanged else {"entry_id": replaced.entry}),
+        **({"addresses": replaced.addresses} if replaced.addresses else {}),
     )
 
 
 def _described(replaced: Replaced, size: int) -> list[str]:
+    if replaced.addresses:
+        # Who wrote the lines needs no diff to know them.
+        done = "Created" if replaced.before is None else "Replaced"
+        return [f"{done} {replaced.path}; its lines are {replaced.addresses}"]
     if replaced.before is None:
         return [f"Created {replaced.path} ({size} bytes)"]
     if replaced.entry is None:
