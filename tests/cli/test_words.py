@@ -292,3 +292,24 @@ def test_a_reader_that_goes_away_ends_the_command(here):
     done = subprocess.run(["bash", "-c", line], cwd=here, env=env, capture_output=True, check=False, timeout=100)
     assert done.stdout == b"y\ny\n"
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_one_change_is_typed_without_brackets(project, user_space):
+    """Where a list takes texts, a word that is none in JSON is its one member: nobody types brackets within quotes for one."""
+    (project / ".git").mkdir()
+    (project / "app.py").write_bytes(APP)
+    rye("read", "app.py", cwd=project)
+    for change, said in (
+        ("4d90b3|    return 1", "return 1"),
+        ("[LID:a1c851]|def t(p):", "def t(p):"),
+        ('{"find": "return", "replace": "yield"}', "yield 1"),
+        ('["start+|# top", "end+|# end"]', "# end"),
+    ):
+        done = rye("edit_lines", "app.py", change, cwd=project)
+        assert (done.returncode, said in done.stdout.decode()) == (0, True), done.stderr
+    assert (project / "app.py").read_text() == "# top\ndef t(p):\n    yield 1\n# end\n"
+    for broken in ("[{line_id: 4d90b3}]", "{find: x}", "['12|x']"):
+        done = rye("edit_lines", "app.py", broken, cwd=project)
+        assert done.returncode == 2
+        assert b"changes is not JSON" in done.stderr
+    assert b"def t(p)" in rye("read", "app.py", "more=app.py:2", cwd=project).stdout.partition(b"app.py")[2]

@@ -83,6 +83,17 @@ def test_the_text_of_a_string_is_exact(lines):
     assert change_forms.from_string("7-9|" + "\n".join(lines))["new_content"] == lines
 
 
+@pytest.mark.parametrize("file", ["", "b.py:", "a:b.py:"])
+def test_an_address_may_be_written_as_it_is_shown(file):
+    """`[LID:a1b2c3]` holds a colon, and so may a file's name."""
+    name = {"file_path": file[:-1]} if file else {}
+    for address in ("[LID:a1b2c3]", "LID:a1b2c3"):
+        found = change_forms.from_string(f"{file}{address}-{address}|x")
+        assert found == {**name, "start_line_id": address, "end_line_id": address, "new_content": ["x"]}
+        found = change_forms.from_string(f"{file}{address} move after {file}{address}")
+        assert (found["line_id"], found["move_after"], found.get("to_file")) == (address, address, file[:-1] or None)
+
+
 @pytest.mark.parametrize(
     "text", ["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000]
 )

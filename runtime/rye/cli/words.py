@@ -111,8 +111,12 @@ def parameters(
         else:
             texts[name] = _text(name, rest, word, wanted)
     texts.update(_placed(loose, wanted, {*texts, *values}, called))
-    for name, text in texts.items():
-        _check_json(name, text, known.get(name))
+    for name, text in list(texts.items()):
+        if (one := _one_of_list(text, known.get(name))) is not None:
+            values[name] = [one]
+            del texts[name]
+        else:
+            _check_json(name, text, known.get(name))
     out = {**schema.from_words(wanted, texts), **values}
     paths = dict(schema.workspace_paths(wanted, out))
     return {name: _path_value(value, name, paths, project) for name, value in out.items()}
@@ -195,6 +199,25 @@ def _json(name: str, text: str) -> Any:
         raise UsageError(
             "bad_word", f"{name} is not JSON: {err}. It came as {text[:200]}", f"In a shell, quote it: {name}:='…'."
         ) from None
+
+
+def _one_of_list(text: str, wanted: object) -> Any:
+    """Return the one member of a list that a word without brackets is, where the list takes such: a change of `edit_lines`.
+
+    None where it must be a whole list.
+    """
+    items = wanted.get("items") if isinstance(wanted, dict) and wanted.get("type") == "array" else None
+    kinds = items.get("type", ()) if isinstance(items, dict) else ()
+    if "string" not in ([kinds] if isinstance(kinds, str) else kinds):
+        return None
+    # An address as `read` prints it opens no list.
+    if text.startswith("[") and not text.startswith("[LID:"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None if text.startswith("{") else text
+    return value if isinstance(value, str) or (isinstance(value, dict) and "object" in kinds) else text
 
 
 def _check_json(name: str, word: str, wanted: object) -> None:

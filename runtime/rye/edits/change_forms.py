@@ -20,12 +20,14 @@ from rye.errors import EditError
 from rye.workspace.text import content_lines
 
 _NAME = r"(?:\[?LID:)?[0-9a-z]+\]?"
-_AT = r"(?:(?P<file>[^|\n]+):)?"
+# An address as `read` prints it, `[LID:a1b2c3]`, holds a colon, too.
+_AT = r"(?:(?P<file>(?!\[?LID:)[^|\n]+?):)?"
 _RANGE = rf"{_AT}(?P<first>{_NAME})(?:\s*-\s*(?P<last>{_NAME}))?"
 _TEXT = re.compile(rf"\s*{_AT}(?P<before>\+)?(?P<first>{_NAME})(?:\s*-\s*(?P<last>{_NAME}))?(?P<after>\+)?\s*", re.IGNORECASE)
 _DELETE = re.compile(rf"\s*{_RANGE}\s+delete\s*", re.IGNORECASE)
 _TRANSFER = re.compile(
-    rf"\s*{_RANGE}\s+(?P<verb>move|copy)\s+(?P<side>after|before)\s+(?:(?P<to>[^|\n]+):)?(?P<place>{_NAME})\s*", re.IGNORECASE
+    rf"\s*{_RANGE}\s+(?P<verb>move|copy)\s+(?P<side>after|before)\s+(?:(?P<to>(?!\[?LID:)[^|\n]+?):)?(?P<place>{_NAME})\s*",
+    re.IGNORECASE,
 )
 _DELETE_FILE = re.compile(r"\s*(?P<file>[^|\n]+?)\s+delete file\s*")
 _RENAME = re.compile(r"\s*(?P<file>[^|\n]+?)\s+rename to\s+(?P<to>[^|\n]+?)\s*")

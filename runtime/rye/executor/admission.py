@@ -239,7 +239,10 @@ class Admission:
         except TrustError as err:
             # A bad signature is refused even with --allow-unsigned: the file was changed after it was signed.
             if not allow_unsigned or err.code != "unsigned" or candidate.space not in ("project", "user"):
-                raise
+                # The check of bytes knows no name; who calls a tool may not know which file is meant.
+                message = err.message.replace("It ", f"{candidate.item_id} ", 1)
+                hint = err.hint.replace("`rye sign`", f"`rye sign {candidate.item_id}`")
+                raise TrustError(err.code, message, hint, **err.details) from None
         return trust_verify.unsafe_unsigned(candidate.raw, form_of(candidate.item_type, candidate.suffix))
 
     def hold_to_lock(self, tool: Tool, chain: Sequence[dict[str, Any]]) -> None:

@@ -1,9 +1,9 @@
-# rye:signed:2026-11-22T09:55:16Z:95c4f83fa30063eb561ce01f1ad5411e898e0f15e66426436be4db074a4d8148:qLDwGClNWwdzAgzd3CLGbjFhJ86YPK_AG5s_eoE8J4hFAV3X6wKzb0nAyfHYEdGydoVsQ74fMFVOLEJYIvx_Bw==:b63173adc9f5699f
+# rye:signed:2026-11-22T09:57:21Z:afebdc75bc18ad01c6775cfe39a88bb08564ab273dff0988349599f860771b94:BgtgZC1dR8436mu5kM7dn3Q0jhazsP_Ij8Wc-erbalWF_u0SGyaybGA2igeky610Qf_SI6HTZ62f5VqywzwsCg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
-Requires: file_path, an existing text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown as one. A PDF
-is shown as the text of its pages, which offset and limit count then. Of a notebook (.ipynb) the cells are shown: each line of a
-cell's text by its address, outputs shortened. Other binary files are refused with their type and size.
+Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
+text of its pages, which offset and limit count then; a notebook (.ipynb) as its cells, each line of their text by its address,
+outputs shortened. Other binary files are refused with their type and size.
 Does not: follow links out of the project, change the file.
 Side effects: none on your files; keeps line IDs in .ai/cache (or the user's state folder). On a full disk lines come without IDs.
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
