@@ -15,14 +15,15 @@ from rye.errors import ItemError, TrustError, UsageError
 from rye.executor import texts
 from rye.executor.admission import Admission
 from rye.fs import names
-from rye.items import parse, spaces
+from rye.items import parse, scans, spaces
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
 from rye.trust.verify import Verified
 
 FIELDS = ("title", "name", "description", "category", "tags", "body")
 WEIGHTS = {"title": 3.0, "name": 3.0, "description": 2.0, "category": 1.5, "tags": 2.0, "body": 1.0}
-_REMEMBERED = 8_192
+SPACES = ("project", "user", "system")
+_REMEMBERED = 262_144
 _INDICES = 4
 
 
@@ -52,7 +53,7 @@ class Entry(Record):
 
 
 _entries: dict[tuple[str, ...], Entry] = {}
-_indices: dict[str, Index] = {}
+_indices: list[Index] = []
 _lock = threading.Lock()
 
 
@@ -74,10 +75,50 @@ def entries(among: Sequence[Space], types: Sequence[str], only: str | None = Non
         only: the space whose items are wanted, shadowed or not; None for all.
     """
     admission = Admission(among)
-    found: list[Entry] = []
-    left_out: Counter[str] = Counter()
     installed = spaces.installed_bundles() if only is None else ()
     asked = among if only is None else [space for space in among if space.name == only]
+    state = state_of((*asked, *installed), types, admission)
+    known = _known.get(only, {}).get(tuple(types))
+    if known is None or state is None or known[0] != state:
+        known = state, *_read(asked, types, installed, admission)
+        # One for each kind of question: an older state does not come back.
+        _known.setdefault(only, {})[tuple(types)] = known
+    return known[1], known[2]
+
+
+_Known = tuple[Any, list["Entry"], Counter[str]]
+_known: dict[str | None, dict[tuple[str, ...], _Known]] = {}
+
+
+def state_of(among: Sequence[Space], types: Sequence[str], admission: Admission) -> Any:
+    """Return all on which listings and searches of spaces depend; None where it cannot be told.
+
+    It is equal to an earlier one only where no file, no key, no decision and no manifest has changed.
+    """
+    try:
+        looked = scans.scans(among, types)
+        return None if looked is None else (tuple(among), *admission.judged_by(among), *map(_Same, looked))
+    except TrustError:
+        return None
+
+
+class _Same:
+    """An object that is equal to itself alone, and is kept for as long as it is compared with."""
+
+    def __init__(self, one: object) -> None:
+        self._one = one
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other._one is self._one
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _read(
+    asked: Sequence[Space], types: Sequence[str], installed: Sequence[Space], admission: Admission
+) -> tuple[list[Entry], Counter[str]]:
+    found: list[Entry] = []
+    left_out: Counter[str] = Counter()
     for item_type in types:
         for item_id, _, _ in spaces.listed(item_type, asked, installed):
             try:
@@ -180,6 +221,20 @@ class Index:
             UsageError: `search_unavailable`.
         """
         self.count = len(among)
+        self.among = among
+        self.seal = ""
+        # The places of the entries in the order of ties: project, user, system, then by id.
+        self.order = [0] * self.count
+        places = {name: place for place, name in enumerate(SPACES)}
+        by_tie = sorted(range(self.count), key=lambda at: (places.get(among[at].space, 3), among[at].id, among[at].type))
+        for place, at in enumerate(by_tie):
+            self.order[at] = place
+        # By id and by last name, as a query may be; the first of a name.
+        self.tools: dict[str, Entry] = {}
+        for entry in among:
+            if entry.type == "tool":
+                self.tools.setdefault(entry.id, entry)
+                self.tools.setdefault(entry.fields["name"], entry)
         self._lock = threading.Lock()
         # One connection for all threads, so each query holds the lock.
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
@@ -213,7 +268,7 @@ class Index:
         # The table is one of two names, the weights are numbers.
         sql = f"SELECT rowid, -bm25({table}, {weights}) FROM {table} WHERE {table} MATCH ?"  # noqa: S608
         with self._lock:
-            return {int(row): float(value) for row, value in self._db.execute(sql, (only,))}
+            return dict(self._db.execute(sql, (only,)))
 
     def vocabulary(self) -> list[str]:
         """Return every word of the index, folded as it is matched."""
@@ -223,17 +278,25 @@ class Index:
 
 def index_of(among: Sequence[Entry]) -> Index:
     """Return the index of entries; it is reused while they stay the same."""
+    with _lock:
+        # The list itself comes back from `entries` while nothing has changed.
+        known = next((one for one in _indices if one.among is among), None)
+        seal = "" if known is not None else _seal(among)
+        known = known or next((one for one in _indices if one.seal == seal), None)
+        if known is None:
+            known = Index(among)
+            known.seal = seal
+        known.among = among
+        # The oldest goes.
+        _indices[:] = [known, *(one for one in _indices if one is not known)][:_INDICES]
+        return known
+
+
+def _seal(among: Sequence[Entry]) -> str:
     seal = sha256()
     for entry in among:
         seal.update(f"{entry.type} {entry.id} {entry.space} {entry.digest}\n".encode())
-    with _lock:
-        known = _indices.get(seal.hexdigest())
-        if known is None:
-            # The oldest goes: a dict is in order of insertion.
-            while len(_indices) >= _INDICES:
-                _indices.pop(next(iter(_indices)))
-            known = _indices[seal.hexdigest()] = Index(among)
-        return known
+    return seal.hexdigest()
 
 
 def _indexable(text: str) -> str:
@@ -241,4 +304,4 @@ def _indexable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-__all__ = ["FIELDS", "Entry", "Index", "entries", "index_of"]
+__all__ = ["FIELDS", "Entry", "Index", "entries", "index_of", "state_of"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,16 +82,26 @@ def ranked(index: Index, tree: Node | None, asked: RankOptions) -> dict[int, flo
     else:
         rows = _rows(index, tree, asked, leaves)
     total = sum(leaf.worth for leaf in leaves.values()) or 1.0
-    return {row: _score(row, list(leaves.values()), total, plain=plain) for row in rows}
+    if plain:
+        return _covered(rows, list(leaves.values()), total)
+    return {row: _score(row, list(leaves.values()), total) for row in rows}
 
 
-def _score(row: int, leaves: Sequence[_Leaf], total: float, *, plain: bool) -> float:
-    value = sum(leaf.worth * leaf.values.get(row, 0.0) for leaf in leaves) / total
-    if not plain:
-        return value or 1.0
-    coverage = sum(leaf.worth for leaf in leaves if row in leaf.values) / total
-    # An item with most of the words comes before one with a single word many times.
-    return value * math.pow(coverage, _COVERAGE_POWER)
+def _score(row: int, leaves: Sequence[_Leaf], total: float) -> float:
+    return sum(leaf.worth * leaf.values.get(row, 0.0) for leaf in leaves) / total or 1.0
+
+
+def _covered(rows: Iterable[int], leaves: Sequence[_Leaf], total: float) -> dict[int, float]:
+    """Return the scores of rows: an item with most of the words comes before one with a single word many times."""
+    values, covered = dict.fromkeys(rows, 0.0), dict.fromkeys(rows, 0.0)
+    # Word by word: a common one is in a hundred thousand rows.
+    for leaf in leaves:
+        for row, value in leaf.values.items():
+            if row in values:
+                values[row] += leaf.worth * value
+                covered[row] += leaf.worth
+    # The power of the coverage, over the total once more for the value.
+    return {row: value / total * (covered[row] / total) ** _COVERAGE_POWER for row, value in values.items()}
 
 
 def _telling(words: Sequence[Word | Phrase]) -> list[Word | Phrase]:
@@ -130,8 +140,11 @@ def _leaf(index: Index, word: Word | Phrase, asked: RankOptions) -> _Leaf:
         hits = index.hits(table, expression, asked.fields)
         # BM25 as it comes counts a word that most items have as nothing; in a small index that is most words.
         rarity = max(math.log((index.count - len(hits) + 0.5) / (len(hits) + 0.5)), 1e-6) if hits else 1.0
-        for row, value in hits.items():
-            values[row] = max(values.get(row, 0.0), factor * min(1.0, value / rarity / _SATURATED))
+        scale = rarity * _SATURATED
+        met = {row: factor * min(1.0, value / scale) for row, value in hits.items()}
+        if values:
+            met.update((row, known) for row, known in values.items() if known > met.get(row, 0.0))
+        values = met
     return _Leaf(values, math.log(1 + (index.count - len(values) + 0.5) / (len(values) + 0.5)))
 
 

@@ -5,6 +5,7 @@ Nothing of an item that is not verified is searched or shown: how many there are
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +23,6 @@ _PREVIEW = 200
 _LONG_FORM = 8_000
 _SCOPE = re.compile(r"(?:rye\.search\.)?([a-z]+|\*)(?:[./](.*))?")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
-_ORDER = {"project": 0, "user": 1, "system": 2}
 
 
 class SearchRequest(NamedTuple):
@@ -50,19 +50,20 @@ def search(wanted: SearchRequest, project_path: str, reach: Callable[[str, str],
     with Workspace(project_path):
         among = spaces.spaces(project_path)
         found, left_out = index.entries(among, types, None if wanted.space == "all" else wanted.space)
-    entries = [entry for entry in found if reach is None or reach(entry.type, entry.id)]
-    scores = rank.ranked(index.index_of(entries), tree, asked)
-    rows = [
-        (score, entries[at])
-        for at, score in scores.items()
-        if prefix(entries[at].id) and all(_passes(entries[at], *one) for one in (wanted.filters or {}).items())
-    ]
-    rows.sort(key=_by(wanted.sort_by))
+    entries = _reached(found, reach)
+    held = index.index_of(entries)
+    scores = rank.ranked(held, tree, asked)
+    if wanted.scope is not None or wanted.filters:
+        scores = {
+            at: score
+            for at, score in scores.items()
+            if prefix(entries[at].id) and all(_passes(entries[at], *one) for one in (wanted.filters or {}).items())
+        }
     words = [word.text for word in query.words_of(tree)]
-    window = rows[wanted.offset : wanted.offset + wanted.limit]
+    window = _first(scores, entries, held.order, wanted)
     answer = {
         "results": [_row(score, entry, words) for score, entry in window],
-        "total": len(rows),
+        "total": len(scores),
         "query": wanted.query,
         "scope": wanted.scope,
         "space": wanted.space,
@@ -70,10 +71,25 @@ def search(wanted: SearchRequest, project_path: str, reach: Callable[[str, str],
         "offset": wanted.offset,
         "search_type": "keyword",
     }
-    named = next((one for one in entries if one.type == "tool" and wanted.query.strip() in (one.id, one.fields["name"])), None)
+    named = held.tools.get(wanted.query.strip())
     if named is not None:
         answer["long_form"] = {"id": named.id, "text": _long_form(named)}
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
+
+
+# The entries that were asked for last, who asked, and those of them that are reached.
+_last: tuple[object, object, list[Entry]] = (None, None, [])
+
+
+def _reached(found: list[Entry], reach: Callable[[str, str], bool] | None) -> list[Entry]:
+    """Return the entries that a caller reaches; the same list for as long as nothing changes."""
+    global _last  # noqa: PLW0603 - one server asks the same again and again
+    if reach is None:
+        return found
+    last = _last
+    if last[0] is not found or last[1] != reach:
+        last = _last = found, reach, [entry for entry in found if reach(entry.type, entry.id)]
+    return last[2]
 
 
 def _long_form(entry: Entry) -> str:
@@ -116,7 +132,7 @@ def _rank_options(wanted: SearchRequest) -> rank.RankOptions:
     named = tuple(known.get(name, name) for name in fields)
     _one_of("fields", [name for name in named if name not in index.FIELDS], index.FIELDS)
     _one_of("sort_by", [wanted.sort_by] if wanted.sort_by not in SORTS else [], SORTS)
-    _one_of("space", [wanted.space] if wanted.space not in ("all", *_ORDER) else [], ("all", *_ORDER))
+    _one_of("space", [wanted.space] if wanted.space not in ("all", *index.SPACES) else [], ("all", *index.SPACES))
     for name, value, low, high in (("limit", wanted.limit, 1, MOST), ("offset", wanted.offset, 0, 1_000_000)):
         if not low <= value <= high:
             raise UsageError("bad_search", f"{name} is {value}.", f"Give {low} to {high:,}.")
@@ -141,18 +157,21 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
     return value
 
 
-def _by(name: str) -> Callable[[tuple[float, Entry]], Any]:
-    """Return the key of an order; ties are ordered project, user, system, then by id."""
-
-    def tie(entry: Entry) -> tuple[int, str, str]:
-        return _ORDER.get(entry.space, 3), entry.id, entry.type
-
+def _first(
+    scores: dict[int, float], among: Sequence[Entry], order: Sequence[int], wanted: SearchRequest
+) -> list[tuple[float, Entry]]:
+    """Return the rows that are shown with their scores, in their order; ties in that of the index."""
+    name = wanted.sort_by
+    keyed: list[tuple[Any, int, int]]
     if name == "name":
-        return lambda row: (row[1].fields["name"], *tie(row[1]))
-    if name == "date":
-        return lambda row: (_newest_first(str(row[1].metadata.get("created_at", ""))), *tie(row[1]))
-    # Rounded as it is shown: equal figures must not hide an order by rounding noise.
-    return lambda row: (-round(row[0], 4), *tie(row[1]))
+        keyed = [(among[at].fields["name"], order[at], at) for at in scores]
+    elif name == "date":
+        keyed = [(_newest_first(str(among[at].metadata.get("created_at", ""))), order[at], at) for at in scores]
+    else:
+        # Rounded as it is shown: equal figures must not hide an order by rounding noise.
+        keyed = [(-round(score, 4), order[at], at) for at, score in scores.items()]
+    last = wanted.offset + wanted.limit
+    return [(scores[at], among[at]) for _, _, at in heapq.nsmallest(last, keyed)[wanted.offset :]]
 
 
 def _newest_first(date: str) -> tuple[int, list[int]]:

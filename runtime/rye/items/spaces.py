@@ -43,7 +43,7 @@ RESERVED = "rye/"
 MAX_ITEM_BYTES = 1 << 20
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _PACKAGE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-_DEEPEST = 32
+DEEPEST = 32
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _MAX_KEYS = 1_000
 
@@ -332,7 +332,7 @@ def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     best: dict[str, tuple[int, str]] = {}
     for here, folders, files in os.walk(top):
         # A bottomless tree in a project must not end the walk's recursion.
-        deep = here.count("/") - top.count("/") >= _DEEPEST
+        deep = here.count("/") - top.count("/") >= DEEPEST
         folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "_")))
         for name in files:
             stem, suffix = os.path.splitext(name)
