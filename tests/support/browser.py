@@ -171,7 +171,18 @@ class Page:
         data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
         path.write_bytes(base64.b64decode(data))
 
+    def troubles(self):
+        """Return what the browser complained of on this page: errors of scripts, and what a policy refused."""
+        mine = [one for one in self._browser.events if one.get("sessionId") == self._session]
+        found = [one["params"]["entry"] for one in mine if one["method"] == "Log.entryAdded"]
+        said = [
+            f"{one['text']} {one.get('url', '')}"
+            for one in found
+            if one["level"] == "error" and "favicon" not in one.get("url", "")
+        ]
+        return said + [one["params"]["exceptionDetails"] for one in mine if one["method"] == "Runtime.exceptionThrown"]
+
     @property
     def focus(self):
-        """The text of what has the focus."""
-        return self.eval("document.activeElement.innerText")
+        """The text of what has the focus; empty where nothing has."""
+        return self.eval("document.activeElement === document.body ? '' : document.activeElement.innerText")

@@ -60,4 +60,4 @@ def call(tool, project, **params):
 
 def calls_in(html):
     """Return the IDs of the calls that a list shows, newest first."""
-    return re.findall(r'<li id="c-([0-9a-zA-Z-]+)"', html)
+    return re.findall(r'<a data-item id="c-([0-9a-zA-Z-]+)"', html)

@@ -45,9 +45,10 @@ def order_of(text: str, files: Sequence[FileDiff]) -> Order | None:
 def undo_calls(order: Order, now: Timeline, call: Call, files: Sequence[FileDiff]) -> list[dict[str, Any]]:
     """Return the parameters of each call of `rye/file-system/undo` that does it. To restore is to undo the undos."""
     if order.file is None:
-        undos = dict.fromkeys(now.undone[row.id] for row in call.rows if row.id in now.undone)
-        targets = {now.call(one).id: now.call(one) for one in undos if one in now.places} if order.verb == "redo" else {}
-        return [_whole(one) for one in (targets or {call.id: call}).values()]
+        # Whole, and what was taken back of it by itself before.
+        undos = [one for row in call.rows for one in now.undos_of(row.id)] if order.verb == "redo" else [call.id]
+        targets = dict.fromkeys(now.calls[now.places[one]].id for one in undos if one in now.places)
+        return [_whole(now.call(one)) for one in targets]
     one = files[order.file]
     numbers = [None if order.hunk is None else one.hunks[order.hunk].number]
     if order.verb == "undo":

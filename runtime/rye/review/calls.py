@@ -108,6 +108,13 @@ class Timeline(NamedTuple):
         taken = {} if number is None else self.undone_hunks.get(entry_id, {}).get(path, {})
         return taken.get(number or 0) or self.undone_parts.get(entry_id, {}).get(path) or self.undone.get(entry_id)
 
+    def undos_of(self, entry_id: str) -> list[str]:
+        """Return the undos that took back an entry, its files or its hunks, each once."""
+        whole = [self.undone[entry_id]] if entry_id in self.undone else []
+        parts = list(self.undone_parts.get(entry_id, {}).values())
+        hunks = [by for taken in self.undone_hunks.get(entry_id, {}).values() for by in taken.values()]
+        return list(dict.fromkeys([*whole, *parts, *hunks]))
+
     def is_undone(self, call: Call) -> bool:
         """Tell whether all of a call is taken back."""
         return all(row.id in self.undone for row in call.rows)

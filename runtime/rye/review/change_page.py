@@ -145,9 +145,9 @@ def _file(frame: Frame, state: _State, number: int, one: FileDiff, made: DiffLin
         parts.append(_hunk(state, number, at, one, text))
         used += count
     done = " undone" if state.is_undone(one) else ""
-    top = head(one, state.actions(one, number))
+    top = head(one, state.actions(one, number), f"f{number}")
     inner = f"{top}{''.join(parts)}"
-    return f'<section class="file{done}" id="f{number}" data-scope aria-label="{escape(one.path)}">{inner}</section>', used
+    return f'<section class="file{done}" data-scope aria-label="{escape(one.path)}">{inner}</section>', used
 
 
 def _hunk(state: _State, file: int, at: int, one: FileDiff, text: str) -> str:
@@ -158,7 +158,7 @@ def _hunk(state: _State, file: int, at: int, one: FileDiff, text: str) -> str:
         return inner
     where = "mode" if hunk.note else f"line {hunk.new + 1:,}" if hunk.added else f"after line {hunk.new:,}"
     done = " undone" if state.is_undone(one, at) else ""
-    title_of = f'<h3 tabindex="-1" data-item>{at + 1} of {len(one.hunks)}, {where}</h3>'
+    title_of = f'<h3 tabindex="-1" data-item id="f{file}h{at}">{at + 1} of {len(one.hunks)}, {where}</h3>'
     top = f'<div class="hunkhead">{title_of}{state.actions(one, file, at)}</div>'
     label = f"hunk {at + 1} of {escape(one.path)}"
-    return f'<section class="hunk{done}" id="f{file}h{at}" data-scope aria-label="{label}">{top}{inner}</section>'
+    return f'<section class="hunk{done}" data-scope aria-label="{label}">{top}{inner}</section>'

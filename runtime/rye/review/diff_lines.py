@@ -87,10 +87,11 @@ def _text(line: str, coloured: Sequence[Line] | None, number: int) -> str:
     return "".join(f'<span class="{kind}">{shown(part)}</span>' if kind else shown(part) for kind, part in coloured[number])
 
 
-def head(one: FileDiff, rest: str = "") -> str:
-    """Return the heading of a file, its notes behind it."""
+def head(one: FileDiff, rest: str = "", anchor: str = "") -> str:
+    """Return the heading of a file, its notes behind it; an address with the anchor leads to it."""
     notes = "".join(f'<p class="note">{shown(note)}</p>' for note in one.notes)
-    title = f'<h2 tabindex="-1" data-item>{shown(one.path)}</h2>'
+    mark = f' id="{anchor}"' if anchor else ""
+    title = f'<h2 tabindex="-1" data-item{mark}>{shown(one.path)}</h2>'
     return f'<div class="head">{title}{lines(one.added, one.removed)}{rest}</div>{notes}'
 
 

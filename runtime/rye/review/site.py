@@ -89,7 +89,8 @@ class Site:
         # The posts first: `/jobs/{id}` would fit the path of one.
         routes = [Route(path, self._done(do), methods=["POST"]) for path, do in posts.items()]
         routes += [Route(path, self._shown(page), methods=["GET"]) for path, page in pages.items()]
-        return Starlette(routes=[Route("/static/{name}", _static, methods=["GET"]), *routes])
+        rest = Route("/{rest:path}", self._shown(_nothing))
+        return Starlette(routes=[Route("/static/{name}", _static, methods=["GET"]), *routes, rest])
 
     # --- requests ---
 
@@ -289,6 +290,10 @@ class Site:
         except RyeError as err:
             text = str(err)
         return f"keys?{self._note(text)}"
+
+
+def _nothing(ws: Workspace, request: Request) -> Page:  # noqa: ARG001 - as all pages
+    raise LookupError
 
 
 def _static(request: Request) -> Response:

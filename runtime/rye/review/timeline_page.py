@@ -101,10 +101,12 @@ def _row(frame: Frame, now: Timeline, call: Call, facts: Facts, *, reviewed: boo
     mark = button("✓" if reviewed else "○", f"mark {call.id}", "mark", kind="check")
     mark = toggle(mark, pressed=reviewed, name=f"Reviewed: {_name(call, facts)}")
     who = f'<span class="who">{shown(row.actor or NOBODY)}</span>'
+    name = escape(call.id)
+    what = f'<span class="tool">{shown(tool_name(row))}</span> {_what(call, facts)}'
     return (
-        f'<li id="c-{escape(call.id)}" data-scope class="call{" undone" if undone else ""}">{mark}{moment(row.time)}'
-        f'<a data-item href="{frame.base}/change/{escape(call.id)}"><span class="tool">{shown(tool_name(row))}</span> '
-        f'{_what(call, facts)}</a><span class="tags">{tags}</span>{_lines(facts)}{who}</li>'
+        f'<li data-scope class="call{" undone" if undone else ""}">{mark}{moment(row.time)}'
+        f'<a data-item id="c-{name}" href="{frame.base}/change/{name}">{what}</a>'
+        f'<span class="tags">{tags}</span>{_lines(facts)}{who}</li>'
     )
 
 

@@ -48,7 +48,7 @@ const actions = {
   R: () => document.querySelector('[data-do="mark-call"]')?.click(),
   s: () => document.querySelector('[data-do="seen"]')?.click(),
   x: () => stopButton()?.focus(),
-  '/': () => document.getElementById('search')?.focus(),
+  '/': () => document.getElementById('search')?.select(),
   '?': openHelp,
 };
 
@@ -78,7 +78,3 @@ addEventListener('keydown', event => {
 
 helpButton.hidden = false;
 helpButton.addEventListener('click', openHelp);
-
-// After an action the page begins where the action was.
-const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-if (target) show(target.matches('[data-item]') ? target : target.querySelector('[data-item]') ?? target);

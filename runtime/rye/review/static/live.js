@@ -9,15 +9,7 @@ const news = document.getElementById('news');
 function name(element) {
   if (!element || !live.contains(element)) return null;
   if (element.id) return `#${CSS.escape(element.id)}`;
-  const scope = element.closest('[id]');
-  const same = scope && scope !== live ? [...scope.querySelectorAll(element.tagName)].indexOf(element) : -1;
-  return same < 0 ? null : [`#${CSS.escape(scope.id)}`, element.tagName, same];
-}
-
-function found(place) {
-  if (!place) return null;
-  if (typeof place === 'string') return document.querySelector(place);
-  return document.querySelector(place[0])?.querySelectorAll(place[1])[place[2]] ?? null;
+  return element.name && element.value ? `[name="${CSS.escape(element.name)}"][value="${CSS.escape(element.value)}"]` : null;
 }
 
 // While somebody types or has text selected, nothing is taken away under their hands.
@@ -31,13 +23,13 @@ function exchange(page) {
   const place = name(document.activeElement);
   const output = document.getElementById('output');
   const atEnd = output && output.scrollTop + output.clientHeight >= output.scrollHeight - 4;
-  const before = live.querySelectorAll('li.call').length && live.querySelector('li.call').id;
+  const before = live.querySelector('.call a')?.id;
   live.replaceChildren(...fresh.childNodes);
   live.dataset.live = fresh.dataset.live;
-  found(place)?.focus({ preventScroll: true });
+  if (place) document.querySelector(place)?.focus({ preventScroll: true });
   const now = document.getElementById('output');
   if (now && atEnd) now.scrollTop = now.scrollHeight;
-  const newest = live.querySelector('li.call')?.id;
+  const newest = live.querySelector('.call a')?.id;
   if (newest && newest !== before) news.textContent = 'The list has new calls.';
 }
 
