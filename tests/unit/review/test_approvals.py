@@ -121,7 +121,7 @@ def test_the_page_shows_what_a_key_would_admit_and_takes_the_code(clone):
         assert "&lt;b&gt;Mallory" in text
         assert "<b>" not in text
         assert "<i>" not in text
-        assert "may: write" in text
+        assert "may: read, write" in text
         seen = html.unescape(re.search(r'name="shown" value="([^"]*)"', text)[1])
         asked = served.post(client, "keys/approve", key=DIGEST, shown=seen, do="ask").text
         assert 'name="code"' in asked
