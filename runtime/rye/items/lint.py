@@ -12,7 +12,8 @@ import ast
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from rye.call.safe_text import is_hidden, plain
@@ -196,12 +197,16 @@ def _permissions_declared(module: _Module) -> Iterator[Finding]:
         yield Finding(line or 1, "missing_permission", 'It takes a path: assign __permissions__ = ["read"], or ["write"].')
     elif not own:
         for need in permission_needs.missing(module.tree, list(declared)):
-            listed = ", ".join(f'"{one}"' for one in (*map(str, declared), need.permission))
-            message = f"It {need.what}, and has no `{need.permission}` permission: assign __permissions__ = [{listed}]."
-            yield Finding(need.line, "missing_permission", message)
+            yield _missing_permission(need, declared, ".py")
     effects = module.literals.get("__effects__", ({}, 1))[0]
     if isinstance(effects, dict) and effects.get("read_only") is True and "write" in declared:
         yield Finding(line or 1, "bad_permissions", "What is read_only needs no permission to write.")
+
+
+def _missing_permission(need: permission_needs.Need, declared: Sequence[Any], suffix: str) -> Finding:
+    wanted = permission_needs.advice(need, declared, suffix)
+    message = f"It {plain(need.what, 100)}, and has no `{need.permission}` permission: give {wanted}."
+    return Finding(need.line, "missing_permission", message)
 
 
 def _takes_path(module: _Module) -> bool:
@@ -352,6 +357,13 @@ def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
         yield Finding(1, "missing_metadata", "Begin with a comment that holds the metadata as YAML between two lines `# ---`.")
         return
     yield from _yaml(header, item_id)
+    with suppress(ItemError):
+        found = parse.yaml_mapping(header)
+        declared = found.get("permissions", [])
+        if isinstance(declared, list):
+            known = {need.permission for need in permission_needs.missing_in_description(found, declared)}
+            needs = permission_needs.missing_in_script(text, suffix, declared)
+            yield from (_missing_permission(need, declared, suffix) for need in needs if need.permission not in known)
 
 
 def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
@@ -367,11 +379,11 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     if isinstance(runtime, str) and not _may_be_runtime(runtime):
         yield Finding(1, "unknown_runtime", f"The bundle has no such runtime: {plain(runtime, 200)}.")
     declared = found.get("permissions", [])
-    takes_path = f"'format': '{schema.WORKSPACE_PATH}'" in repr(found.get("config_schema"))
     if not isinstance(declared, list) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
         yield Finding(1, "bad_permissions", f"permissions is a list of some of {', '.join(parse.PERMISSIONS)}.")
-    elif takes_path and not {"read", "write"} & set(map(str, declared)):
-        yield Finding(1, "missing_permission", "It takes a path: give permissions: [read], or [write].")
+    else:
+        for need in permission_needs.missing_in_description(found, declared):
+            yield _missing_permission(need, declared, ".yaml")
     if isinstance(found.get("version"), str) and not _VERSION.fullmatch(found["version"]):
         yield Finding(1, "bad_version", 'Write the version as "1.0.0".')
     if item_id is not None and isinstance(found.get("category"), str) and found["category"] != item_id.rpartition("/")[0]:

@@ -1,13 +1,18 @@
-"""Which permissions a Python tool's text shows that it needs: for hints where the tool does not declare them.
+"""Which permissions a tool's text shows that it needs: for hints where the tool does not declare them.
 
-Read from the syntax tree alone. What is not found may still be needed, so nothing is decided by it.
+Read from the syntax tree of Python, from words in scripts of other languages, and from what a YAML tool describes. What is not
+found may still be needed, so nothing is decided by it.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+from rye.items.schema import WORKSPACE_PATH
 
 _MODULES: Final = {
     "subprocess": "run",
@@ -43,6 +48,48 @@ _METHODS: Final = {
     "popen": "run",
 }
 
+# Where a command begins: at a line's start, behind `|`, `;`, `&&`, `(`, a backquote, or a word such as `then`.
+_BEGIN = r"(?:^\s*|[|;&(`]\s*|\b(?:then|do|else|if|while|!)\s+)"
+# In `$((3 > 2))` the sign is no redirection.
+_ARITHMETIC = re.compile(r"\$\(\([^\n]*?\)\)")
+_PROGRAMS = (
+    r"(?:awk|cat|cmp|cp|curl|cut|date|diff|env|find|git|grep|gzip|head|jq|ls|make|mkdir|mv|node|npm|perl|python3?|rg|rm|ruby|sed"
+    r"|sort|ssh|tail|tar|tee|touch|tr|uniq|wc|wget|xargs)\b"
+)
+# What words of a script show: the permission, and a pattern of one line.
+_SHELL = (
+    ("network", _BEGIN + r"(?:curl|wget|ssh|scp|rsync|nc|git (?:clone|fetch|pull|push)|pip3? install|npm (?:i|ci|install))\b"),
+    ("network", r"/dev/tcp/"),
+    ("write", _BEGIN + r"(?:mkdir|rm|cp|mv|touch|tee|sed -i)\b"),
+    ("write", r"(?<![0-9&<>=-])>{1,2}\s*(?![&>\s(]|/dev/|\"?\$\{?TMPDIR)\S+"),
+    ("read", r"\$\{?PARAM_\w*path\b"),
+    ("run", _BEGIN + _PROGRAMS),
+)
+_NODE = (
+    ("network", r"\bfetch\(|['\"](?:node:)?(?:https?|net|dns|tls|dgram|undici|axios)['\"]"),
+    ("run", r"['\"](?:node:)?child_process['\"]"),
+    ("write", r"\b(?:writeFile|appendFile|mkdir|unlink|rename|rm|rmdir|copyFile|createWriteStream)(?:Sync)?\("),
+    ("read", r"\b(?:readFile|readdir|createReadStream|opendir)(?:Sync)?\((?!\s*0\b)"),
+)
+_RUBY = (
+    ("network", r"\bNet::HTTP\b|['\"]open-uri['\"]|\bTCPSocket\b"),
+    ("run", r"\b(?:system|exec|spawn)[ (]|\bOpen3\b|%x"),
+    ("write", r"\bFile\.(?:write|delete|rename)\b|\bFileUtils\.|\bDir\.mkdir\b"),
+    ("read", r"\bFile\.(?:read|open|foreach|readlines)\b|\bDir\.(?:glob|children|entries)\b"),
+)
+_PERL = (
+    ("network", r"\b(?:LWP|HTTP::Tiny|IO::Socket)\b"),
+    ("run", r"\b(?:system|exec)[ (]|\bqx\b"),
+    ("write", r"\bopen\b.*['\"]\s*[+]?>|\b(?:unlink|mkdir|rename)\b"),
+    ("read", r"\bopen\b|\bopendir\b"),
+)
+_SCRIPTS: Final = {
+    ".sh": (_SHELL, "#"),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), (_NODE, "//")),
+    ".rb": (_RUBY, "#"),
+    ".pl": (_PERL, "#"),
+}
+
 
 class Need(NamedTuple):
     """A permission, the line that needs it, and what is there."""
@@ -53,10 +100,43 @@ class Need(NamedTuple):
 
 
 def missing(tree: ast.Module, declared: Sequence[Any]) -> list[Need]:
-    """Return what a tool seems to need beyond what it declares, each permission once, by line."""
+    """Return what a Python tool seems to need beyond what it declares, each permission once, by line."""
+    return _beyond(_needs(tree), declared)
+
+
+def missing_in_script(text: str, suffix: str, declared: Sequence[Any]) -> list[Need]:
+    """Return the same of a script with this ending; lines are counted from the text's first."""
+    signs, comment = _SCRIPTS.get(suffix, ((), "#"))
+    found = [
+        Need(permission, number, f"has `{sign[0].strip(' (|;&`')}`")
+        for number, line in enumerate(_ARITHMETIC.sub("0", text).split("\n"), 1)
+        if not line.lstrip().startswith(comment)
+        for permission, pattern in signs
+        if (sign := re.search(pattern, line))
+    ]
+    return _beyond(found, declared)
+
+
+def missing_in_description(found: Mapping[str, Any], declared: Sequence[Any]) -> list[Need]:
+    """Return the same of a tool that is described as YAML, or of a script's header."""
+    config = found.get("config")
+    url = config.get("url") if isinstance(config, dict) else None
+    needs = [Need("network", 1, "sends a request")] if isinstance(url, str) else []
+    if f"'format': '{WORKSPACE_PATH}'" in repr(found.get("config_schema")):
+        needs.append(Need("read", 1, "takes a path"))
+    return _beyond(needs, declared)
+
+
+def advice(need: Need, declared: Sequence[Any], suffix: str) -> str:
+    """Return the line that declares a permission beside the others, as a tool with this ending writes it."""
+    named = [*map(str, declared), need.permission]
+    return f"__permissions__ = {json.dumps(named)}" if suffix == ".py" else f"permissions: [{', '.join(named)}]"
+
+
+def _beyond(needs: Iterable[Need], declared: Sequence[Any]) -> list[Need]:
     has = {*map(str, declared), *(["read"] if "write" in declared else [])}
     first: dict[str, Need] = {}
-    for need in _needs(tree):
+    for need in needs:
         if need.permission not in has and (need.permission not in first or need.line < first[need.permission].line):
             first[need.permission] = need
     # Who may write may read: one line says both.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -195,15 +194,23 @@ def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str)
 
 def _lacking(verified: Verified, item_type: str, item_id: str, suffix: str) -> list[str]:
     """Return a sentence for each permission that a tool seems to need and does not declare; the system's are not confined."""
-    if item_type != "tool" or suffix != ".py" or item_id.startswith(spaces.RESERVED):
+    if item_type != "tool" or item_id.startswith(spaces.RESERVED):
         return []
     from rye.items import permission_needs
 
     declared = parse.read_tool(verified, item_id, suffix).permissions
-    needs = permission_needs.missing(parse.python_tree(verified.body), declared)
+    if suffix == ".py":
+        needs = permission_needs.missing(parse.python_tree(verified.body), declared)
+    else:
+        text = verified.body.decode()
+        found = parse.yaml_mapping((parse.header(verified.body, suffix) or "") if suffix in parse.MARKERS else text)
+        needs = permission_needs.missing_in_description(found, declared)
+        said = {need.permission for need in needs}
+        script = permission_needs.missing_in_script(text, suffix, declared)
+        needs += [need for need in script if need.permission not in said]
     return [
         f"{item_id} {need.what} (line {need.line} of the signed text) and has no `{need.permission}` permission: add "
-        f"__permissions__ = [{', '.join(json.dumps(one) for one in (*declared, need.permission))}]."
+        f"{permission_needs.advice(need, declared, suffix)}."
         for need in needs
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye.items import permission_needs
 from rye.items.lint import lint
 from rye.items.spaces import system_folder
 
@@ -223,3 +224,72 @@ def test_a_linted_tool_that_lint_finds_good_runs(project):
     (project / "a.txt").write_text("one two")
     response = rye.execute("my/text/count", {"file_path": "a.txt"}, project_path=project)
     assert response["data"]["output"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "needs"),
+    [
+        (".sh", "cat a.txt\n", [("run", 1)]),
+        (".sh", "set -eu\necho hi\nx=$((3 > 2))\n[ 1 -gt 2 ] 2>/dev/null || echo no >&2\n", []),
+        (".sh", 'n=$(wc -l < "$PARAM_file_path")\n', [("read", 1), ("run", 1)]),
+        # Who may write may read.
+        (".sh", 'n=$(wc -l < "$PARAM_file_path")\nprintf x > out.txt\n', [("run", 1), ("write", 2)]),
+        (".sh", "# curl is not used\nfor x in a b; do curl $x; done\n", [("network", 2), ("run", 2)]),
+        (".js", 'const given = require("fs").readFileSync(0);\n// fetch(x)\n', []),
+        (
+            ".mjs",
+            'import { readFile } from "node:fs/promises";\nawait readFile(p);\nawait fetch(u);\n',
+            [("read", 2), ("network", 3)],
+        ),
+        (".js", 'require("node:child_process").execSync("ls");\nfs.writeFileSync("a", "b");\n', [("run", 1), ("write", 2)]),
+        (".rb", "File.read('x')\nsystem 'ls'\n", [("read", 1), ("run", 2)]),
+        (".pl", "open(my $f, '<', 'x');\n", [("read", 1)]),
+        (".txt", "cat", []),
+    ],
+)
+def test_what_a_script_seems_to_need_is_found(suffix, text, needs):
+    found = permission_needs.missing_in_script(text, suffix, [])
+    assert [(need.permission, need.line) for need in found] == needs
+    assert permission_needs.missing_in_script(text, suffix, ["read", "write", "network", "run"]) == []
+
+
+SCRIPT = """\
+# ---
+# version: '1.0.0'
+# tool_type: bash
+# executor_id: rye/core/runtimes/bash_script_runtime
+# category: my
+# description: d
+# permissions: {permissions}
+# ---
+curl https://example.org
+"""
+HTTP = """\
+version: '1.0.0'
+tool_type: http
+executor_id: rye/core/runtimes/http_runtime
+category: my
+description: d
+permissions: {permissions}
+config: {{url: 'https://example.org/x'}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "permissions", "said"),
+    [
+        (".sh", SCRIPT, "[]", ["give permissions: [network].", "give permissions: [run]."]),
+        (".sh", SCRIPT, "[run]", ["give permissions: [run, network]."]),
+        (".sh", SCRIPT, "[run, network]", []),
+        (".yaml", HTTP, "[]", ["give permissions: [network]."]),
+        (".yaml", HTTP, "[network]", []),
+    ],
+)
+def test_the_permissions_of_scripts_and_of_requests_are_checked(suffix, text, permissions, said):
+    found = [
+        one
+        for one in lint(text.format(permissions=permissions).encode(), suffix, "my/tool")
+        if one.code == "missing_permission"
+    ]
+    assert len(found) == len(said)
+    assert all(end in one.message for one, end in zip(found, said, strict=True)), found

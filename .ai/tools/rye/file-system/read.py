@@ -1,10 +1,10 @@
-# rye:signed:2026-11-22T09:57:21Z:afebdc75bc18ad01c6775cfe39a88bb08564ab273dff0988349599f860771b94:BgtgZC1dR8436mu5kM7dn3Q0jhazsP_Ij8Wc-erbalWF_u0SGyaybGA2igeky610Qf_SI6HTZ62f5VqywzwsCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T10:01:05Z:407c4a2764af73836a5414e87af1aa4192d32eeae9269e7240be04e6f4856a38:ffLAUWhQgerTzR1K25H20zARL1BjHcY8-qGTBG_cO_9bvNJLgwc9C-KV5cg1VjP317A8Igc7B1VX2mfIXXQ5Bg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
 text of its pages, which offset and limit count then; a notebook (.ipynb) as its cells, each line of their text by its address,
-outputs shortened. Other binary files are refused with their type and size.
-Does not: follow links out of the project, change the file.
+outputs cut. Other binary files are refused.
+Does not: follow links out of the project.
 Side effects: none on your files; keeps line IDs in .ai/cache (or the user's state folder). On a full disk lines come without IDs.
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
 lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] line naming the call that continues. Lines over
