@@ -1,0 +1,385 @@
+"""Pages of other origins, other servers on this machine, commands of a model and slow clients against the pages of `rye review`.
+
+The same attacks are made on a page without guards, as a control: there they succeed. The attackers know the path of the pages, which is
+random, so that what holds does not hold by that alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytest.importorskip("uvicorn")
+
+import rye
+from rye.review import guard
+from support import browser as browsers
+from support.review_pages import call, calls_in, serving
+from support.waiting import until
+
+pytestmark = pytest.mark.slow
+in_browser = pytest.mark.skipif(browsers.PROGRAM is None, reason="needs Chromium: apt-get install chromium")
+
+SECRET = "only-for-the-user"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    one = browsers.Browser(
+        tmp_path_factory.mktemp("profile"), "--host-resolver-rules=MAP evil.example 127.0.0.1, MAP *.evil.example 127.0.0.1"
+    )
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def changed(project):
+    (project / "a.txt").write_text("one\n")
+    call("bash/bash", project, command="true")
+    call("bash/bash", project, command=f"echo {SECRET} > a.txt")
+    return project
+
+
+class _Site(BaseHTTPRequestHandler):
+    """A server of the attacker's, or the page without guards: what `pages` of its server say for a path, else a page that sets a cookie."""
+
+    def do_GET(self):
+        self._answer()
+
+    def do_POST(self):
+        self.server.posted.append(self.rfile.read(int(self.headers.get("content-length") or 0)))
+        self._answer()
+
+    def _answer(self):
+        self.server.seen.append((self.path, dict(self.headers)))
+        body = self.server.pages.get(self.path.partition("?")[0], "").encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html; charset=utf-8")
+        for name, value in self.server.extra:
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def site(pages=None, extra=()):
+    """Serve pages at a free port of loopback."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    server.pages, server.extra, server.seen, server.posted = pages or {}, extra, [], []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def naive():
+    """The page without guards: any cookie, any host, any origin; what is posted is done."""
+    body = f"<title>{SECRET}</title><p>{SECRET}"
+    with site({"/": body, "/p/": body}, [("set-cookie", "rye-review=naive; Path=/"), ("referrer-policy", "unsafe-url")]) as one:
+        one.base = f"http://127.0.0.1:{one.server_port}/p"
+        yield one
+
+
+@pytest.fixture
+def served(changed):
+    with serving(changed) as one:
+        yield one
+
+
+def opened(browser, address):
+    """Open the pages as the user does: the browser has its cookie from then on."""
+    page = browser.page()
+    page.goto(address)
+    page.until("document.readyState === 'complete'")
+    return page
+
+
+READS = """
+(async () => {
+  const found = {};
+  const base = %s;
+  for (const mode of ['cors', 'no-cors', 'same-origin'])
+    found['fetch ' + mode] = await fetch(base + '/', {mode, credentials: 'include'}).then(a => a.text(), e => '');
+  found.xhr = await new Promise(done => { const x = new XMLHttpRequest(); x.withCredentials = true; x.open('GET', base + '/');
+    x.onload = () => done(x.responseText); x.onerror = () => done(''); x.send(); });
+  const frame = document.createElement('iframe'); frame.src = base + '/';
+  await new Promise(done => { frame.onload = done; document.body.append(frame); setTimeout(done, 5000); });
+  try { found.frame = frame.contentDocument ? frame.contentDocument.body.innerText : ''; } catch { found.frame = ''; }
+  const opened = open(base + '/');
+  await new Promise(done => setTimeout(done, 1500));
+  try { found.window = opened ? opened.document.body.innerText : ''; } catch { found.window = ''; }
+  found.handle = opened ? String(opened.closed) : 'none';
+  await new Promise(done => { const s = new EventSource(base + '/', {withCredentials: true}); s.onmessage = e => { found.events = e.data; };
+    s.onerror = () => { s.close(); done(); }; });
+  return JSON.stringify(found);
+})()
+"""
+
+ACTS = """
+(async () => {
+  const base = %s, body = %s;
+  for (const headers of [{'content-type': 'application/x-www-form-urlencoded'}, {'content-type': 'text/plain'}])
+    await fetch(base + '/act', {method: 'POST', mode: 'no-cors', credentials: 'include', headers, body}).catch(() => 0);
+  navigator.sendBeacon(base + '/act', new Blob([body], {type: 'text/plain'}));
+  for (const target of ['inner', '_blank']) {
+    const frame = document.createElement('iframe'); frame.name = 'inner'; document.body.append(frame);
+    const form = document.createElement('form'); form.method = 'post'; form.action = base + '/act'; form.target = target;
+    for (const pair of body.split('&')) { const field = document.createElement('input'); field.type = 'hidden';
+      [field.name, field.value] = pair.split('='); form.append(field); }
+    document.body.append(form); form.submit();
+  }
+  await new Promise(done => setTimeout(done, 1500));
+})()
+"""
+
+
+def origins(attacker):
+    """The attacker's page under each relation to the pages: same site at another port, another name, another site."""
+    return [f"http://{host}:{attacker.server_port}/" for host in ("127.0.0.1", "localhost", "evil.example")]
+
+
+@in_browser
+def test_another_origin_reads_nothing_and_does_nothing(browser, served, changed, naive):
+    opened(browser, served.review.address)
+    with served.client() as client:
+        name = calls_in(client.get("").text)[0]
+    body = f"id={name}&do=undo&token={served.review.app.form_token}"
+    with site({"/": "<p>attack"}) as attacker:
+        for origin in origins(attacker):
+            page = browser.page()
+            page.goto(origin)
+            found = json.loads(page.eval(READS % json.dumps(served.base)))
+            assert SECRET not in json.dumps(found), (origin, found)
+            assert "a.txt" not in json.dumps(found), (origin, found)
+            # Even with the token of the forms, which no other page knows.
+            page.eval(ACTS % (json.dumps(served.base), json.dumps(body)))
+    assert (changed / "a.txt").read_text() == f"{SECRET}\n"
+
+
+@in_browser
+def test_control_a_page_without_guards_is_acted_on_and_read_under_another_name(browser, naive):
+    opened(browser, f"{naive.base}/")
+    with site({"/": "<p>attack"}) as attacker:
+        page = browser.page()
+        page.goto(f"http://127.0.0.1:{attacker.server_port}/")
+        page.eval(ACTS % (json.dumps(naive.base), json.dumps("id=x&do=undo")))
+        until(lambda: len(naive.posted) >= 3)
+        assert b"do=undo" in b"".join(naive.posted)
+        assert any("rye-review=naive" in headers.get("Cookie", "") for path, headers in naive.seen if path == "/p/act")
+        # Another server of the same host gets the cookie: ports do not keep cookies apart.
+        assert any("rye-review=naive" in headers.get("Cookie", "") for _, headers in attacker.seen)
+    page = browser.page()
+    page.goto(f"http://evil.example:{naive.server_port}/")
+    assert SECRET in page.eval("document.body.innerText")
+
+
+@in_browser
+def test_a_name_that_comes_to_point_here_shows_nothing(browser, served):
+    opened(browser, served.review.address)
+    page = browser.page()
+    for path in ("/", f"{served.review.app.path}/", f"{served.review.app.path}/open?code=x"):
+        page.goto(f"http://evil.example:{served.port}{path}")
+        shown = page.eval("document.body.innerText")
+        assert SECRET not in shown
+        assert "names another server" in shown
+
+
+@in_browser
+def test_another_server_on_this_machine_gets_neither_cookie_nor_address(browser, served):
+    page = opened(browser, served.review.address)
+    kept = page.send("Network.getCookies", urls=[f"{served.base}/"])["cookies"]
+    (mine,) = (one["value"] for one in kept if one["name"] == guard.COOKIE and one["path"] == served.review.app.path)
+    with site({"/": "<p>a dev server", "/x/": "<p>x"}) as dev:
+        link = f"http://127.0.0.1:{dev.server_port}/"
+        page.eval(f"Object.assign(document.createElement('a'), {{href: {json.dumps(link)}}}).click()")
+        page.until("document.body.innerText.includes('a dev server')")
+        page.goto(f"{link}x/")
+        assert len(dev.seen) >= 2
+        for _, headers in dev.seen:
+            assert mine not in headers.get("Cookie", "")
+            assert served.review.app.path not in json.dumps(headers)
+        # The page that was left gives no handle: no other page holds a window of it.
+        assert page.eval("window.opener === null")
+
+
+@in_browser
+def test_what_files_and_names_hold_does_not_run(browser, served, changed):
+    evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
+    (changed / "x.html").write_text("")
+    call(
+        "file-system/write",
+        changed,
+        file_path="'><svg onload=document.title=1>.html",
+        content=f"{evil}\n\"' onfocus=document.title=1 autofocus \u202e\x1b[2J\n",
+    )
+    call("bash/bash", changed, command=f"echo '{evil}' >> x.html; : '--></code>{evil}'")
+    job = call("bash/bash", changed, command=f"echo '{evil}'; sleep 600", background=True)["job_id"]
+    page = opened(browser, served.review.address)
+    links = page.eval("[...document.querySelectorAll('[data-item]')].map(one => one.href)")
+    for url in [
+        *links[:2],
+        f"{served.base}/since",
+        f"{served.base}/jobs",
+        f"{served.base}/jobs/{job}",
+        f"{served.base}/?text={evil}",
+    ]:
+        page.goto(url)
+        assert page.eval("document.title") not in ("1", ""), url
+        assert page.eval("document.querySelectorAll('main img, main svg, main script').length") == 0, url
+    # Control: in a page without guards it runs.
+    with site({"/": f"<title>0</title>{evil}"}) as other:
+        page.goto(f"http://127.0.0.1:{other.server_port}/")
+        page.until("document.title === '1'")
+    call("bash/job", changed, action="end", job_id=job)
+
+
+# --- a model's own tools ---
+
+
+@contextlib.contextmanager
+def at_a_terminal(project):
+    """Run `rye review` at a terminal; yield what it printed first, and a function that reads on."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1]), "TERM": "dumb"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rye", "review"],
+        cwd=project,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown = b""
+    end = time.monotonic() + 120
+    while b"Ctrl-C" not in shown:
+        assert time.monotonic() < end, shown
+        if select.select([ours], [], [], 1)[0]:
+            shown += os.read(ours, 65_536)
+    try:
+        yield shown.decode(), process
+    finally:
+        process.terminate()
+        process.wait()
+        os.close(ours)
+
+
+SPY = r"""
+import glob, http.client, os, re, sys, time
+port, path = sys.argv[1:3]
+line = http.client.HTTPConnection('127.0.0.1', int(port), timeout=60)
+line.request('GET', path + '/')
+print('page', line.getresponse().status)
+found = b''
+for name in glob.glob('/proc/[0-9]*/environ') + glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/[0-9]*/maps') + glob.glob('/proc/net/*'):
+    try:
+        found += open(name, 'rb').read(1 << 16) if os.path.isfile(name) else b''
+    except OSError:
+        pass
+print('looked at', len(found))
+for home in {os.path.expanduser('~'), os.environ.get('USER_SPACE', '/nowhere'), '/tmp'}:
+    end = time.monotonic() + 10
+    for folder, _, names in os.walk(home):
+        for name in names[:200]:
+            try:
+                if time.monotonic() < end and os.path.isfile(os.path.join(folder, name)):
+                    found += open(os.path.join(folder, name), 'rb').read(1 << 16)
+            except OSError:
+                pass
+for pid in glob.glob('/proc/[0-9]*'):
+    for at in glob.glob(pid + '/fd/*'):
+        try:
+            if os.readlink(at).startswith('/dev/pts/'):
+                os.set_blocking(os.open(at, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK), False)
+                print('terminal', at)
+        except OSError:
+            pass
+print('code', bool(re.search(rb'open\?code=[\w-]{20,}', found)))
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("bwrap") is None, reason="needs bubblewrap: without a sandbox a command reads what its user can"
+)
+def test_a_models_command_reaches_the_port_and_gets_nothing(changed):
+    with at_a_terminal(changed) as (shown, _):
+        address = re.search(r"http://127\.0\.0\.1:(\d+)(/[\w-]+)/open\?code=([\w-]+)", shown)
+        (changed / "spy.py").write_text(SPY)
+        answer = call("bash/bash", changed, command=f"python3 spy.py {address[1]} {address[2]}")
+        assert answer["success"], answer
+        # It reaches the port, as it may; nothing that it can read holds the code, and the page says nothing.
+        assert "page 401" in answer["output"]
+        assert "code False" in answer["output"]
+        assert "terminal" not in answer["output"]
+        assert httpx.get(address[0]).status_code == 200
+
+
+def test_without_a_terminal_no_address_is_printed(changed):
+    command = [sys.executable, "-m", "rye", "review"]
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    done = subprocess.run(
+        command, cwd=changed, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert b"Only a person at a terminal" in done.stderr
+    assert b"http" not in done.stdout + done.stderr
+
+
+# --- many connections, slow ones ---
+
+
+def test_connections_that_send_nothing_whole_shut_nobody_out(served):
+    with contextlib.ExitStack() as stack, served.client() as client:
+        lines = []
+        for number in range(400):
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), 60))
+            lines.append(line)
+            with contextlib.suppress(OSError):
+                line.sendall(b"GET /" if number % 2 else b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n")
+            if number % 50 == 0:
+                assert client.get("").status_code == 200
+        assert client.get("").status_code == 200
+        # Control: they are connected and wait; the oldest were closed for the newer ones.
+        assert lines[0].recv(1) == b""
+        lines[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            lines[-1].recv(1)
+
+
+def test_a_body_that_comes_slowly_is_given_up(served, monkeypatch):
+    monkeypatch.setattr(guard, "_BODY_SECONDS", 0.3)
+    with served.client() as client:
+        cookie = client.cookies["rye-review"]
+        head = (
+            f"POST {served.review.app.path}/act HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nOrigin: {served.origin}\r\n"
+            f"Cookie: rye-review={cookie}\r\nContent-Length: 1000\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", served.port), 120) as line:
+            line.sendall(head.encode() + b"a")
+            assert b" 413 " in line.recv(65_536)
+            assert client.get("").status_code == 200
