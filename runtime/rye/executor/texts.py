@@ -6,7 +6,7 @@ Nothing here runs code. A response has the same shape as that of a tool, so call
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rye.call import context, results, safe_text
@@ -17,7 +17,7 @@ from rye.executor.admission import Admission, describe
 from rye.executor.chain import link
 from rye.executor.executor import Call, answer
 from rye.fs import names
-from rye.items import directives, parse, spaces
+from rye.items import directives, parse, spaces, tool_files
 from rye.items.install import Copy, install
 from rye.items.spaces import Candidate, Space
 from rye.trust.verify import Verified
@@ -189,7 +189,9 @@ def load(
         if not allow_downgrade:
             version = str(metadata.get("version") or "")
             _refuse_lower(candidate, version, next((one for one in among if one.name == destination), None), among)
-        found.update(_copy(candidate, project_path, destination, found["warnings"], overwrite=overwrite))
+        space = next(one for one in among if one.name == candidate.space)
+        files = tool_files.read(parse.read_tool(verified, item_id, candidate.suffix), space) if item_type == "tool" else {}
+        found.update(_copy(candidate, files, project_path, destination, found["warnings"], overwrite=overwrite))
     return found
 
 
@@ -229,8 +231,19 @@ def _refuse_lower(candidate: Candidate, version: str, space: Space | None, among
     versions.refuse_lower(coming, pins.load(), space, among, remedy)
 
 
-def _copy(candidate: Candidate, project_path: str, destination: str, warnings: list[str], *, overwrite: bool) -> dict[str, Any]:
-    """Copy the verified bytes to the same id in another space. Refused where another file exists, unless `overwrite`."""
+def _copy(
+    candidate: Candidate,
+    files: Mapping[str, bytes],
+    project_path: str,
+    destination: str,
+    warnings: list[str],
+    *,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """Copy the verified bytes, and a tool's other files, to the same id in another space.
+
+    Where another file exists it is refused, unless `overwrite`.
+    """
     if destination not in ("project", "user"):
         raise UsageError("bad_space", f"Nothing is copied to {destination!r}.", "Copy to project or user.")
     if destination == candidate.space:
@@ -242,7 +255,8 @@ def _copy(candidate: Candidate, project_path: str, destination: str, warnings: l
     root = project_path if destination == "project" else os.fspath(user_dirs.user_space())
     folder, suffixes = spaces.type_folder(candidate.item_type)
     copy = Copy(f".ai/{folder}/{candidate.item_id}{candidate.suffix}", candidate.raw, suffixes)
-    done = install([copy], root, _TOOL, lambda _path, _old: overwrite)
+    others = [Copy(f".ai/{tool_files.folder_of(candidate.item_id)}/{path}", raw) for path, raw in files.items()]
+    done = install([copy, *others], root, _TOOL, lambda _path, _old: overwrite)
     warnings += done.warnings
     if candidate.item_id.startswith(spaces.RESERVED):
         warnings.append(

@@ -22,7 +22,7 @@ from rye.items.spaces import Space
 
 KEY: Final = "__files__"
 _MOST: Final = 100
-_MOST_BYTES: Final = 8 * 1024 * 1024
+MOST_BYTES: Final = 8 * 1024 * 1024
 _PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _YAML_BLOCK: Final = re.compile(r"^files:[^\n]*\n(?:[ \t-][^\n]*\n)*", re.MULTILINE)
@@ -68,10 +68,19 @@ def read(tool: Tool, space: Space) -> dict[str, bytes]:
     Raises:
         TrustError: `tampered`, a file is missing or is another one. ItemError: `malformed_item`, `item_unreadable`.
     """
-    folder = "/".join(("tools", *tool.id.split("/")[:-1]))
+    return gathered(tool, lambda path: spaces.read_file(space, f"{folder_of(tool.id)}/{path}"))
+
+
+def folder_of(item_id: str) -> str:
+    """Return the folder of a tool below its space, to which the paths of its files are relative."""
+    return "/".join(("tools", *item_id.split("/")[:-1]))
+
+
+def gathered(tool: Tool, content_of: Callable[[str], bytes | None]) -> dict[str, bytes]:
+    """Return the content of every file that a tool names, by its path, as `content_of` gives it. Errors as `read`."""
     found: dict[str, bytes] = {}
     for path, digest in declared(tool).items():
-        content = spaces.read_file(space, f"{folder}/{path}")
+        content = content_of(path)
         actual = None if content is None else hexdigest(content)
         if content is None or actual != digest:
             raise TrustError(
@@ -82,8 +91,8 @@ def read(tool: Tool, space: Space) -> dict[str, bytes]:
                 actual=actual,
             )
         found[path] = content
-    if sum(map(len, found.values())) > _MOST_BYTES:
-        raise _malformed(tool.id, f"its files have more than {_MOST_BYTES:,} bytes together")
+    if sum(map(len, found.values())) > MOST_BYTES:
+        raise _malformed(tool.id, f"its files have more than {MOST_BYTES:,} bytes together")
     return found
 
 

@@ -8,12 +8,13 @@ that were asked for.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError, RegistryError, TrustError
-from rye.items import bundles, spaces
+from rye.items import bundles, parse, spaces, tool_files
 from rye.items.spaces import Space
 from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, changed, field
@@ -88,11 +89,20 @@ class Fetched(Record):
 
 
 class Checked(NamedTuple):
-    """A file that was verified, and the version that its signed text gives."""
+    """A file that was verified, the version that its signed text gives, and of a tool the other files that it names."""
 
     file: File
     verified: Verified
     version: str
+    files: Mapping[str, bytes] = MappingProxyType({})
+
+
+_FILES = "files/"
+
+
+def file_title(item_id: str, path: str) -> str:
+    """Return the title of the layer that holds another file of a tool; `path` is relative to the tool's folder."""
+    return f"{_FILES}{item_id}/{path}"
 
 
 def fetch(repository: Repository, wanted: Reference) -> Fetched:
@@ -135,14 +145,18 @@ def _choose(repository: Repository, wanted: Reference) -> Reference:
 
 
 def _item_file(repository: Repository, wanted: Reference, manifest: Manifest) -> File:
-    if len(manifest.files) != 1:
+    layers = _items(manifest)
+    if len(layers) != 1:
         raise RegistryError(
-            "no_layer",
-            f"{wanted} has {len(manifest.files)} files where an item is one.",
-            "It is not what `rye registry push` makes.",
+            "no_layer", f"{wanted} has {len(layers)} files where an item is one.", "It is not what `rye registry push` makes."
         )
-    layer = manifest.files[0]
+    layer = layers[0]
     return _file(repository, layer, wanted.item_type, wanted.item_id, f"{wanted.item_id.rpartition('/')[2]}")
+
+
+def _items(manifest: Manifest) -> list[Layer]:
+    """Return the layers that are items, or a bundle's manifest: all but the other files of tools."""
+    return [layer for layer in manifest.files if not layer.title.startswith(_FILES)]
 
 
 def _file(repository: Repository, layer: Layer, item_type: str, item_id: str, stem: str) -> File:
@@ -177,7 +191,7 @@ def _bundle_files(repository: Repository, wanted: Reference, manifest: Manifest)
     if head is None:
         raise RegistryError("no_layer", f"{wanted} has no {title}.", "It is not what `rye registry push` makes.")
     files = [File("bundle", wanted.item_id, _BUNDLE_SUFFIX, _blob(repository, head, spaces.MAX_ITEM_BYTES))]
-    for layer in manifest.files:
+    for layer in _items(manifest):
         if layer is not head:
             item_type, item_id = _titled(layer.title)
             stem = f"{spaces.type_folder(item_type)[0]}/{item_id}"
@@ -226,7 +240,7 @@ def verify(fetched: Fetched, among: Sequence[Space], destination: str = "project
     try:
         if fetched.reference.item_type == "bundle":
             return _verify_bundle(fetched, store)
-        return [_verify_item(fetched.files[0], fetched.reference, store, destination)]
+        return [_verify_item(fetched, store, destination)]
     except TrustError as err:
         # Every other verdict is final; only for an unknown key is there something that the user can do.
         if err.code != "untrusted_key" or "fingerprint" not in err.details:
@@ -234,7 +248,8 @@ def verify(fetched: Fetched, among: Sequence[Space], destination: str = "project
         raise _stranger(fetched, err) from None
 
 
-def _verify_item(file: File, wanted: Reference, store: TrustStore, destination: str) -> Checked:
+def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> Checked:
+    file, wanted = fetched.files[0], fetched.reference
     verified, version = bundles.admit(_candidate(file), store)
     # An approval is for one project; the user's own space counts in every project.
     if verified.key.role == "approved" and destination != "project":
@@ -244,7 +259,24 @@ def _verify_item(file: File, wanted: Reference, store: TrustStore, destination: 
             "Pull it into the project, or run `rye trust add` with the key's document.",
         )
     _refuse_other_version(wanted, version)
-    return Checked(file, verified, version)
+    return Checked(file, verified, version, _files_of(fetched, file, verified))
+
+
+def _files_of(fetched: Fetched, file: File, verified: Verified) -> dict[str, bytes]:
+    """Fetch the other files that a verified tool names; only bytes with the digests of its signed text count.
+
+    Raises:
+        TrustError: `tampered`, one did not come or is another. RegistryError: `item_oversized`, and those of the storage.
+    """
+    if file.item_type != "tool":
+        return {}
+    layers = {layer.title: layer for layer in fetched.manifest.files}
+
+    def content_of(path: str) -> bytes | None:
+        layer = layers.get(file_title(file.item_id, path))
+        return None if layer is None else _blob(fetched.repository, layer, tool_files.MOST_BYTES)
+
+    return tool_files.gathered(parse.read_tool(verified, file.item_id, file.suffix), content_of)
 
 
 def _refuse_other_version(wanted: Reference, version: str) -> None:
@@ -270,10 +302,12 @@ def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[Checked]:
         raise TrustError(
             "incomplete", f"The bundle's manifest lists {kind} {one}, which did not come.", "Nothing was installed."
         )
-    return [
-        Checked(head, manifest.verified, version),
-        *(Checked(file, *bundles.admit(_candidate(file), store, manifest)) for file in rest),
-    ]
+    return [Checked(head, manifest.verified, version), *(_verify_listed(fetched, file, store, manifest) for file in rest)]
+
+
+def _verify_listed(fetched: Fetched, file: File, store: TrustStore, manifest: bundles.Manifest) -> Checked:
+    verified, version = bundles.admit(_candidate(file), store, manifest)
+    return Checked(file, verified, version, _files_of(fetched, file, verified))
 
 
 def _candidate(file: File) -> spaces.Candidate:

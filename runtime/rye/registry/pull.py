@@ -6,6 +6,7 @@ installation begins nothing is written but the user's own memory of versions.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.executor import executor
-from rye.items import lockfiles, spaces, versions
+from rye.fs.digest import hexdigest
+from rye.items import lockfiles, parse, spaces, tool_files, versions
 from rye.items.install import Copy, install
 from rye.items.spaces import Space
 from rye.items.versions import Coming, is_version, version_key
@@ -260,11 +262,15 @@ def remember(checked: Checked, known: Marks, *, pin: bool) -> None:
 def _install(pull: Pull, project: str, among: Sequence[Space], options: PullOptions) -> dict[str, Any]:
     root = project if options.destination == "project" else os.fspath(user_dirs.user_space())
     current = {_path(checked): checked for checked in pull.checked}
+    others = _other_files(pull)
     # Read once for all files of the pull.
     trusted = spaces.trust_store(among)
+    known = _known_files(pull, root, trusted)
 
     def may_replace(path: str, old: bytes) -> bool:
         """An unchanged file of the same signer may go; what was edited here stays."""
+        if path in others:
+            return options.overwrite or (path, hexdigest(old)) in known
         new = current[path]
         try:
             before = trust_verify.verify(old, form_of(_kind(new), new.file.suffix), trusted)
@@ -273,6 +279,7 @@ def _install(pull: Pull, project: str, among: Sequence[Space], options: PullOpti
         return options.overwrite or before.key.public == new.verified.key.public
 
     copies = [Copy(path, one.file.raw, _rivals(one)) for path, one in current.items()]
+    copies += [Copy(path, raw) for path, raw in others.items()]
     try:
         done = install(copies, root, _TOOL, may_replace)
     except ItemError as err:
@@ -291,6 +298,38 @@ def _install(pull: Pull, project: str, among: Sequence[Space], options: PullOpti
         "replaced": [digest for digest in done.replaced if digest is not None],
         "locked": locked,
     }
+
+
+def _other_files(pull: Pull) -> dict[str, bytes]:
+    """Return the other files of the tools, by the path below the root.
+
+    Raises:
+        ItemError: `malformed_item`, two tools name one path with different bytes.
+    """
+    found: dict[str, bytes] = {}
+    for checked in pull.checked:
+        for name, raw in checked.files.items():
+            path = f".ai/{tool_files.folder_of(checked.file.item_id)}/{name}"
+            if found.setdefault(path, raw) != raw:
+                why = f"{checked.file.item_id} and another tool name different files {name}."
+                raise ItemError("malformed_item", why, "Nothing was installed. Tell the author.")
+    return found
+
+
+def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set[tuple[str, str]]:
+    """Return path and digest of the files that the tools name as they are installed now, by the same signers."""
+    found: set[tuple[str, str]] = set()
+    for checked in pull.checked:
+        item_id, suffix = checked.file.item_id, checked.file.suffix
+        if checked.file.item_type != "tool":
+            continue
+        raw = spaces.read_file(spaces.Space("", os.path.join(root, ".ai")), f"tools/{item_id}{suffix}")
+        with contextlib.suppress(TrustError, ItemError):
+            before = trust_verify.verify(raw or b"", form_of("tool", suffix), trusted)
+            if before.key.public == checked.verified.key.public:
+                named = tool_files.declared(parse.read_tool(before, item_id, suffix))
+                found |= {(f".ai/{tool_files.folder_of(item_id)}/{name}", digest) for name, digest in named.items()}
+    return found
 
 
 def _kind(checked: Checked) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 from rye.call.safe_text import plain
 from rye.errors import ItemError, RegistryError, UsageError
 from rye.executor.admission import Admission
-from rye.items import bundles, parse, spaces
+from rye.items import bundles, parse, spaces, tool_files
 from rye.items.spaces import Candidate, Space
 from rye.items.versions import is_version
-from rye.registry.artifacts import Repository
+from rye.registry.artifacts import Repository, file_title
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.manifest import (
     CATEGORY,
@@ -34,6 +34,7 @@ from rye.trust import verify
 from rye.trust.verify import Verified
 
 _BUNDLE_MANIFEST = "application/vnd.rye.bundle.v1+yaml"
+_FILE = "application/octet-stream"
 
 
 def push_items(
@@ -52,7 +53,8 @@ def push_items(
         check_item(item_type, item_id)
         # Everything is verified before the first byte goes out: a push of many is refused as a whole.
         candidate = spaces.find(item_type, item_id, among)
-        made.append(_item(candidate, admission.admit(candidate)))
+        space = next(one for one in among if one.name == candidate.space)
+        made.append(_item(candidate, admission.admit(candidate), space))
     return _push(made, store, replace=replace)
 
 
@@ -68,20 +70,29 @@ def push_bundle(
     for item_type, listed in manifest.items.items():
         for item_id in listed:
             candidate = spaces.find(item_type, item_id, [space])
-            bundles.admit(candidate, trusted, manifest)
+            verified, _ = bundles.admit(candidate, trusted, manifest)
             title = f"{spaces.type_folder(item_type)[0]}/{item_id}{candidate.suffix}"
             files[title] = (oci_manifest.media_type(candidate.suffix), candidate.raw)
+            files |= _files_of(candidate, verified, space)
     facts = {"item_type": "bundle", "item_id": bundle_id, "version": version, "suffix": ".yaml"}
     described = str(manifest.bundle.get("description", ""))
     return _push([_composed(facts, files, manifest.verified, described)], store, replace=replace)
 
 
-def _item(candidate: Candidate, verified: Verified) -> tuple[str, dict[str, Any], Pushed]:
+def _item(candidate: Candidate, verified: Verified, space: Space) -> tuple[str, dict[str, Any], Pushed]:
     version = parse.check_place(verified, candidate.item_type, candidate.item_id, candidate.suffix)
     name = candidate.item_id.rpartition("/")[2] + candidate.suffix
     facts = {"item_type": candidate.item_type, "item_id": candidate.item_id, "version": version, "suffix": candidate.suffix}
-    files = {name: (oci_manifest.media_type(candidate.suffix), verified.raw)}
+    files = {name: (oci_manifest.media_type(candidate.suffix), verified.raw), **_files_of(candidate, verified, space)}
     return _composed(facts, files, verified, _description(candidate, verified))
+
+
+def _files_of(candidate: Candidate, verified: Verified, space: Space) -> dict[str, tuple[str, bytes]]:
+    """Return the other files of a tool, which its signature covers, by the title that they get."""
+    if candidate.item_type != "tool":
+        return {}
+    found = tool_files.read(parse.read_tool(verified, candidate.item_id, candidate.suffix), space)
+    return {file_title(candidate.item_id, path): (_FILE, content) for path, content in found.items()}
 
 
 def _description(candidate: Candidate, verified: Verified) -> str:

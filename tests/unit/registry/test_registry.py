@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,8 +12,11 @@ import pytest
 
 import rye
 from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
-from rye.items import lockfiles
+from rye.items import lockfiles, sign_verify, spaces, targets
 from rye.registry import registry
+from rye.registry.oci.manifest import Pushed
+from rye.registry.oci.reference import repository_of, tag_of
+from rye.registry.oci.store import open_store
 from rye.registry.pull import PullOptions
 from rye.registry.registry import RegistryTarget
 from rye.trust import pins
@@ -97,6 +101,79 @@ def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other)
     assert registry.pull(at, "knowledge", ["my/notes/a"], PullOptions("user"))[0]["installed_to"] == "user"
     again = registry.pull(at, "tool", ["my/many/t005"], PullOptions())[0]
     assert (again["status"], again["replaced"]) == ("installed", [])
+
+
+BODY = """from pathlib import Path
+return {"success": True, "output": Path(__file__).parent.joinpath("_lib/words.txt").read_text()}"""
+
+
+def put_with_file(project, text, version="1.0.0", item_id="my/teller"):
+    """Sign a tool that names another file, as a person does."""
+    trust_key()
+    put(project, f"tools/{item_id.rpartition('/')[0]}/_lib/words.txt", text)
+    plain = tool_text(item_id, BODY, more='__files__ = ["_lib/words.txt"]\n__permissions__ = []')
+    put(project, f"tools/{item_id}.py", plain.replace(b'"1.2.3"', f'"{version}"'.encode()))
+    (row,) = sign_verify.sign(targets.resolve([item_id], spaces.spaces(project)), MINE)
+    assert row["status"] == "signed", row
+
+
+def test_the_other_files_of_a_tool_travel_with_it_and_are_verified(project, where, other, user_space):
+    at = RegistryTarget(str(project), where)
+    put_with_file(project, b"hello\x00\xff world")
+    assert registry.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
+    put_with_file(project, b"hello new world", "1.1.0")
+    assert registry.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
+    there = other()
+    at = RegistryTarget(str(there), where)
+    words = there / ".ai/tools/my/_lib/words.txt"
+    (row,) = registry.pull(at, "tool", ["my/teller:1.0.0"], PullOptions())
+    assert (row["status"], len(row["paths"])) == ("installed", 2), row
+    assert words.read_bytes() == b"hello\x00\xff world"
+    # A newer version replaces what the older one brought, and nothing that was edited here.
+    words.write_bytes(b"mine")
+    refused("edited_locally", registry.pull(at, "tool", ["my/teller"], PullOptions())[0])
+    assert words.read_bytes() == b"mine"
+    words.write_bytes(b"hello\x00\xff world")
+    assert registry.pull(at, "tool", ["my/teller"], PullOptions())[0]["status"] == "installed"
+    assert rye.execute("my/teller", {}, project_path=there)["data"]["output"] == "hello new world"
+    rye.execute("rye/file-system/undo", {}, project_path=there)
+    assert words.read_bytes() == b"hello\x00\xff world"
+
+
+def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
+    where = str(tmp_path / "registry")
+    at = RegistryTarget(str(project), where)
+    put_with_file(project, b"hello")
+    registry.push(at, "tool", ["my/teller"])
+    # Whoever keeps the registry answers other bytes, or none, with a manifest of their own.
+    store = open_store(where)
+    tag = tag_of("tool", "my/teller", "1.0.0")
+    raw = store.manifest(repository_of("my"), tag)
+    there = other()
+    for change in (b"evil!", None):
+        record = json.loads(raw)
+        layers = record["layers"]
+        (layer,) = [
+            one for one in layers if one["annotations"]["org.opencontainers.image.title"] == "files/my/teller/_lib/words.txt"
+        ]
+        blobs = {}
+        if change is None:
+            layers.remove(layer)
+        else:
+            layer["digest"] = f"sha256:{hashlib.sha256(change).hexdigest()}"
+            blobs[layer["digest"]] = change
+        store.push(repository_of("my"), [Pushed(tag, json.dumps(record).encode(), blobs)])
+        row = refused("tampered", registry.pull(RegistryTarget(str(there), where), "tool", ["my/teller"], PullOptions())[0])
+        assert "_lib/words.txt" in row["error"]
+        assert files(there) == []
+
+
+def test_a_tool_is_copied_with_its_files(project, user_space):
+    put_with_file(project, b"hello")
+    found = rye.load("tool", "my/teller", project_path=project, destination="user")
+    assert found["copied_to"] == "user"
+    assert (user_space / ".ai/tools/my/_lib/words.txt").read_bytes() == b"hello"
+    assert rye.execute("my/teller", {}, project_path=project)["data"]["output"] == "hello"
 
 
 def test_a_version_is_published_once(project, where):
@@ -257,6 +334,7 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     trust_key()
     put(folder, "tools/mine/a/one.py", version_of("mine/a/one"))
     put(folder, "tools/mine/a/two.py", version_of("mine/a/two"))
+    put_with_file(folder, b"hello", item_id="mine/a/teller")
     (tmp_path / "key.pem").write_bytes(MINE.pem)
     made = run(
         "bundle",
@@ -276,15 +354,17 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     assert registry.push_bundle(at, "mine", folder / ".ai")[0]["status"] == "pushed"
     there = other()
     at = RegistryTarget(str(there), where)
-    assert len(registry.inspect(at, "bundle", "mine")["items"]) == 2
+    assert len(registry.inspect(at, "bundle", "mine")["items"]) == 3
     edited = put(there, "tools/mine/a/two.py", b"mine\n")
     refused("edited_locally", registry.pull(at, "bundle", ["mine"], PullOptions())[0])
     assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"
     edited.unlink()
     row = registry.pull(at, "bundle", ["mine:1.0.0"], PullOptions())[0]
     assert row["status"] == "installed"
-    assert files(there) == [".ai/bundles/mine/manifest.yaml", ".ai/tools/mine/a/one.py", ".ai/tools/mine/a/two.py"]
+    tools = [f".ai/tools/mine/a/{name}" for name in ("_lib/words.txt", "one.py", "teller.py", "two.py")]
+    assert files(there) == [".ai/bundles/mine/manifest.yaml", *tools]
     assert rye.execute("mine/a/two", {}, project_path=there)["status"] == "success"
+    assert rye.execute("mine/a/teller", {}, project_path=there)["data"]["output"] == "hello"
 
 
 @needs_programs("skopeo")
