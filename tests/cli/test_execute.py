@@ -17,7 +17,7 @@ import pytest
 from rye import execute, toolset
 from rye.errors import UsageError
 from support.in_process import rye
-from support.signed_tools import STRANGER, put, put_tool, signed, tool_text
+from support.signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
 from support.signed_tools import rye as process
 from support.terminal import RUNTIME, typed
 from support.waiting import PATIENCE
@@ -516,3 +516,39 @@ def test_a_person_sees_the_traceback_of_a_crash_and_a_pipe_does_not(project):
     done = rye("execute", "my/crash", cwd=project)
     assert b"step 3" not in done.stdout + done.stderr
     assert b"crashes/" in done.stderr
+
+
+HEADER = """\
+# ---
+# version: '1.0.0'
+# tool_type: bash
+# executor_id: rye/core/runtimes/bash_script_runtime
+# category: my
+# description: d
+# permissions: [run]
+# ---
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "out", "err"),
+    [
+        ("""echo '{"output": "2 words", "count": 2}'""", "2 words\n", ""),
+        ("""echo log >&2; echo '{"output": "2 words"}'""", "2 words\n", "log\n"),
+        ("""echo '{"a": [1], "b": "x"}'""", '{"a": [1], "b": "x"}\n', ""),
+        ("""echo '{"error": "bad thing"}'; exit 3""", "", "rye: bad thing\n"),
+        ("""echo log >&2; echo '{"error": "bad thing"}'; exit 3""", "", "log\nrye: bad thing\n"),
+        # No answer in JSON: all of it, byte for byte.
+        ("""printf '{"a": 1}\\n{"b": 2}\\n'""", '{"a": 1}\n{"b": 2}\n', ""),
+        ("""printf '  {no json\\n'; exit 4""", "  {no json\n", "rye: The command ended with exit code 4.\n"),
+        ("echo text; echo more >&2", "text\n", "more\n"),
+    ],
+)
+def test_a_script_is_answered_for_with_its_text_not_with_its_json(project, user_space, body, out, err):
+    trust_key()
+    put(project, "tools/my/say.sh", signed(f"{HEADER}{body}\n".encode(), suffix=".sh"))
+    done = rye("my/say", cwd=project)
+    shown = done.stderr.decode()
+    assert (done.stdout.decode(), "".join(line for line in shown.splitlines(True) if "warning" not in line)) == (out, err)
+    at_terminal = typed("my/say", cwd=project)[1]
+    assert sorted(at_terminal.splitlines()) == sorted(f"{out}{err}".splitlines())

@@ -176,6 +176,10 @@ class Capture:
         elif rest:
             self._start_storing()
 
+    def to_report(self, block: bytes) -> bytes:
+        """Return what the caller may be given of a block that was just fed, while the command still runs."""
+        return block
+
     def _start_storing(self) -> None:
         """Put what came so far, all of it still held, into a file."""
         if self._create is not None and self.stored is None:

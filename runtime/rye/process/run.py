@@ -424,9 +424,10 @@ class _Watch:
             return True
         self._pipes[fd].feed(block)
         number = list(self._pipes).index(fd)
-        context.report_bytes(number + 1, block)
+        shown = self._pipes[fd].to_report(block)
+        context.report_bytes(number + 1, shown)
         if self._live is not None:
-            self._live.feed(number, block)
+            self._live.feed(number, shown)
         return bool(block)
 
     def _judge(self) -> bool:

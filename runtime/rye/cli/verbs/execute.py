@@ -234,8 +234,8 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
         answer.flush()
         _print_trace(data)
         said = f"{response['error']}{_where(response, project)}"
-        # What the command said last was shown as it came.
-        if watched is not None and watched.shown and data.get("exit_code"):
+        # What the command said last was shown as it came; what a tool says of its failure was not.
+        if watched is not None and watched.shown and data.get("exit_code") and data.get("code") != "tool_failed":
             hint = f" {printable(str(data['hint']))}" if "missing_permission" in data else ""
             said = f"The command ended with exit code {data['exit_code']}.{hint}"
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {said}", file=sys.stderr)

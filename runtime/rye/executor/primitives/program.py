@@ -55,6 +55,9 @@ _ANSWER_MAX = 16 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _LAST_BYTES = 400
+# Within so many bytes an answer in JSON begins; of other text that was held back a terminal is shown so many.
+_BEGIN = 1_024
+_SHOWN = 50_000
 # The frames below an error and what closes them: the message that a reader needs stands above.
 _FRAME = re.compile(r"\s+at |\s+File \"|Node\.js v|\s*[~^]+\s*\Z|\s*[{}]?\s*\Z")
 _MEGABYTE = 1 << 20
@@ -242,7 +245,8 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
     # Where no sandbox gives a folder that ends with the program, this process makes one and removes it.
     folder = tempfile.mkdtemp(prefix="rye-tool-") if kind == "none" else None
     stored = StoredOutputs(worker.policy.root)
-    stdout, stderr = _Kept(partial(stored.create, "stdout")), Capture(partial(stored.create, "stderr"))
+    stdout = _Kept(partial(stored.create, "stdout"), plan.output)
+    stderr = Capture(partial(stored.create, "stderr"))
     try:
         send(worker, framed({**message, "folder": folder, "filter": kind != "none"}))
         outcome = run.watch(worker.tree, {worker.printed: stdout, worker.errors: stderr}, limit.remaining())
@@ -263,20 +267,43 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
         )
     result = _result(tool, plan, outcome, stdout, stderr, stored.id)
     cleaned: dict[str, Any] = safe_text.clean(result)
+    if stdout.is_held:
+        _report(stdout, cleaned)
     return cleaned
 
 
-class _Kept(Capture):
-    """A capture that also keeps a whole answer, as far as one is accepted."""
+def _report(stdout: _Kept, result: dict[str, Any]) -> None:
+    """Give a caller who watches what was held back: the text of an answer in JSON, or all of what was none."""
+    if _object(stdout) is None:
+        context.report_bytes(1, bytes(stdout.answer))
+        context.report(terminal_text.plain(bytes(stdout.answer[:_SHOWN])))
+    elif text := str(result["output"]):
+        text = text if text.endswith("\n") else f"{text}\n"
+        context.report_bytes(1, text.encode("utf-8", "replace"))
+        context.report(text)
 
-    def __init__(self, create: Any) -> None:
+
+class _Kept(Capture):
+    """A capture that also keeps a whole answer, as far as one is accepted.
+
+    What may be an answer in JSON is held back: who watches gets its text, as every other caller does.
+    """
+
+    def __init__(self, create: Any, form: str) -> None:
         super().__init__(create)
         self.answer = bytearray()
+        self.is_held = form != "text"
 
     def feed(self, block: bytes) -> None:
         if len(self.answer) <= _ANSWER_MAX:
             self.answer += block
         super().feed(block)
+
+    def to_report(self, block: bytes) -> bytes:
+        if not self.is_held:
+            return block
+        self.is_held = len(self.answer) <= _ANSWER_MAX and bytes(self.answer[:_BEGIN]).lstrip()[:1] in (b"", b"{")
+        return b"" if self.is_held else bytes(self.answer)
 
 
 def send(worker: Worker, data: bytes) -> None:
@@ -349,7 +376,7 @@ def _last_message(text: str) -> str:
 
 def _object(stdout: _Kept) -> dict[str, Any] | None:
     """Return the JSON object that was printed; None where it is none."""
-    if len(stdout.answer) > _ANSWER_MAX or not bytes(stdout.answer[:1_024]).lstrip().startswith(b"{"):
+    if len(stdout.answer) > _ANSWER_MAX or not bytes(stdout.answer[:_BEGIN]).lstrip().startswith(b"{"):
         return None
     try:
         found = json.loads(bytes(stdout.answer))
