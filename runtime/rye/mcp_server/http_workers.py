@@ -10,7 +10,6 @@ A worker that dies is started again; clients of its sessions are told that these
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import re
@@ -76,6 +75,8 @@ class Place:
 
     def listen(self, accept: Callable[[socket.socket, bytes], None]) -> None:
         """Call `accept` with each connection that comes, from the parent or another worker; of the running loop."""
+        import asyncio
+
         asyncio.get_running_loop().add_reader(self._mine, self._take, accept)
 
     def _take(self, accept: Callable[[socket.socket, bytes], None]) -> None:
