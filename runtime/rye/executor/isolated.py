@@ -121,12 +121,20 @@ def _reported(report: dict[str, Any], asked: WorkerPolicy) -> dict[str, Any]:
 
 
 def call(
-    worker: Worker, tool: Tool, parameters: dict[str, Any], entry_point: str = "execute", files: Mapping[str, str] | None = None
+    worker: Worker,
+    tool: Tool,
+    parameters: dict[str, Any],
+    entry_point: str = "execute",
+    files: Mapping[str, str] | None = None,
+    memory: int = 0,
 ) -> Any:
     """Have the worker run the tool, and return its result; what it prints goes to `sys.stdout`.
 
+    `memory` is how many bytes it may take, 0: as many as there are.
+
     Raises:
-        RyeError: the tool's own; the deadline's, once all was killed; `tool_died`, `bad_tool_result`, `isolation_failed`.
+        RyeError: the tool's own; the deadline's, once all was killed; `memory_limit`, `tool_died`, `bad_tool_result`,
+            `isolation_failed`.
         Crashed: the tool raised anything else.
     """
     limit = context.deadline()
@@ -134,7 +142,9 @@ def call(
     limit.when_expired(worker.kill)
     exchange = _Exchange(worker, tool.id)
     try:
-        answer = exchange.answer(framed(_message(worker, tool, parameters, limit, entry_point, files or {})))
+        answer = exchange.answer(
+            framed({**_message(worker, tool, parameters, limit, entry_point, files or {}), "memory": memory})
+        )
         if answer is None:
             raise _why_none(worker, limit, exchange)
     finally:

@@ -114,6 +114,12 @@ def _outcome(call: dict[str, Any], calls: int, answers: int) -> dict[str, Any]:
         framed(data)
     except RyeError as err:
         return _sendable({"failure": {"code": err.code, "message": err.message, "hint": err.hint, "details": err.details}})
+    except MemoryError as err:
+        if not call["memory"]:
+            return _crash(err)
+        said = f"The tool needed more than the {call['memory'] >> 20} MB of memory that its chain allows."
+        hint = "Ask for less in one call, or let its author raise memory_mb."
+        return {"failure": {"code": "memory_limit", "message": said, "hint": hint, "details": {}}}
     except BaseException as err:  # noqa: BLE001 - whatever a tool raises is its failure
         return _crash(err)
     return {"data": data}
@@ -138,6 +144,11 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
     with context.using(options=options, deadline=context.Deadline(call["seconds"]), settings=Settings()):
         # From the bytes that the parent verified; the file may have changed since.
         code = run_code.compiled(call["source"], call["item_id"])
+        if call["memory"]:
+            import resource
+
+            # The hard limit too: the tool's code could raise the other one again.
+            resource.setrlimit(resource.RLIMIT_DATA, (call["memory"], call["memory"]))
         if call["files"]:
             # Where `import` finds them, in front of what is installed.
             with folder_of(call["files"]) as folder:

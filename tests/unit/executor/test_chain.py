@@ -169,3 +169,22 @@ def test_no_runtime_is_named_in_the_executor():
     for path in Path(os.path.dirname(chain.__file__)).glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert not [one for one in runtimes if one in text], path.name
+
+
+@pytest.mark.parametrize(
+    "body", ["x = bytearray(300 << 20)", "__import__('resource').setrlimit(8, (-1, -1))\nx = bytearray(300 << 20)"]
+)
+def test_a_runtime_bounds_the_memory_of_a_python_tool(project, body):
+    runtime(project, "my/runtimes/small", FUNCTION_RUNTIME, config={"memory_mb": 200})
+    limited = f"import resource\nresource.RLIMIT_DATA\n{body}\n{OK}".replace("setrlimit(8", "setrlimit(resource.RLIMIT_DATA")
+    tool(project, "my/tool", "my/runtimes/small", limited)
+    answer = call(project)
+    assert answer["status"] == "error"
+    assert answer["code"] == ("memory_limit" if "setrlimit" not in body else "tool_crashed"), answer
+    if answer["code"] == "memory_limit":
+        assert "200 MB" in answer["error"]
+    # The controls: less memory, and the same tool without the bound.
+    tool(project, "my/tool", "my/runtimes/small", f"x = bytearray(50 << 20)\n{OK}")
+    assert call(project)["status"] == "success"
+    tool(project, "my/tool", FUNCTION_RUNTIME, f"x = bytearray(300 << 20)\n{OK}")
+    assert call(project)["status"] == "success"

@@ -140,6 +140,25 @@ def test_a_resource_in_an_answer_keeps_its_address_and_its_text(project):
     )
 
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def test_pictures_come_through_and_what_is_none_does_not(project):
+    parts = [
+        {"type": "image", "data": PNG, "mimeType": "image/jpeg"},
+        {"type": "resource", "resource": {"uri": "demo://2", "blob": PNG, "mimeType": "image/png"}},
+        {"type": "image", "data": "bm90IGEgcGljdHVyZQ==", "mimeType": "image/png"},
+        {"type": "image", "data": "\\ud800 no base64", "mimeType": "image/png"},
+        {"type": "image", "data": PNG[:20], "mimeType": "image/png"},
+        {"type": "image"},
+    ]
+    imported(project, STDIO, stdio([ADD], SERVER.replace('"content": [', f'"content": [*{parts!r}, ')))
+    data = call(project, a=1)["data"]
+    # The type is what the bytes say.
+    assert data["media"] == [{"type": "image", "data": PNG, "mimeType": "image/png"}] * 2
+    assert data["output"].startswith("[image/jpeg]\n[resource: demo://2]\n[image/png]\n")
+
+
 def test_a_tool_or_a_server_that_is_gone_is_said_as_such(project):
     imported(project, STDIO, stdio([{"name": "other"}]))
     assert call(project)["code"] == "mcp_tool_missing"

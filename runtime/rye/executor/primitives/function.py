@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 
 class Plan(Record):
-    """A tool's compiled module, the name of its function, and its other files as base64 by path."""
+    """A tool's compiled module, the name of its function, its other files as base64 by path, and its limit of memory (bytes).
+
+    The limit, 0 for none, holds a worker: this process, which the system's tools share, has none of its own.
+    """
 
     code: CodeType
     entry_point: str
     files: dict[str, str]
+    memory: int = 0
 
 
 def plan(chain: Chain, tree: ast.Module | None) -> Plan:
@@ -44,7 +48,7 @@ def plan(chain: Chain, tree: ast.Module | None) -> Plan:
             "malformed_item", f"{tool.executor_id}: entry_point must be a function's name.", "Correct it and sign it again."
         )
     files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
-    return Plan(run_code.compiled(tree, tool.id), entry_point, files)
+    return Plan(run_code.compiled(tree, tool.id), entry_point, files, int(chain.config.get("memory_mb", 0)) << 20)
 
 
 def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:
@@ -71,4 +75,5 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
     from rye.executor import isolated
 
     worker = isolated.worker(tool, root)
-    return Started(partial(isolated.call, worker, tool, parameters, plan.entry_point, plan.files), isolated.report(worker))
+    work = partial(isolated.call, worker, tool, parameters, plan.entry_point, plan.files, plan.memory)
+    return Started(work, isolated.report(worker))

@@ -13,6 +13,7 @@ called: the server may have been exchanged, or say something new to a model. Wha
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -31,6 +32,7 @@ from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
 from rye.fs.digest import hexdigest
 from rye.plain_class import Record
+from rye.workspace import pictures
 
 if TYPE_CHECKING:
     import ast
@@ -234,7 +236,28 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
             "code": "mcp_tool_failed",
         }
     cleaned: dict[str, Any] = safe_text.clean(result if safe_text.is_encodable(result) else safe_text.encodable(result))
-    return cleaned
+    # Behind the cleaning: pictures are no text, and are large.
+    media = [shown for part in parts if (shown := _picture(part)) is not None]
+    return {**cleaned, "media": media} if media else cleaned
+
+
+def _picture(part: dict[str, Any]) -> dict[str, str] | None:
+    """Return a picture of an answer as a part of a result's `media`, None for any other part.
+
+    What is none is left out: a model's interface refuses the whole conversation for a picture that it cannot read.
+    """
+    inner = part.get("resource") if part.get("type") == "resource" else part
+    data = (inner.get("blob") if part.get("type") == "resource" else inner.get("data")) if isinstance(inner, dict) else None
+    if part.get("type") not in ("image", "resource") or not isinstance(data, str) or len(data) > pictures.MOST * 4 // 3 + 4:
+        return None
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except ValueError:
+        return None
+    mime = pictures.kind(raw)
+    if mime is None or not all(pictures.dimensions(raw, mime) or (0,)):
+        return None
+    return {"type": "image", "data": base64.b64encode(raw).decode(), "mimeType": mime}
 
 
 def _told(part: dict[str, Any]) -> str:
@@ -244,7 +267,7 @@ def _told(part: dict[str, Any]) -> str:
         return str(part.get("text", ""))
     resource = part.get("resource") if kind == "resource" else part if kind == "resource_link" else None
     if not isinstance(resource, dict):
-        return f"[{plain(str(kind), 40)}]"
+        return f"[{plain(str(part.get('mimeType') or kind), 40)}]"
     text = resource.get("text")
     head = f"[{kind}: {plain(str(resource.get('uri', '')), 400)}]"
     return f"{head}\n{text}" if isinstance(text, str) else head
