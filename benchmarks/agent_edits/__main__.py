@@ -4,13 +4,15 @@
     python benchmarks/agent_edits --only tasks --peers DIR      226 generated tasks, also with peers that are installed in DIR
     python benchmarks/agent_edits --install --tokenizers DIR    install both tokenizers there
 
-PATH is a transcript of Claude Code, a folder with some, or a git clone whose branches `entire/…` hold some. Recordings are other
-people's text: they are read in place, and nothing of them is stored or printed.
+PATH is a transcript of Claude Code, a folder with some, or a git clone whose branches `entire/…` hold some (of Codex, OpenCode and
+Gemini CLI, too), or which has results of SWE-agent or AutoCodeRover; clones of the repositories that these worked on give the
+files. Recordings are other people's text: they are read in place, and nothing of them is stored or printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import edit_replay
 import journeys
 import report
 import scenarios
@@ -105,7 +108,23 @@ def _recordings(options: argparse.Namespace, tokenizers: Any) -> int:
     return silent
 
 
-PARTS = {"definitions": _definitions, "days": _days, "scenarios": _scenarios, "tasks": _tasks, "recordings": _recordings}
+def _edits(options: argparse.Namespace, tokenizers: Any) -> int:
+    part, parts = map(int, options.part.split("/"))
+    every = itertools.islice(edit_replay.every_session(options.paths), part - 1, None, parts)
+    found = edit_replay.replayed(every)
+    if found:
+        print(json.dumps(edit_replay.facts(found)) if options.json else edit_replay.table(found), flush=True)
+    return sum(one.edits["silent"] for one in found.values())
+
+
+PARTS = {
+    "definitions": _definitions,
+    "days": _days,
+    "scenarios": _scenarios,
+    "tasks": _tasks,
+    "edits": _edits,
+    "recordings": _recordings,
+}
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
@@ -119,6 +138,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=20261122)
     parser.add_argument("--only", choices=list(PARTS), help="one part of it")
     parser.add_argument("--way", choices=["call", "sessions"], help="one of the two ways to price recordings")
+    parser.add_argument("--part", default="1/1", help="of `edits`: 2/8 is the second of eight parts of the sessions")
     parser.add_argument("--peers", type=Path, help="where the peers of the replay benchmark are installed")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(argv)

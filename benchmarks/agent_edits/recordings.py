@@ -6,12 +6,14 @@ names hold some. Nothing is copied out of them but into memory.
 
 from __future__ import annotations
 
+import itertools
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from bases import History, is_repository, patched, structured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +102,8 @@ def sessions(paths: Iterable[Path]) -> Iterator[Session]:
     """Yield the sessions of all recordings that have a read or an edit, each once."""
     for path in paths:
         entries: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-        for text in _transcripts(path):
+        history = History(path) if is_repository(path) else None
+        for text in transcripts(path):
             for entry in _entries(text):
                 # A checkpoint repeats what the one before it had.
                 context = (str(entry.get("sessionId")), str(entry.get("agentId", "")))
@@ -108,21 +111,23 @@ def sessions(paths: Iterable[Path]) -> Iterator[Session]:
         for (name, agent), found in entries.items():
             ordered = sorted(found.values(), key=lambda entry: str(entry.get("timestamp", "")))
             root = next((str(entry["cwd"]) for entry in ordered if entry.get("cwd")), "").replace("\\", "/")
-            session = Session(_source(path), f"{name}{agent and '/'}{agent}", root)
-            _fill(session, ordered)
+            session = Session(source_of(path), f"{name}{agent and '/'}{agent}", root)
+            _Filling(session, history).fill(ordered)
             if any(isinstance(event, Read | Edit) for event in session.events):
                 yield session
 
 
-def _source(path: Path) -> str:
+def source_of(path: Path) -> str:
+    """Return the name of a recording: its file's, or its repository's."""
     return path.parent.name if path.name in ("repo", ".git") else path.name
 
 
-def _transcripts(path: Path) -> Iterator[bytes]:
+def transcripts(path: Path) -> Iterator[bytes]:
+    """Yield each transcript (`*.jsonl`) at a path: a file, those in a folder, or those on branches `entire/…` of a repository."""
     if path.is_file():
         yield path.read_bytes()
-    elif (path / "HEAD").exists() or (path / ".git").exists():
-        yield from _from_git(path)
+    elif is_repository(path):
+        yield from _from_git(History(path))
     elif path.is_dir():
         for file in sorted(path.rglob("*.jsonl")):
             yield file.read_bytes()
@@ -130,23 +135,19 @@ def _transcripts(path: Path) -> Iterator[bytes]:
         print(f"{path}: no file, folder or git repository; left out.", file=sys.stderr)
 
 
-def _from_git(path: Path) -> Iterator[bytes]:
+def _from_git(history: History) -> Iterator[bytes]:
     blobs: dict[str, None] = {}
-    for line in _git(path, "for-each-ref", "--format=%(refname)").decode().split():
+    for line in history.git("for-each-ref", "--format=%(refname)").decode().split():
         if "entire" not in line:
             continue
-        for row in _git(path, "ls-tree", "-r", "-l", line).decode("utf-8", "replace").splitlines():
+        for row in history.git("ls-tree", "-r", "-l", line).decode("utf-8", "replace").splitlines():
             facts, _, name = row.partition("\t")
             _, _, blob, size = facts.split()
             # A clone without all of its objects lists those that are absent without a size.
             if name.endswith(".jsonl") and size.isdigit():
                 blobs[blob] = None
     for blob in blobs:
-        yield _git(path, "cat-file", "blob", blob)
-
-
-def _git(path: Path, *words: str) -> bytes:
-    return subprocess.run(["git", "-C", str(path), *words], stdout=subprocess.PIPE, check=True).stdout
+        yield history.git("cat-file", "blob", blob)
 
 
 def _entries(text: bytes) -> Iterator[dict[str, Any]]:
@@ -159,59 +160,87 @@ def _entries(text: bytes) -> Iterator[dict[str, Any]]:
             yield entry
 
 
-def _fill(session: Session, entries: list[dict[str, Any]]) -> None:
-    asked: dict[str, tuple[str, dict[str, Any]]] = {}
-    for entry in entries:
-        if entry.get("subtype") == "compact_boundary" or entry.get("isCompactSummary"):
-            session.events.append(Compaction())
-        message = entry.get("message")
-        parts = message.get("content") if isinstance(message, dict) else None
-        for part in parts if isinstance(parts, list) else ():
-            if not isinstance(part, dict):
-                continue
-            if part.get("type") == "tool_use" and isinstance(part.get("input"), dict):
-                asked[str(part.get("id"))] = (str(part.get("name")), part["input"])
-            elif part.get("type") == "tool_result" and str(part.get("tool_use_id")) in asked:
-                name, arguments = asked[str(part["tool_use_id"])]
-                _add(session, name, arguments, part, entry.get("toolUseResult"))
+@dataclass
+class _Filling:
+    """Turns the entries of a transcript into the events of a session; knows what files held at last."""
 
+    session: Session
+    history: History | None
+    known: dict[str, list[str]] = field(default_factory=dict)
 
-def _add(session: Session, name: str, arguments: dict[str, Any], part: dict[str, Any], result: object) -> None:
-    answer = _text(part.get("content"))
-    path = str(arguments.get("file_path") or "")
-    if name in ("Edit", "MultiEdit") and (part.get("is_error") or not isinstance(result, dict)):
-        why = next((why for why, mark in _FAILURES if mark in answer), "other")
-        session.events.append(Failure(path, arguments, answer, why))
-    elif not isinstance(result, dict) or part.get("is_error"):
-        return
-    elif name == "Read" and isinstance(file := result.get("file"), dict) and isinstance(file.get("content"), str):
-        lines = file["content"].split("\n")
-        start, total = int(file.get("startLine") or 1), int(file.get("totalLines") or len(lines))
-        session.events.append(Read(path, arguments, answer, lines, start, max(total, start + len(lines) - 1)))
-    elif name in ("Edit", "MultiEdit"):
-        edit = _edit(path, arguments, answer, result)
-        session.unusable += edit is None
-        session.events += [edit] if edit is not None else []
-    elif name == "Write" and isinstance(result.get("content"), str):
-        session.events.append(Write(path, result["content"]))
+    def fill(self, entries: list[dict[str, Any]]) -> None:
+        asked: dict[str, tuple[str, dict[str, Any]]] = {}
+        for entry in entries:
+            if entry.get("subtype") == "compact_boundary" or entry.get("isCompactSummary"):
+                self.session.events.append(Compaction())
+            message = entry.get("message")
+            parts = message.get("content") if isinstance(message, dict) else None
+            for part in parts if isinstance(parts, list) else ():
+                if not isinstance(part, dict):
+                    continue
+                if part.get("type") == "tool_use" and isinstance(part.get("input"), dict):
+                    asked[str(part.get("id"))] = (str(part.get("name")), part["input"])
+                elif part.get("type") == "tool_result" and str(part.get("tool_use_id")) in asked:
+                    name, arguments = asked[str(part["tool_use_id"])]
+                    self._add(name, arguments, part, entry.get("toolUseResult"))
 
+    def _add(self, name: str, arguments: dict[str, Any], part: dict[str, Any], result: object) -> None:
+        answer, session = _text(part.get("content")), self.session
+        path = str(arguments.get("file_path") or "")
+        if name in ("Edit", "MultiEdit") and (part.get("is_error") or not isinstance(result, dict)):
+            why = next((why for why, mark in _FAILURES if mark in answer), "other")
+            session.events.append(Failure(path, arguments, answer, why))
+        elif not isinstance(result, dict) or part.get("is_error"):
+            return
+        elif name == "Read" and isinstance(file := result.get("file"), dict) and isinstance(file.get("content"), str):
+            lines = file["content"].split("\n")
+            start, total = int(file.get("startLine") or 1), int(file.get("totalLines") or len(lines))
+            session.events.append(Read(path, arguments, answer, lines, start, max(total, start + len(lines) - 1)))
+            if start == 1 and len(lines) >= total:
+                self.known[path] = [file["content"], f"{file['content']}\n"]
+        elif name in ("Edit", "MultiEdit"):
+            edit = self._edit(path, arguments, answer, result)
+            session.unusable += edit is None
+            session.events += [edit] if edit is not None and edit.after != edit.before else []
+            if edit is not None:
+                self.known[path] = [edit.after]
+        elif name == "Write" and isinstance(result.get("content"), str):
+            session.events.append(Write(path, result["content"]))
+            self.known[path] = [result["content"]]
 
-def _edit(path: str, arguments: dict[str, Any], answer: str, result: dict[str, Any]) -> Edit | None:
-    """Return an edit with the file before and after it; None where these cannot be told from the recording."""
-    before = result.get("originalFile", result.get("originalFileContents"))
-    steps = [
-        (str(one.get("oldString", one.get("old_string", ""))), str(one.get("newString", one.get("new_string", ""))), _all(one))
-        for one in result.get("edits", [result])
-    ]
-    if not isinstance(before, str):
-        return None
-    after = before
-    for old, new, every in steps:
-        replaced = _replaced(after, old, new, every=every)
-        if replaced is None:
+    def _edit(self, path: str, arguments: dict[str, Any], answer: str, result: dict[str, Any]) -> Edit | None:
+        """Return an edit with the file before and after it; None where these cannot be told from the recording."""
+        before = result.get("originalFile", result.get("originalFileContents"))
+        steps = [
+            (
+                str(one.get("oldString", one.get("old_string", ""))),
+                str(one.get("newString", one.get("new_string", ""))),
+                _all(one),
+            )
+            for one in result.get("edits", [result])
+        ]
+        if isinstance(before, str):
+            after = _stepped(before, steps)
+            return None if after is None else Edit(path, arguments, answer, before, after, steps)
+        # Later versions leave the file out of the record: one that fits the recorded diff at its lines stands for it.
+        patch = result.get("structuredPatch")
+        if not isinstance(patch, list) or not patch:
             return None
-        after = replaced
-    return Edit(path, arguments, answer, before, after, steps) if after != before else None
+        hunks = structured(patch)
+        history = self.history.texts(self.session.relative(path)) if self.history else ()
+        for text in itertools.chain(self.known.get(path, ()), history):
+            after = patched(text, hunks)
+            if after is not None and after == _stepped(text, steps):
+                return Edit(path, arguments, answer, text, after, steps)
+        return None
+
+
+def _stepped(text: str, steps: list[tuple[str, str, bool]]) -> str | None:
+    """Return a text after replacements, None where one has nothing to replace."""
+    found: str | None = text
+    for old, new, every in steps:
+        found = None if found is None else _replaced(found, old, new, every=every)
+    return found
 
 
 def _all(one: dict[str, Any]) -> bool:
