@@ -1,0 +1,333 @@
+"""One table: what these tools cost beside the plain tool for the same, and beside a peer, all in one run.
+
+    python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--items 5000] [--searched 20000] [--json]
+
+Parts: `calls` (in this process), `mcp` (over stdio), `commands` (from the shell), `large` (a file of a million lines), `finding`
+(a tree of 20,000 files), `folders` (new ones), `items` (thousands of tools and entries), `clients` (64 over HTTP, by one process
+and by one for each core), `servers` (16 on one project).
+
+Each row has ours and what stands beside it: milliseconds elapsed and of processor, medians of the rounds, the two taking turns.
+On a busy machine the ratio of processor times says more. `mcp` compares with the Node.js file server where `--node-server`
+names its program; `commands` run with their byte code cached, as an installed package has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import rye
+import table_scale
+from call_overhead import cached_bytecode
+from fresh_workspace import both, made
+from mcp_latency import EMPTY, Client
+from rt_cost import big, tree
+from support.mcp_peer import command
+
+LINES = 1_000_000
+RG = shutil.which("rg", path=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}") or "rg"
+Cost = tuple[float, float]
+
+
+class Row(NamedTuple):
+    """What was measured: ours, what stands beside it (its name and cost), and what is aimed at."""
+
+    name: str
+    ours: Cost
+    other: str
+    beside: Cost
+    aim: str = ""
+
+
+def own() -> float:
+    """Return the milliseconds of processor that this process and its ended children have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used) * 1000
+
+
+def of_server(pid: int) -> Callable[[], float]:
+    """Return what tells the milliseconds of processor of a running process."""
+
+    def used() -> float:
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        return sum(int((one / "schedstat").read_text(encoding="ascii").split()[0]) for one in threads) / 1e6
+
+    return used
+
+
+def turns(ways: dict[str, tuple[Callable[[], object], Callable[[], float]]], rounds: int, each: int = 1) -> dict[str, Cost]:
+    """Return the median elapsed and processor milliseconds of each way, the ways taking turns; one turn is `each` calls."""
+    taken: dict[str, list[Cost]] = {name: [] for name in ways}
+    for turn in range(rounds + 1):
+        for name, (way, clock) in ways.items():
+            processor, elapsed = clock(), time.perf_counter()
+            for _ in range(each):
+                way()
+            cost = (time.perf_counter() - elapsed) * 1000 / each, (clock() - processor) / each
+            # The first turn of each fills caches.
+            if turn:
+                taken[name].append(cost)
+    return {
+        name: (statistics.median(a for a, _ in costs), statistics.median(b for _, b in costs)) for name, costs in taken.items()
+    }
+
+
+def read(project: Path, **parameters: object) -> dict[str, Any]:
+    """Read in this process; return the fields of the result."""
+    answer = rye.execute("rye/file-system/read", parameters, project_path=project)
+    assert answer["status"] == "success", answer
+    return answer["data"]
+
+
+def calls(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare a warm read of 200 lines in this process with opening and splitting the file."""
+    project = root / "calls"
+    project.mkdir()
+    file = project / "a.py"
+    file.write_text("".join(f"line {number} of a file that is read\n" for number in range(200)), encoding="utf-8")
+    ways = {"ours": (lambda: read(project, file_path="a.py"), own), "bare": (lambda: file.read_bytes().split(b"\n"), own)}
+    found = turns(ways, args.rounds, 200)
+    yield Row("read 200 lines, `rye.execute`", found["ours"], "open and split", found["bare"], "at most 0.3 ms more")
+
+
+def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare a read of 200 lines over stdio with a tool that does nothing, and with the Node.js server."""
+    project = root / "mcp"
+    project.mkdir()
+    text = "".join(f'    value_{number} = compute(alpha, beta={number}, gamma="text {number}")\n' for number in range(200))
+    (project / "a.py").write_text(text, encoding="utf-8")
+    shown = read(project, file_path="a.py", line_ids="short")["output"]
+    clients = {"ours": Client(command(project), "read", {"file_path": "a.py"})}
+    clients["empty"] = Client([sys.executable, "-c", EMPTY, shown, "own"], "nothing", {})
+    if args.node_server:
+        clients["node"] = Client(["node", args.node_server, str(project)], "read_text_file", {"path": f"{project}/a.py"})
+    for client in clients.values():
+        for _ in range(50):
+            client.call()
+    found = turns({name: (one.call, of_server(one.process.pid)) for name, one in clients.items()}, args.rounds, 100)
+    name = "read 200 lines over MCP (stdio)"
+    yield Row(name, found["ours"], "an empty tool, same transport", found["empty"], "at most 0.3 ms more")
+    if "node" in found:
+        yield Row(name, found["ours"], "server-filesystem (Node.js)", found["node"], "1.0 times")
+    for client in clients.values():
+        client.close()
+
+
+def shell(words: list[str], folder: Path, env: dict[str, str]) -> tuple[Callable[[], object], Callable[[], float]]:
+    """Return a command as a way that `turns` takes."""
+
+    def run() -> None:
+        subprocess.run(
+            words,
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+
+    return run, own
+
+
+def commands(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare cold commands with an interpreter that does nothing, and with `sed`."""
+    project = root / "commands"
+    (project / ".git").mkdir(parents=True)
+    (project / "a.py").write_text("one\ntwo\n", encoding="utf-8")
+    big(project / "big.log", LINES)
+    env = {**cached_bytecode(root), "USER_SPACE": f"{root}/user"}
+    words = {
+        "pass": [sys.executable, "-c", "pass"],
+        "read": [
+            sys.executable,
+            "-c",
+            "from rye.cli.main import command; command()",
+            "execute",
+            "rye/file-system/read",
+            "file_path=a.py",
+        ],
+        "open": [sys.executable, "-c", "from rye.cli.rt.main import command; command()", "open", "big.log:750000"],
+        "sed": ["sed", "-n", "750000p", "big.log"],
+    }
+    time.sleep(0.2)
+    found = turns({name: shell(one, project, env) for name, one in words.items()}, args.rounds)
+    plain = tuple(a + b for a, b in zip(found["sed"], found["pass"], strict=True))
+    yield Row("`rye execute … read`, cold", found["read"], "`python3 -c pass`", found["pass"], "4 times")
+    yield Row("`rt open` of a line in a million", found["open"], "`sed -n` and `python3 -c pass`", plain, "1.3 times")
+
+
+def large(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare a window and an edit in a file of a million lines with `sed`."""
+    project = root / "large"
+    (project / ".git").mkdir(parents=True)
+    for name in ("ours.txt", "plain.txt"):
+        big(project / name, LINES)
+    time.sleep(0.2)
+    window = {"file_path": "ours.txt", "offset": LINES // 2, "limit": 200, "line_ids": "short"}
+    # A line that was replaced has another address, so each edit is of the next one.
+    addresses = iter([line.partition("\t")[0] for line in read(project, **window)["output"].split("\n")])
+
+    def edit() -> None:
+        change = {"line_id": next(addresses), "new_content": "changed"}
+        parameters = {"file_path": "ours.txt", "changes": [change]}
+        answer = rye.execute("rye/file-system/edit_lines", parameters, project_path=project)
+        assert answer["status"] == "success", answer
+
+    env = dict(os.environ)
+    low = LINES // 2
+    sed = shell(["sed", "-n", f"{low},{low + 199}p", "plain.txt"], project, env)
+    found = turns({"ours": (lambda: read(project, **window), own), "sed": sed}, args.rounds)
+    yield Row("200 lines of a million, again", found["ours"], "`sed -n`", found["sed"], "1.5 times")
+    mend = shell(["sh", "-c", f"sed -i '{low}s/.*/changed/' plain.txt && sync plain.txt"], project, env)
+    found = turns({"ours": (edit, own), "sed": mend}, args.rounds)
+    yield Row("edit a line in a million", found["ours"], "`sed -i` and `sync FILE`", found["sed"], "2 times")
+
+
+def finding(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare glob and grep with ripgrep on a tree of 20,000 files."""
+    project = root / "finding"
+    (project / ".git").mkdir(parents=True)
+    tree(project, 20_000)
+    env = dict(os.environ)
+
+    def tool(name: str, **parameters: object) -> Callable[[], object]:
+        def run() -> None:
+            answer = rye.execute(f"rye/file-system/{name}", parameters, project_path=project)
+            assert answer["status"] == "success", answer
+
+        return run
+
+    ways = {
+        "glob": (tool("glob", pattern="**/*.py"), own),
+        "rg --files": shell([RG, "--files", "-g", "*.py"], project, env),
+        "grep": (tool("grep", pattern="needle"), own),
+        "rg": shell([RG, "-n", "needle"], project, env),
+    }
+    found = turns(ways, args.rounds)
+    yield Row("glob in 20,000 files", found["glob"], "`rg --files`", found["rg --files"], "1.2 times")
+    yield Row("grep in 20,000 files", found["grep"], "`rg`", found["rg"], "1.2 times and 15 ms")
+
+
+def folders(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare a read and an edit in new folders with those in one that is known."""
+    numbers = iter(range(10**9))
+    known = made(root, "known")
+    ways = {
+        "new": (lambda: both(made(root, f"new{next(numbers)}"), 1), own),
+        "known": (lambda: both(known, next(numbers)), own),
+    }
+    found = turns(ways, args.rounds, 20)
+    yield Row("read and edit in a new folder", found["new"], "in a known one", found["known"], "10 ms of processor more")
+
+
+def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare a listing of thousands of tools, and a search, with reading the files' times."""
+    listed, searched = root / "listed", root / "searched"
+    table_scale.put_tools(listed, args.items)
+    table_scale.put_entries(searched, args.searched)
+    client = Client([*command(listed), "--category", "my"], "read", {})
+    client.ask("tools/list", {})
+    time.sleep(0.2)
+    ways = {
+        "list": (lambda: client.ask("tools/list", {}), of_server(client.process.pid)),
+        "stat": (lambda: table_scale.looked(listed), own),
+    }
+    found = turns(ways, args.rounds)
+    client.close()
+    yield Row(f"`tools/list` with {args.items:,} tools", found["list"], "stat of each file", found["stat"], "200 ms")
+    ways = {
+        "search": (lambda: rye.search("number 777", project_path=searched), own),
+        "stat": (lambda: table_scale.looked(searched), own),
+    }
+    found = turns(ways, args.rounds)
+    yield Row(f"search among {args.searched:,} items", found["search"], "stat of each file", found["stat"], "300 ms at 100,000")
+
+
+def clients(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare calls of 64 clients served by a process for each core with those served by one."""
+    project = root / "clients"
+    project.mkdir()
+    (project / "a.py").write_text("line of a file that is read\n" * 200, encoding="utf-8")
+    cores = max(len(os.sched_getaffinity(0)), 2)
+    found = {count: table_scale.served(project, count) for count in (cores, 1)}
+    (many, p95), (one, p95_one) = found[cores], found[1]
+    print(f"64 clients: p95 {p95:.0f} ms by {cores} processes, {p95_one:.0f} ms by one", file=sys.stderr)
+    yield Row(f"a call of 64 clients, {cores} processes", many, "by one process", one, "0.71 times elapsed")
+
+
+def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Tell the memory of 16 servers on one project (MB: resident, and its fair share), beside interpreters that do nothing."""
+    project = root / "servers"
+    project.mkdir()
+    (project / "a.py").write_text("one\n", encoding="utf-8")
+    started = [Client(command(project), "read", {"file_path": "a.py"}) for _ in range(16)]
+    for one in started:
+        one.ask("tools/list", {})
+        one.call()
+    idle = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(16)]
+    time.sleep(0.5)
+    ours, bare = (table_scale.memory(pids) for pids in ([one.process.pid for one in started], [one.pid for one in idle]))
+    for one in idle:
+        one.send_signal(signal.SIGTERM)
+        one.communicate()
+    for client in started:
+        client.close()
+    yield Row("16 servers on one project (MB: resident, share)", ours, "16 idle interpreters", bare, "700 MB")
+
+
+PARTS = (calls, mcp, commands, large, finding, folders, items, clients, servers)
+
+
+def shown(rows: list[Row]) -> Iterator[str]:
+    """Yield the table in Markdown."""
+    yield "| what | elapsed, processor (ms) | beside | elapsed, processor (ms) | times, elapsed | times, processor | aim |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in rows:
+        ratios = [f"{mine / max(other, 1e-6):.2f}" for mine, other in zip(row.ours, row.beside, strict=True)]
+        ours, beside = (
+            ", ".join(f"{one:.2f}" if one < 10 else f"{one:.0f}" for one in cost) for cost in (row.ours, row.beside)
+        )
+        yield f"| {row.name} | {ours} | {row.other} | {beside} | {' | '.join(ratios)} | {row.aim} |"
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each way (default 9)")
+    parser.add_argument("--only", nargs="+", choices=[one.__name__ for one in PARTS], help="these parts only")
+    parser.add_argument("--node-server", default="", help="the program of @modelcontextprotocol/server-filesystem")
+    parser.add_argument("--items", type=int, default=5_000, help="tools that are listed (default 5,000)")
+    parser.add_argument("--searched", type=int, default=20_000, help="entries that are searched (default 20,000)")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    args = parser.parse_args()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["USER_SPACE"] = f"{scratch}/user"
+        for part in PARTS:
+            if not args.only or part.__name__ in args.only:
+                print(f"measuring {part.__name__} …", file=sys.stderr)
+                rows += part(Path(scratch), args)
+    print(json.dumps([row._asdict() for row in rows], indent=2) if args.json else "\n".join(shown(rows)))
+    # Threads of pools may still wait.
+    assert threading.main_thread().is_alive()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

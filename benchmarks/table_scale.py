@@ -1,0 +1,146 @@
+"""What `table.py` needs to measure growth: thousands of signed items, 64 clients over HTTP, and the memory of processes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import re
+import threading
+import time
+from pathlib import Path
+
+from rye.trust import signature
+from rye.trust import verify as trust_verify
+from support.mcp_peer import listening
+
+SEED = 20
+CLIENTS = 64
+CALLS = 20
+_WORDS = ("alpha", "beta", "gamma", "delta", "value", "total", "index", "price", "order", "stream", "query", "merge")
+_TOOL = '''"""Count what item {number} has.
+
+Requires: a text.
+Returns: output.
+"""
+
+__version__ = "1.0.0"
+__tool_type__ = "python"
+__executor_id__ = "rye/core/runtimes/python_function_runtime"
+__category__ = "{category}"
+__tool_description__ = "Count item {number}"
+
+CONFIG_SCHEMA = {{
+    "type": "object",
+    "properties": {{"text": {{"type": "string", "description": "What to count"}}, "least": {{"type": "integer", "default": 3}}}},
+    "required": ["text"],
+    "additionalProperties": False,
+}}
+
+
+def execute(params, project_path):
+    return {{"success": True, "output": str(len(params["text"]))}}
+'''
+
+
+def _key() -> signature.PrivateKey:
+    """Return a key that the user trusts."""
+    key = signature.PrivateKey(bytes(range(32)))
+    keys = Path(os.environ["USER_SPACE"], ".ai/trusted_keys")
+    keys.mkdir(parents=True, exist_ok=True)
+    (keys / f"{key.public.fingerprint}.toml").write_bytes(trust_verify.render_key_document(key.public, "bench"))
+    return key
+
+
+def put_tools(project: Path, count: int) -> None:
+    """Write signed tools into a project, 100 in each category."""
+    key, form = _key(), signature.form_of("tool", ".py")
+    for number in range(count):
+        category = f"my/part{number // 100:03}"
+        folder = project / ".ai/tools" / category
+        folder.mkdir(parents=True, exist_ok=True)
+        text = _TOOL.format(number=number, category=category)
+        (folder / f"tool{number}.py").write_bytes(signature.sign(text.encode(), form, key, timestamp="2026-01-02T03:04:05Z"))
+
+
+def put_entries(project: Path, count: int) -> None:
+    """Write signed knowledge entries into a project."""
+    key, form, chance = _key(), signature.form_of("knowledge", ".md"), random.Random(SEED)
+    for number in range(count):
+        folder = project / f".ai/knowledge/my/part{number // 1000:03}"
+        folder.mkdir(parents=True, exist_ok=True)
+        text = f"```yaml\nid: entry{number}\ntitle: Number {number}\n```\n\n{' '.join(chance.choices(_WORDS, k=20))}\n"
+        (folder / f"entry{number}.md").write_bytes(signature.sign(text.encode(), form, key, timestamp="2026-01-02T03:04:05Z"))
+
+
+def looked(project: Path) -> int:
+    """Ask the times of every item file of a project, as a plain program would; return how many there are."""
+    count = 0
+    for here, _, names in os.walk(project / ".ai"):
+        for name in names:
+            os.stat(f"{here}/{name}")
+            count += 1
+    return count
+
+
+def memory(pids: list[int]) -> tuple[float, float]:
+    """Return the resident memory of processes together, and with shared pages counted once among their users (MB)."""
+    texts = [Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii") for pid in pids]
+    found = [[int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1]) / 1024 for text in texts] for name in ("Rss", "Pss")]
+    return sum(found[0]), sum(found[1])
+
+
+def served(project: Path, processes: int) -> tuple[tuple[float, float], float]:
+    """Return the milliseconds a call, elapsed and of the server's processor, while 64 clients call, and the 95th percentile."""
+    times: list[float] = []
+    with listening(project, "--workers", str(processes)) as server:
+        host, port = server.url.split("/")[2].split(":")
+        ready = threading.Barrier(CLIENTS + 1)
+
+        def use() -> None:
+            _client(http.client.HTTPConnection(host, int(port), timeout=300), server.token, times, ready)
+
+        threads = [threading.Thread(target=use) for _ in range(CLIENTS)]
+        for one in threads:
+            one.start()
+        ready.wait()
+        before, start = _used(server.process.pid), time.perf_counter()
+        for one in threads:
+            one.join()
+        elapsed, used = time.perf_counter() - start, _used(server.process.pid) - before
+    times.sort()
+    return (elapsed * 1000 / len(times), used / len(times)), times[len(times) * 95 // 100] * 1000
+
+
+def _client(connection: http.client.HTTPConnection, token: str, times: list[float], ready: threading.Barrier) -> None:
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+    }
+
+    def post(message: dict) -> tuple[http.client.HTTPResponse, bytes]:
+        connection.request("POST", "/mcp", json.dumps(message), headers)
+        answer = connection.getresponse()
+        return answer, answer.read()
+
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    answer, _ = post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    headers["mcp-session-id"] = str(answer.getheader("mcp-session-id"))
+    post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    call = {"name": "read", "arguments": {"file_path": "a.py"}}
+    post({"jsonrpc": "2.0", "id": "first", "method": "tools/call", "params": call})
+    ready.wait()
+    for number in range(CALLS):
+        start = time.perf_counter()
+        _, body = post({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call})
+        times.append(time.perf_counter() - start)
+        assert b"line of a file" in body, body
+
+
+def _used(pid: int) -> float:
+    """Return the milliseconds of processor that a process and its children have used."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    fields = [Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split() for one in (pid, *children)]
+    return sum(int(one[11]) + int(one[12]) for one in fields) * 1000 / os.sysconf("SC_CLK_TCK")
