@@ -44,7 +44,7 @@ def environment(**more):
 class Peer:
     """A server over stdio, and the requests made of it, from any thread."""
 
-    def __init__(self, project, *options, revision="2025-11-25", env=None):
+    def __init__(self, project, *options, revision="2025-11-25", env=None, capabilities=None):
         self.process = subprocess.Popen(
             command(project, *options),
             stdin=subprocess.PIPE,
@@ -53,6 +53,7 @@ class Peer:
             env=env or environment(),
         )
         self.revision = revision
+        self.capabilities = capabilities or {}
         self.lines, self.notices, self.errors = [], [], []
         self._waiting, self._lock, self._next = {}, threading.Lock(), 0
         hearing = (self._hear, lambda: self.errors.extend(self.process.stderr))
@@ -60,7 +61,11 @@ class Peer:
         for thread in self._threads:
             thread.start()
         if not self.modern:
-            hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+            hello = {
+                "protocolVersion": revision,
+                "capabilities": self.capabilities,
+                "clientInfo": {"name": "test", "version": "1"},
+            }
             self.hello = self.ask("initialize", hello)["result"]
             self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         else:
@@ -101,7 +106,7 @@ class Peer:
             meta |= {
                 f"{META}protocolVersion": self.revision,
                 f"{META}clientInfo": {"name": "test", "version": "1"},
-                f"{META}clientCapabilities": {},
+                f"{META}clientCapabilities": self.capabilities,
             }
         if meta:
             params["_meta"] = meta

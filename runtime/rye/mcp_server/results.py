@@ -56,8 +56,8 @@ class Results(Record):
     structured: bool
     sessions: Sessions
 
-    def result_of(self, response: dict[str, Any], session: str = "") -> dict[str, Any]:
-        """Return the tool result of a response of the executor (JSON of the protocol)."""
+    def result_of(self, response: dict[str, Any], session: str = "", *, fields: bool = False) -> dict[str, Any]:
+        """Return the tool result of a response of the executor (JSON of the protocol); with `fields` with those in any case."""
         data = _encodable(response.get("data") or {})
         media, left_out = _media(data.get("media"))
         response = {**response, "data": {name: value for name, value in data.items() if name != "media"}}
@@ -66,15 +66,17 @@ class Results(Record):
             answer = Answer(
                 f"{answer.text}\n[{left_out} of its parts left out: too large, or of no known kind]", answer.is_error
             )
-        return self._written(answer, media, response)
+        return self._written(answer, media, response, fields=fields)
 
-    def _written(self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any]) -> dict[str, Any]:
+    def _written(
+        self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any], *, fields: bool
+    ) -> dict[str, Any]:
         result: dict[str, Any] = {
             "resultType": "complete",
             "content": [{"type": "text", "text": answer.text}, *media],
             "isError": answer.is_error,
         }
-        if self.structured:
+        if self.structured or fields:
             result["structuredContent"] = response["data"]
         meta = _meta(response, structured=self.structured)
         return {**result, "_meta": meta} if meta else result
@@ -86,7 +88,8 @@ class Results(Record):
     def _stored_instead(self, result: dict[str, Any]) -> dict[str, Any]:
         failed = result["isError"]
         # The fields hold more than the text, and are given whole to those who asked for them.
-        whole = json.dumps(result["structuredContent"], ensure_ascii=False, indent=1) if self.structured else _text(result)
+        structured = "structuredContent" in result
+        whole = json.dumps(result["structuredContent"], ensure_ascii=False, indent=1) if structured else _text(result)
         size = f"{len(whole.encode()):,} bytes"
         said = f"The tool {'failed' if failed else 'ran'}; its result of {size} is more than one answer holds."
         stored = ""
@@ -97,7 +100,7 @@ class Results(Record):
         except RyeError as err:
             said += f" {err} Ask for less in one call."
         shorter = {**result, "content": [{"type": "text", "text": said}]}
-        if self.structured:
+        if structured:
             small = {name: value for name, value in result["structuredContent"].items() if _size(value) <= _SMALL_FIELD}
             fields = {**dict(list(small.items())[:20]), "success": not failed, "truncated": True, "output": said}
             fields |= {"resource": f"rye://output/{stored}"} if stored else {}

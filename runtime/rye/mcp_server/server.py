@@ -15,7 +15,7 @@ from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions
 from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
-from rye.mcp_server import http, prompts, resources, skills, stdio
+from rye.mcp_server import apps, http, prompts, resources, skills, stdio
 from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
 from rye.mcp_server.quick import QuickCalls
@@ -33,6 +33,7 @@ REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
 """The revisions of the protocol that are tested; the library speaks older ones too."""
 
 _SETTLE_SECONDS = 4.0
+_MOST_SHOWING = 4_096
 _RESOURCE_NOT_FOUND: Final = -32002
 
 # What the newest revision wants of every answer that a client could cache: these are true now and for this user only.
@@ -58,6 +59,8 @@ class Service:
         self.quick = QuickCalls(self.calls, self._quick_request)
         # Used as the session where the transport has none: standard input and output serve one client.
         self._process = os.urandom(4).hex()
+        # The sessions whose clients show pages.
+        self._showing: set[str] = set()
 
     def _execute(self, item_id: str, arguments: dict[str, Any], options: CallOptions) -> dict[str, Any]:
         call = Call("tool", item_id, arguments, self.project, options=changed(options, root=self._identity))
@@ -99,7 +102,8 @@ class Service:
 
     async def list_tools(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG002
         """Answer `tools/list`."""
-        return {**_FRESH, "tools": await self._look(self.listing.tools)}
+        tools = await self._look(self.listing.tools)
+        return {**_FRESH, "tools": apps.with_page(tools) if apps.shown_by(context) else tools}
 
     async def call_tool(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:
         """Answer `tools/call`: what fails inside a tool is a result with `isError`; an unknown name is a protocol error."""
@@ -113,6 +117,8 @@ class Service:
                 hint = f"{item_id} is installed, but this server does not offer it. {switch_for([item_id])}"
             raise _invalid(f"Unknown tool: {params.name!r}. {hint}")
         actor = _actor(context, self._process)
+        if apps.shown_by(context) and len(self._showing) < _MOST_SHOWING:
+            self._showing.add(actor)
         self.quick.open(actor, context.protocol_version)
         request = self._request(offered, params.arguments or {}, actor, _reporter(context))
         return await self.calls.result(request)
@@ -120,7 +126,8 @@ class Service:
     def _request(self, offered: Offered, given: dict[str, Any], actor: str, report: Any = None) -> Request:
         arguments = offered.arguments(given)
         runs = self._runs(offered, arguments)
-        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, report, actor)
+        fields = actor in self._showing and apps.wants_fields(offered.item_id, arguments)
+        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, report, actor, fields)
 
     def _quick_request(self, name: str, given: dict[str, Any], actor: str) -> Request | None:
         offered = self.listing.known(name)
@@ -142,6 +149,8 @@ class Service:
 
     async def read_resource(self, context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:
         """Answer `resources/read`."""
+        if str(params.uri) == apps.URI and apps.shown_by(context):
+            return {**_FRESH, "contents": [apps.page()]}
         try:
             source = skills.read if str(params.uri).startswith(skills.SCHEME) else resources.read
             return {**_FRESH, "contents": [await self._look(source, self.project, str(params.uri))]}
