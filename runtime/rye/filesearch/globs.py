@@ -85,6 +85,11 @@ def compiled(glob: str) -> Callable[[str], object]:
     Raises:
         UsageError: `bad_glob`.
     """
+    ending = re.fullmatch(r"(?:\*\*/)?\*([\w.-]+)", glob, re.ASCII)
+    if ending is not None:
+        # Most patterns ask for an ending, which needs no expression: tens of thousands of names are asked.
+        end = ending[1]
+        return lambda name: name.endswith(end)
     alternatives = [translate(one if "/" in one else f"**/{one}", glob) for one in expand(glob)]
     return re.compile("|".join(alternatives), re.DOTALL).fullmatch
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from heapq import nsmallest
 from typing import Any
 
 from rye.call import results
@@ -136,22 +136,29 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
 def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders) -> tuple[list[str], int]:
     """Return the first files in the wanted order, up to the window's end, and how many there are."""
     fits = filesearch_tree.fits(pattern)
-    total = 0
+    wanted, total = query.offset - 1 + query.limit, 0
+    first: list[str] = []
 
-    def found() -> Iterator[str]:
-        nonlocal total
-        for some in tree.files(view):
-            for name in some:
-                if fits(name):
-                    total += 1
-                    folders.add(name)
-                    yield name
+    def order(name: str) -> Any:
+        raw = name.encode(_NAMES, "surrogateescape")
+        return (-_modified(tree, name), raw) if query.newest_first else raw
 
-    def order(name: str) -> tuple[float, bytes]:
-        return -_modified(tree, name) if query.newest_first else 0, os.fsencode(name)
+    for some in tree.files(view):
+        found = [name for name in some if fits(name)]
+        total += len(found)
+        folders.add_files(found)
+        first += found
+        # Memory is bounded by the window, not by how many files there are.
+        if len(first) > 4 * wanted + _AT_ONCE:
+            first.sort(key=order)
+            del first[wanted:]
+    first.sort(key=order)
+    return first[:wanted], total
 
-    # Memory is bounded by the window, not by how many files there are.
-    return nsmallest(query.offset - 1 + query.limit, found(), key=order), total
+
+# As `os.fsencode` does it, which asks the system for both at each name.
+_NAMES = sys.getfilesystemencoding()
+_AT_ONCE = 4_096
 
 
 def _modified(tree: Tree, name: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 _DEEPEST: Final = 4
@@ -19,18 +19,36 @@ class Folders:
     def __init__(self) -> None:
         self._hits: list[Counter[str]] = [Counter() for _ in range(_DEEPEST)]
         self._files: list[Counter[str]] = [Counter() for _ in range(_DEEPEST)]
+        # By the files' own folders, not yet spread over the depths above.
+        self._new: dict[str, tuple[int, int]] = {}
         self.total = 0
 
     def add(self, name: str, hits: int = 1) -> None:
         """Count the hits of one file, named from the folder that is searched."""
+        self._count(name.rpartition("/")[0], hits, 1)
+
+    def add_files(self, names: Iterable[str]) -> None:
+        """Count files, each of which is a hit."""
+        for folder, count in Counter([name.rpartition("/")[0] for name in names]).items():
+            self._count(folder, count, count)
+
+    def _count(self, folder: str, hits: int, files: int) -> None:
         self.total += hits
-        parts = name.split("/")[:-1]
-        for depth in range(_DEEPEST):
-            folder = "/".join(parts[: depth + 1]) + "/" if parts else _HERE
-            hits_here, files_here = self._hits[depth], self._files[depth]
-            if folder in hits_here or len(hits_here) < _MOST_FOLDERS:
-                hits_here[folder] += hits
-                files_here[folder] += 1
+        known_hits, known_files = self._new.get(folder, (0, 0))
+        self._new[folder] = known_hits + hits, known_files + files
+        if len(self._new) > _MOST_FOLDERS:
+            self._spread_new()
+
+    def _spread_new(self) -> None:
+        for folder, (hits, files) in self._new.items():
+            parts = folder.split("/") if folder else []
+            for depth in range(_DEEPEST):
+                above = "/".join(parts[: depth + 1]) + "/" if parts else _HERE
+                hits_here, files_here = self._hits[depth], self._files[depth]
+                if above in hits_here or len(hits_here) < _MOST_FOLDERS:
+                    hits_here[above] += hits
+                    files_here[above] += files
+        self._new.clear()
 
     def spread(self, base: str, *, by_file: bool) -> str:
         """Return the folders with the most hits, at the first depth that tells them apart; empty where all lie in one.
@@ -39,6 +57,7 @@ class Folders:
             base: the searched folder as it is shown, before which nothing is put where it is `.`.
             by_file: a hit is a file, so that files need no count of their own.
         """
+        self._spread_new()
         at = next((depth for depth, found in enumerate(self._hits) if len(found) > 1), None)
         if at is None:
             return ""

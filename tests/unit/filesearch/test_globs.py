@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 import time
 
 import pytest
@@ -91,3 +93,15 @@ def test_a_slash_at_the_end_is_about_folders():
 )
 def test_rules_are_carried_to_a_folder_below(rules, below, carried):
     assert gitignore.carried(gitignore.parse(rules.encode()), below) == carried
+
+
+@pytest.mark.parametrize("glob", ["*.py", "**/*.py", "*py", "**/*_test.go", "*.tar.gz", "*-x", "*."])
+def test_an_ending_means_what_its_expression_says(glob):
+    expression = re.compile(globs.translate(glob if "/" in glob else f"**/{glob}"), re.DOTALL)
+    ending = glob.rpartition("*")[2]
+    chance = random.Random(20)
+    letters = ["a", "/", ".", "\n", "x", "-", "\udc80", ending]
+    for _ in range(3_000):
+        name = "".join(chance.choices(letters, k=chance.randrange(1, 6))).strip("/")
+        if name and "//" not in name:
+            assert bool(globs.compiled(glob)(name)) == bool(expression.fullmatch(name)), name
