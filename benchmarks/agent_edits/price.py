@@ -93,15 +93,15 @@ def whole_sessions(sessions: Iterable[Session], tally: Tally) -> None:
                     _in_order(tally, caller, files, number, path)
                 elif isinstance(event, Failure) and event.why in PREVENTED:
                     failures.append(event)
-            _prevented(tally, session, failures)
+            _refused(tally, session, failures)
 
 
-def _prevented(tally: Tally, session: Session, failures: list[Failure]) -> None:
-    """Count the refused edits whose file the model then edited: with addresses that edit is the first attempt."""
+def _refused(tally: Tally, session: Session, failures: list[Failure]) -> None:
+    """Count the refused edits whose file the model then edited, and price them; `edit_replay` replays them."""
     for failure in failures:
         later = session.events[session.events.index(failure) + 1 :]
         made = any(isinstance(one, Edit) and one.path == failure.path for one in later)
-        tally.counts[f"{failure.why}: {'prevented' if made else 'never made'}"] += 1
+        tally.counts[f"{failure.why}: {'made later' if made else 'never made'}"] += 1
         if made:
             recorded = tally.costs["recorded"]["failures"]
             recorded.written.append(said(failure.arguments))

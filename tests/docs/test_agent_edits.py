@@ -73,7 +73,7 @@ def test_a_recorded_session_is_replayed_exactly_and_priced(tmp_path):
         assert (counts["reads"], counts["edits"], counts["exact"]) == (2, 2, 2)
         assert counts.get("silent", 0) == counts.get("refused", 0) == 0
         if way == "sessions":
-            assert counts["not found: prevented"] == 1
+            assert counts["not found: made later"] == 1
         assert 0 < found["price against recorded"]["o200k"] < 2
 
 

@@ -225,7 +225,7 @@ def test_the_addresses_of_what_was_written_are_told_and_an_edit_can_follow(proje
     assert (project / "f.txt").read_bytes() == b"a\nb\n"
     # Addresses of the content before are unknown, never another line's.
     data = done("write", project, file_path="f.txt", content="d\ne\n", line_ids="short")
-    assert data["output"] == f"Replaced f.txt; its lines are {data['addresses']}"
+    assert data["output"] == f"Replaced f.txt (+2 -2 lines); its lines are {data['addresses']}"
     refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["1|x"])
     first = data["addresses"].partition("-")[0]
     done("edit_lines", project, file_path="f.txt", changes=[f"{first}|x"])

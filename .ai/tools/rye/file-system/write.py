@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:30:02Z:6a67f08201859ed024d283315ecffc653d66af120d50db6aadcf3a72b8abbe83:QUaeMRogYQ6KMBZK5YIVOvKQt9OROobT50Vf5Ph_egCT1yW4s6SaVZoZU6V_5UI1yF1gwmkBAqavfTpLS_XmCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T10:21:28Z:1eb749534d59e9615ebc65fb0589345a9227391d4965c7e73f8bc2c73b1abcd2:pDdiuZUKC0sgsgkSPx4GjzF86CNFQuzIisOdT7zthL6iiaVSUrqYLfY-fUX0FPI34e_tM8MJPVlg7NRBhYTjBg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -14,6 +14,7 @@ Prefer edit_lines for changing a part of an existing file: it sends and risks on
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rye.toolkit import Replaced, cut_notice, fit_lines, ok, output_budget, replace_file
@@ -122,9 +123,12 @@ def _result(replaced: Replaced) -> dict[str, Any]:
 
 def _described(replaced: Replaced, size: int) -> list[str]:
     if replaced.addresses:
-        # Who wrote the lines needs no diff to know them.
+        # Who wrote the lines needs no diff to know them, but how much else was there before.
+        lines = "" if replaced.before is None else "\n".join((replaced.diff() or [])[2:])
+        counts = [len(re.findall(rf"^\{sign}", lines, re.MULTILINE)) for sign in "+-"]
         done = "Created" if replaced.before is None else "Replaced"
-        return [f"{done} {replaced.path}; its lines are {replaced.addresses}"]
+        many = f" (+{counts[0]} -{counts[1]} lines)" if lines else ""
+        return [f"{done} {replaced.path}{many}; its lines are {replaced.addresses}"]
     if replaced.before is None:
         return [f"Created {replaced.path} ({size} bytes)"]
     if replaced.entry is None:
