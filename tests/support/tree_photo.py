@@ -16,7 +16,7 @@ def photo(project: Path) -> Photo:
     out: Photo = {}
     names: dict[int, list[str]] = {}
     for above, folders, files in os.walk(project):
-        folders[:] = [one for one in folders if one not in SKIPPED]
+        folders[:] = [one for one in folders if one not in SKIPPED and not is_repository(os.path.join(above, one))]
         for name in [*folders, *files]:
             path = os.path.join(above, name)
             shown = os.path.relpath(path, project)
@@ -35,8 +35,18 @@ def photo(project: Path) -> Photo:
     return out
 
 
+def is_repository(folder: str) -> bool:
+    """Tell whether a folder is git's own, by another name than `.git`."""
+    return all(os.path.exists(os.path.join(folder, one)) for one in ("HEAD", "objects", "refs"))
+
+
 def inodes(project: Path) -> dict[str, int]:
-    return {os.path.relpath(path, project): path.lstat().st_ino for path in project.rglob("*")}
+    out: dict[str, int] = {}
+    for above, folders, files in os.walk(project):
+        for name in [*folders, *files]:
+            path = os.path.join(above, name)
+            out[os.path.relpath(path, project)] = os.lstat(path).st_ino
+    return out
 
 
 def changed(before: Photo, after: Photo, were: dict[str, int], are: dict[str, int]) -> set[str]:
