@@ -145,6 +145,9 @@ def _real_path(root: str | int) -> str:
 MOUNTS_RECORD = "shielded.json"
 """The record of what was made in a project for mounts: there only while a command runs, or one was cut off."""
 
+TREE_UNDO = "tree/undo"
+"""What an undo of a command's changes will do: there only while one runs, or one was cut off."""
+
 # State folders whose record is known to name the project's present path.
 _noted: dict[str, str] = {}
 _MANY = 64

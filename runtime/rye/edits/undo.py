@@ -78,7 +78,7 @@ def undo(
         raise UsageError("entry_or_batch", "entry_id and batchId are given.", "Give one of them: each names what to undo.")
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
-        recovered = commit.recover(ws)
+        recovered = [*commit.recover(ws), *tree_changes.settle_undo(ws)]
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
         if list:

@@ -31,7 +31,6 @@ from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import atomic
 from rye.items.parse import Tool
 from rye.journal import commit, entries, history, tree_changes
-from rye.snapshots.tree import TooLargeError
 from rye.workspace.workspace import Workspace
 
 MAX_KEY: Final = 200
@@ -198,8 +197,7 @@ def _applied(ws: Workspace, key: str) -> dict[str, Any] | None:
     end = time.monotonic() + _PATIENCE
     while True:
         commit.recover(ws)
-        with suppress(OSError, TooLargeError):
-            tree_changes.settle_undo(ws)
+        tree_changes.settle_undo(ws)
         if key not in commit.pending_keys(ws):
             break
         # Somebody holds the file just now, so that the change cannot be settled yet.

@@ -303,15 +303,21 @@ def _recovered(workspace: Workspace) -> list[str]:
     It costs one look each where there is nothing.
     """
     commits = user_dirs.commits_dir(workspace.fd)
-    if os.path.exists(f"{os.path.dirname(os.path.dirname(commits))}/{user_dirs.MOUNTS_RECORD}"):
+    state = os.path.dirname(os.path.dirname(commits))
+    if os.path.exists(f"{state}/{user_dirs.MOUNTS_RECORD}"):
         from rye.sandbox import project_mounts
 
         project_mounts.recover(workspace.real)
+    warnings: list[str] = []
+    if os.path.exists(f"{state}/{user_dirs.TREE_UNDO}"):
+        from rye.journal import tree_changes
+
+        warnings = tree_changes.settle_undo(workspace)
     if not os.path.isdir(commits):
-        return []
+        return warnings
     from rye.journal import commit
 
-    return commit.settle(workspace)
+    return warnings + commit.settle(workspace)
 
 
 def _runs_here(tool: Tool) -> bool:

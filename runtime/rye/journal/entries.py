@@ -56,6 +56,7 @@ class Entry(Record):
     in `rye.snapshots.contents`. Its `path` is the first of them, `about` says what command it was, `shared` names the commands
     that ran beside it and may have made some of it. `part` is the one path that an undo of a part took back. `hunks` are the
     numbers of the hunks that an undo of some hunks took back, out of `hunk_count` that the change has at its path.
+    `git` says how the command moved the repository.
 
     `key` names the call that made the change, where the caller named it (see `rye.executor.call_keys`).
     """
@@ -83,6 +84,7 @@ class Entry(Record):
     hunks: list[int] = []  # noqa: RUF012 - a Record's default, never changed
     hunk_count: int = 0
     key: str = ""
+    git: str = ""
 
     @property
     def paths(self) -> list[str]:
@@ -121,7 +123,7 @@ def record_of(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
     record = {**as_dict(entry), "splices": [as_dict(splice) for splice in entry.splices]}
     # What most entries do not have takes no room in them.
-    for name in ("files", "about", "shared", "part", "hunks", "hunk_count", "key"):
+    for name in ("files", "about", "shared", "part", "hunks", "hunk_count", "key", "git"):
         if not record[name]:
             del record[name]
     for splice in record["splices"]:
@@ -183,7 +185,7 @@ def _is_sound(entry: Entry) -> bool:
         and (entry.batch is None or type(entry.batch) is str)
         and type(entry.whole) is bool
         and all(type(one.path) is str for one in entry.files or ())
-        and all(type(one) is str for one in (entry.about, entry.part or "", *entry.shared))
+        and all(type(one) is str for one in (entry.about, entry.git, entry.part or "", *entry.shared))
         and (not entry.whole or len(entry.splices) < 2)
         and all(type(number) is int for number in (entry.hunk_count, *entry.hunks))
     )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rye.call import context
 from rye.config import user_dirs
+from rye.errors import WorkspaceError
 from rye.fs import atomic
 from rye.journal import entries, history
 from rye.journal.entries import Entry
@@ -146,16 +147,16 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
     """Look at the tree after a command, and record what it changed. Failures are told in the result, never raised."""
     if not recording.token:
         return Recorded(why_not=recording.why_not)
+    moved = git_position(ws)
+    git = "" if moved == recording.git else f"{recording.git or 'no repository'} -> {moved or 'no repository'}"
     try:
         with look_at(ws) as look:
-            entry = look.attribute(recording.token)
+            entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
     except TooLargeError:
         return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
-    moved = git_position(ws)
-    git = "" if moved == recording.git else f"{recording.git or 'no repository'} -> {moved or 'no repository'}"
     if entry is None:
         return Recorded(None, (), look.left_out, (), git)
     return Recorded(entry.id, entry.files or (), look.left_out, entry.shared, git)
@@ -180,13 +181,18 @@ def beside_commands(ws: Workspace) -> Iterator[None]:
             look.attribute()
 
 
-def settle_undo(ws: Workspace) -> None:
-    """Finish an undo of a command's changes that was cut off. Raises OSError, WorkspaceError, TooLargeError."""
+def settle_undo(ws: Workspace) -> list[str]:
+    """Finish an undo of a command's changes that was cut off; return what became of it. One that is under way is waited for."""
     from rye.journal import tree_undo
 
-    if tree_undo.is_pending(known_tree.folder(ws.fd)):
-        with look_at(ws):
-            pass
+    try:
+        where = known_tree.folder(ws.fd)
+        if not tree_undo.is_pending(where):
+            return []
+        with known_tree.locked(ws.fd) as where, Contents(where) as contents:
+            return tree_undo.recover(ws, where, contents)
+    except (OSError, WorkspaceError) as err:
+        return [f"An undo that was cut off could not be finished: {err}"]
 
 
 def is_of_running(ws: Workspace, entry: Entry) -> bool:
@@ -226,11 +232,12 @@ class _Look:
         walk.run(self._ws.fd)
         return walk
 
-    def attribute(self, token: str = "") -> Entry | None:
+    def attribute(self, token: str = "", git: str = "") -> Entry | None:
         """Record what was found but for what our own tools recorded, and store the tree.
 
         Args:
             token: the command that ends; empty: none does.
+            git: how that command moved the repository, in words.
 
         Returns:
             The entry that was made, None where nothing changed.
@@ -238,7 +245,7 @@ class _Look:
         if self._is_same:
             return None
         rest = [one for one in self._changes if not self._is_ours(one)]
-        entry = self._entry(rest, token) if rest else None
+        entry = changed(self._entry(rest, token), git=git) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""
         now = Known(self._folders, made or _newest(self._ws))

@@ -1,7 +1,8 @@
 """Who wrote each line of a file: the recorded change that brought it, through moves, re-indentation, formatting and renames.
 
 A line stays its writer's where only white space around and in it changes, where it moves, and where a formatter breaks or joins
-lines without another change of the text. What is older than the record is nobody's here; git knows more of it.
+lines without another change of the text. Lines that come back, by an undo, a checkout, a rebase or a stash, are as before those
+of who wrote them. What is older than the record is nobody's here; git knows more of it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.journal.merges import lines_of, shared_ends
@@ -26,6 +28,8 @@ _SPACE: Final = re.compile(rb"\s+")
 # What formatters add, take away or exchange without changing what the text says.
 _FORMAT: Final = re.compile(rb"[\s,;()'\"]+")
 _MAX_LINES: Final = 20_000
+# So many earlier texts are looked through for lines that come back.
+_LOOKED_BACK: Final = 200
 
 
 class BlamedLine(NamedTuple):
@@ -62,11 +66,42 @@ def writers(steps: Sequence[Step], now: bytes) -> list[Step | None]:
     """
     lines = lines_of(steps[0].before or b"") if steps else lines_of(now)
     whose: list[Step | None] = [None] * len(lines)
+    earlier: list[_Version] = []
+    known: dict[bytes, list[Step | None]] = {}
     for step in steps:
+        known[sha256(step.before or b"").digest()] = whose
+        earlier.append(_Version([_key(line) for line in lines], whose))
         new = lines_of(step.after or b"")
-        whose = _carried(lines, whose, new, step)
+        back = known.get(sha256(step.after or b"").digest())
+        if back is not None:
+            whose = back
+        else:
+            whose = _carried(lines, whose, new, step)
+            if step.entry is not None and (step.entry.undoes or step.entry.git):
+                _bring_back(whose, new, step, earlier)
         lines = new
     return whose
+
+
+class _Version(NamedTuple):
+    """The keys of a text's lines at some time, and whose they were."""
+
+    keys: list[bytes]
+    whose: list[Step | None]
+
+
+def _bring_back(whose: list[Step | None], new: Sequence[bytes], step: Step, earlier: Sequence[_Version]) -> None:
+    """Give lines that a step brought back to who had written them, by the latest text that had them."""
+    keys = [_key(line) for line in new]
+    for version in reversed(earlier[-_LOOKED_BACK:]):
+        fresh = [at for at, one in enumerate(whose) if one is step]
+        if not fresh:
+            return
+        there: dict[bytes, list[int]] = defaultdict(list)
+        for at, key in enumerate(version.keys):
+            there[key].append(at)
+        for at, source in _moved(version.keys, keys, there, fresh).items():
+            whose[at] = version.whose[source]
 
 
 def _key(line: bytes) -> bytes:
