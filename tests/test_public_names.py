@@ -11,7 +11,18 @@ import rye
 
 
 def test_the_public_names_are_these():
-    assert rye.__all__ == ["RyeError", "__version__", "execute", "load", "search", "sign", "tools", "toolset", "verify"]
+    assert rye.__all__ == [
+        "RyeError",
+        "__version__",
+        "execute",
+        "fleet",
+        "load",
+        "search",
+        "sign",
+        "tools",
+        "toolset",
+        "verify",
+    ]
     for name in rye.__all__:
         assert getattr(rye, name) is not None
     assert dir(rye) == sorted(rye.__all__)

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 from rye._version import __version__
 
 if TYPE_CHECKING:
+    from rye import fleet
     from rye.agents.discovery import tools
     from rye.agents.toolset import toolset
     from rye.api import execute, load, search, sign, verify
     from rye.errors import RyeError
 
-__all__ = ["RyeError", "__version__", "execute", "load", "search", "sign", "tools", "toolset", "verify"]
+__all__ = ["RyeError", "__version__", "execute", "fleet", "load", "search", "sign", "tools", "toolset", "verify"]
 
 _HOMES = dict.fromkeys(("execute", "load", "search", "sign", "verify"), "api") | {
     "tools": "agents.discovery",
     "toolset": "agents.toolset",
+    "fleet": "fleet",
     "RyeError": "errors",
 }
 
@@ -29,6 +31,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rye' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "fleet":
+        # A package, which has public names of its own.
+        return import_module("rye.fleet")
     # The next use finds the name in the module and does not call this function.
     found = globals()[name] = getattr(import_module(f"rye.{_HOMES[name]}"), name)
     return found

@@ -1,0 +1,397 @@
+"""Hand out jobs to Dask workers, here or of a cluster, and take their results; see `rye.fleet.adapter` for what a worker does.
+
+A worker that dies takes nothing with it: its jobs are handed out again, and what was done is found by its key. Jobs of one
+workspace run one after the other, in their order.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+from rye._version import __version__
+from rye.errors import RyeError, UsageError
+from rye.fleet import adapter, job_file
+from rye.fleet import results as fleet_results
+from rye.fleet.job_file import Job
+from rye.fleet.results import Results
+
+RETRIES: Final = 5
+"""A job is handed out again so many times after a refusal that passes."""
+
+MOST_ROUNDS: Final = 2
+"""A job alone is handed out so many times, each time to four workers that die, before it counts as what ends them."""
+
+_PASSING: Final = frozenset({"call_under_way", "conflict", "locked"})
+# One message for several short jobs: the scheduler takes a millisecond for each.
+_BATCH_SECONDS: Final = 0.25
+_MOST_IN_BATCH: Final = 32
+_AHEAD: Final = 2
+_START_SECONDS: Final = 60
+# Seconds until workers that are missing count as lost, at first and at most.
+_PATIENCE: Final = (6.0, 120.0)
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        total, finished: jobs, those of earlier attempts included.
+        counts: results by status.
+        rate: jobs a second since this start.
+        workers: how many threads take jobs.
+    """
+
+    total: int
+    finished: int
+    counts: Mapping[str, int]
+    rate: float
+    workers: int
+
+
+def run(
+    workspaces: Iterable[str | os.PathLike[str]],
+    calls: Sequence[Mapping[str, Any]],
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    repeat: bool = False,
+    on_error: str = "stop",
+    progress: Callable[[Progress], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Make the same calls in each workspace, each call once, and return a record for each workspace, in their order.
+
+    A script that calls this keeps it under `if __name__ == "__main__":`, since workers import the script.
+
+    Args:
+        workspaces: project roots.
+        calls: `{"item_id": str, "parameters": dict, "repeat"?: bool}` of each.
+        workers: processes on this machine; None for one for each processor.
+        scheduler: address of a Dask scheduler to use in place of processes here.
+        out: a file that takes the records as JSON lines; None for none.
+        resume: go on with the run that `out` holds; its workspaces with a record are left out of the list that is returned.
+        repeat: commands that were cut off are run again.
+        on_error: "stop" at a workspace's first call that fails, or "continue".
+        progress: called after results came.
+
+    Returns:
+        `{"job", "id", "workspace", "digest", "status", "calls", "seconds"}` as `adapter.run_workspace` returns them.
+
+    Raises:
+        UsageError: `extra_missing`, `bad_jobs`, `bad_workers`, `state_not_shared`, `worker_version`; those of `results.opened`.
+        RyeError: `no_workers`, `scheduler_lost`.
+        KeyboardInterrupt: what runs was ended, what came before is in `out`.
+    """
+    jobs = job_file.of_values(workspaces, calls, repeat=repeat, on_error=on_error)
+    results = fleet_results.opened(os.fspath(out), jobs, resume=resume) if out is not None else fleet_results.unstored()
+    records: list[dict[str, Any]] = []
+    try:
+        run_jobs(jobs, results, workers=workers, scheduler=scheduler, each=records.append, progress=progress)
+    finally:
+        results.close()
+    return sorted(records, key=lambda record: int(record["job"]))
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    results: Results,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    each: Callable[[dict[str, Any]], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> None:
+    """Run the jobs that have no result yet, and add theirs. Arguments and errors as `run`."""
+    left = [job for job in jobs if job.number not in results.finished]
+    if workers is not None and workers < 1:
+        raise UsageError("bad_workers", f"{workers} workers cannot run anything.", "Give at least 1.")
+    if not left:
+        return
+    require_library()
+    with _client(workers, scheduler) as client:
+        state = _judged_workers(client)
+        _Driver(client, left, results, state, len(jobs), each, progress).drive()
+
+
+def require_library() -> None:
+    """Raise UsageError `extra_missing` where Dask is not installed."""
+    try:
+        import distributed  # noqa: F401 - to see that it is there
+    except ModuleNotFoundError:
+        raise UsageError(
+            "extra_missing",
+            "Fleets need the extra `fleet`.",
+            f"Install it: pip install 'rye-workspace[fleet]=={__version__}', or in a checkout pip install -e '.[fleet]'",
+        ) from None
+
+
+@contextmanager
+def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
+    from distributed import Client
+
+    if scheduler is not None:
+        try:
+            client = Client(scheduler, timeout=_START_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as err:
+            raise RyeError("no_workers", f"There is no scheduler at {scheduler}: {err}.", "Check the address.") from None
+        try:
+            yield client
+        finally:
+            client.close()
+        return
+    with _cluster(workers or len(os.sched_getaffinity(0))) as cluster:
+        client = Client(cluster, timeout=_START_SECONDS, set_as_default=False)
+        try:
+            yield client
+        except BaseException:
+            # Not at the end of their calls: a command may run for hours.
+            _end_workers(cluster)
+            raise
+        finally:
+            client.close()
+
+
+@contextmanager
+def _cluster(workers: int) -> Iterator[Any]:
+    """Start workers on this machine, for as long as the block runs."""
+    import dask
+    from distributed import LocalCluster, Security
+
+    settings = {
+        "distributed.scheduler.allowed-failures": 3,
+        # A worker that starts slowly on a busy machine is not given up; `_keep` sees to those that never come.
+        "distributed.deploy.lost-worker-timeout": "10 minutes",
+        "distributed.comm.timeouts.connect": f"{_START_SECONDS}s",
+        # Pages that tell what runs are served to nobody.
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    with tempfile.TemporaryDirectory(prefix="rye-fleet-") as folder, dask.config.set(settings):
+        try:
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                # Whoever reaches a scheduler can run programs: without TLS every user of this machine could.
+                security=Security.temporary(),
+                local_directory=folder,
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+            )
+        except (RuntimeError, TimeoutError, OSError) as err:
+            raise RyeError("no_workers", f"Workers could not be started: {err}.", "Give fewer with --workers.") from None
+        ended = threading.Event()
+        keeper = threading.Thread(target=_keep, args=(cluster, workers, ended), daemon=True)
+        keeper.start()
+        try:
+            yield cluster
+        finally:
+            ended.set()
+            keeper.join(_PATIENCE[0])
+            cluster.close(timeout=10)
+
+
+def _keep(cluster: Any, wanted: int, ended: threading.Event) -> None:
+    """Start other workers in place of those that do not come back: Dask gives one up that dies while it starts."""
+    short, patience = 0.0, _PATIENCE[0]
+    while not ended.wait(1.0):
+        count = len(cluster.scheduler_info["workers"])
+        if count >= wanted:
+            short, patience = 0.0, _PATIENCE[0]
+        elif not short:
+            short = time.monotonic()
+        elif time.monotonic() - short > patience:
+            # The first takes those out of the plan that are not there, the second plans new ones.
+            with suppress(Exception):
+                cluster.scale(count)
+                cluster.scale(wanted)
+            # On a busy machine the new ones may need longer than this.
+            short, patience = 0.0, min(2 * patience, _PATIENCE[1])
+
+
+def _end_workers(cluster: Any) -> None:
+    for nanny in list(cluster.workers.values()):
+        nanny.auto_restart = False
+        with suppress(OSError, TypeError):
+            os.kill(nanny.pid, signal.SIGKILL)
+
+
+def _judged_workers(client: Any) -> str:
+    """Return the state that all workers share, once there are some.
+
+    Raises:
+        RyeError: `no_workers`. UsageError: `worker_version`, `state_not_shared`.
+    """
+    try:
+        client.wait_for_workers(1, timeout=_START_SECONDS)
+        found = client.run(adapter.probe)
+    except TimeoutError:
+        raise RyeError("no_workers", f"No worker came in {_START_SECONDS} s.", "Start workers for the scheduler.") from None
+    except ImportError as err:
+        raise UsageError("worker_version", f"A worker lacks this package: {err}.", "Install it for the workers.") from None
+    versions, states = ({one[at] for one in found.values()} for at in (0, 1))
+    if versions != {__version__}:
+        raise UsageError(
+            "worker_version",
+            f"Workers have version {', '.join(sorted(versions))} of this package, here is {__version__}.",
+            "Install one version everywhere.",
+        )
+    if len(states) > 1:
+        raise UsageError(
+            "state_not_shared",
+            f"{len(found)} workers have {len(states)} different states, so one cannot know what another one did.",
+            "Set USER_SPACE to one folder that all workers share.",
+        )
+    return str(states.pop())
+
+
+class _Driver:
+    """Hands out jobs, a batch at a time, and takes what comes back."""
+
+    def __init__(
+        self,
+        client: Any,
+        jobs: Sequence[Job],
+        results: Results,
+        state: str,
+        total: int,
+        each: Callable[[dict[str, Any]], None] | None,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._client, self._results, self._state, self._total = client, results, state, total
+        self._each, self._progress = each, progress
+        # Of each workspace the jobs behind the first: they wait for its end.
+        self._behind: dict[str, deque[Job]] = {}
+        self._ready: deque[Job] = deque()
+        for job in jobs:
+            self._add(job)
+        self._flying: dict[Any, list[Job]] = {}
+        self._tries: dict[int, int] = {}
+        self._alone: set[int] = set()
+        self._seconds = _BATCH_SECONDS
+        self._began, self._came = time.monotonic(), 0
+        self._threads, self._asked = 1, 0.0
+
+    def _add(self, job: Job) -> None:
+        # By identity where the folder is here: two names of one workspace are one.
+        place = os.path.realpath(job.workspace)
+        if place in self._behind:
+            self._behind[place].append(job)
+        else:
+            self._behind[place] = deque()
+            self._ready.append(job)
+
+    def drive(self) -> None:
+        """Run all jobs. Ends early by an exception only; then nothing is handed out any more."""
+        from distributed import as_completed
+
+        done = as_completed((), loop=self._client.loop, raise_errors=False)
+        try:
+            self._hand_out(done)
+            while self._flying:
+                future = next(done)
+                if future.status in ("pending", "lost"):
+                    # Its worker died with the result; the scheduler has it done again.
+                    done.add(future)
+                    continue
+                self._take(future, self._flying.pop(future))
+                self._hand_out(done)
+                if self._progress is not None:
+                    self._progress(self._state_of_run())
+        except BaseException:
+            with suppress(Exception):
+                self._client.cancel(list(self._flying), force=True)
+            raise
+
+    def _state_of_run(self) -> Progress:
+        rate = self._came / max(time.monotonic() - self._began, 1e-6)
+        counts = self._results.counts
+        return Progress(self._total, sum(counts.values()), dict(counts), rate, self._threads)
+
+    def _hand_out(self, done: Any) -> None:
+        if time.monotonic() - self._asked > 1:
+            self._threads, self._asked = max(1, sum(self._client.nthreads().values())), time.monotonic()
+        while self._ready and len(self._flying) < _AHEAD * self._threads:
+            batch = self._batch()
+            calls = [((job.workspace, job.calls, f"{self._results.run}:{job.number}"), self._named(job)) for job in batch]
+            # Not pure: equal batches are different work. No retries: an exception here is a defect, and is told.
+            future = self._client.submit(adapter.run_batch, calls, pure=False, retries=0)
+            self._flying[future] = batch
+            done.add(future)
+
+    def _named(self, job: Job) -> dict[str, Any]:
+        return {"repeat": job.repeat, "on_error": job.on_error, "state": self._state}
+
+    def _batch(self) -> list[Job]:
+        """Take as many ready jobs as are done in a short time, so that workers stay busy and little is lost with one."""
+        if self._ready[0].number in self._alone:
+            return [self._ready.popleft()]
+        share = -(-len(self._ready) // (_AHEAD * self._threads))
+        size = max(1, min(_MOST_IN_BATCH, share, int(_BATCH_SECONDS / max(self._seconds, 1e-4))))
+        batch = [self._ready.popleft()]
+        while len(batch) < size and self._ready and self._ready[0].number not in self._alone:
+            batch.append(self._ready.popleft())
+        return batch
+
+    def _take(self, future: Any, batch: list[Job]) -> None:
+        from distributed import KilledWorker
+
+        if future.status == "finished":
+            for job, result in zip(batch, future.result(), strict=True):
+                self._seconds += (result["seconds"] - self._seconds) / 8
+                if not self._is_passing(job, result):
+                    self._end(job, result)
+        elif future.status == "error":
+            err = future.exception()
+            died = isinstance(err, KilledWorker)
+            why = "Workers died again and again while they ran this job" if died else f"The worker failed: {err!r}"
+            self._again(batch, "worker_died" if died else "worker_failed", why)
+        else:
+            raise RyeError("scheduler_lost", "The scheduler is gone.", "Start it again, then resume the run.")
+        future.release()
+
+    def _is_passing(self, job: Job, result: dict[str, Any]) -> bool:
+        """Hand a job out again after a refusal that passes by itself; tell whether that was done."""
+        codes = {answer.get("code") for answer in result["calls"]}
+        tries = self._tries.get(job.number, 0)
+        if not codes & _PASSING or tries >= RETRIES:
+            return False
+        self._tries[job.number] = tries + 1
+        self._ready.append(job)
+        return True
+
+    def _again(self, batch: list[Job], code: str, why: str) -> None:
+        """Hand out the jobs of a batch that failed, each alone: one of them may be what ends workers."""
+        for job in batch:
+            tries = self._tries[job.number] = self._tries.get(job.number, 0) + (len(batch) == 1)
+            if tries >= MOST_ROUNDS:
+                error = f"{why}. What its last call did may be unknown. `rye log` in the workspace shows what was changed."
+                calls = [{"item_id": call["item_id"], "status": "unknown"} for call in job.calls]
+                self._end(job, {"status": "unknown", "calls": calls, "seconds": 0.0, "error": error, "code": code})
+            else:
+                self._alone.add(job.number)
+                self._ready.appendleft(job)
+
+    def _end(self, job: Job, result: dict[str, Any]) -> None:
+        record = self._results.add(job, result)
+        self._came += 1
+        if self._each is not None:
+            self._each(record)
+        place = os.path.realpath(job.workspace)
+        behind = self._behind[place]
+        if behind:
+            self._ready.appendleft(behind.popleft())
+        else:
+            del self._behind[place]

@@ -1,0 +1,129 @@
+"""The file of a fleet's results: JSON lines, each written whole and flushed. The first names the run, by which it is resumed.
+
+    {"fleet": 1, "run": "5f0c…"}
+    {"job": 1, "id": "", "workspace": "/w/1", "digest": "…", "status": "done", "calls": […], "seconds": 0.02}
+
+A last line that was cut short by a crash counts as not written, and is removed when the run is resumed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, TextIO
+
+from rye.errors import UsageError
+from rye.fleet.job_file import Job
+
+_FORMAT: Final = 1
+
+
+class Results:
+    """Where results go: a file, standard output, or nowhere.
+
+    Attributes:
+        run: names this run in the keys of its calls.
+        finished: line numbers of the jobs that have a result already.
+        counts: how many results there are, by status, earlier ones included.
+    """
+
+    def __init__(self, fd: int | None, run: str, stream: TextIO | None = None) -> None:
+        self._fd, self._stream = fd, stream
+        self.run = run
+        self.finished: set[int] = set()
+        self.counts: dict[str, int] = {}
+
+    def add(self, job: Job, result: dict[str, Any]) -> dict[str, Any]:
+        """Write one job's result; return its record. Raises OSError."""
+        named = {"job": job.number, "id": job.id, "workspace": job.workspace, "digest": job.digest}
+        record = named | result
+        self._write(record)
+        self.counts[result["status"]] = self.counts.get(result["status"], 0) + 1
+        return record
+
+    def _write(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record) + "\n"
+        if self._fd is not None:
+            view = memoryview(line.encode("ascii"))
+            while view:
+                view = view[os.write(self._fd, view) :]
+        elif self._stream is not None:
+            self._stream.write(line)
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Make the results durable."""
+        if self._fd is not None:
+            os.fsync(self._fd)
+            os.close(self._fd)
+            self._fd = None
+
+
+def printed() -> Results:
+    """Return where results are printed on standard output; such a run cannot be resumed."""
+    return Results(None, os.urandom(8).hex(), sys.stdout)
+
+
+def unstored() -> Results:
+    """Return where results are only counted."""
+    return Results(None, os.urandom(8).hex())
+
+
+def opened(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
+    """Return a file for results: a new one, or with `resume` one that a run of the same jobs began.
+
+    Raises:
+        UsageError: `results_exist`, `not_results`, `jobs_changed`, `results_in_use`, `results_unwritable`. Nothing was changed.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError as err:
+        raise UsageError("results_unwritable", f"{path} cannot be written: {err.strerror}.", "Name another file.") from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise UsageError("results_in_use", f"Another run writes to {path}.", "Wait for it, or name another file.") from None
+    try:
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read()
+        if data and not resume:
+            raise UsageError("results_exist", f"{path} is not empty.", "Give --resume to go on with its run, or another file.")
+        whole = data[: data.rfind(b"\n") + 1]
+        results = _resumed(fd, path, whole, jobs) if whole else Results(fd, os.urandom(8).hex())
+        # What follows the last line's end was being written when the run was cut off.
+        os.ftruncate(fd, len(whole))
+        if not whole:
+            results._write({"fleet": _FORMAT, "run": results.run})  # noqa: SLF001 - of the same module
+        return results
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _resumed(fd: int, path: str, data: bytes, jobs: Sequence[Job]) -> Results:
+    head, *lines = data.splitlines()
+    try:
+        said = json.loads(head)
+        if said["fleet"] != _FORMAT:
+            raise ValueError(said["fleet"])
+        results = Results(fd, str(said["run"]))
+        records = [json.loads(line) for line in lines]
+        known = {job.number: job for job in jobs}
+        for record in records:
+            job = known.get(record["job"])
+            if job is None or record["digest"] != job.digest:
+                raise UsageError(
+                    "jobs_changed",
+                    f"Job {record['job']} is another than the one whose result is in {path}.",
+                    "Resume with the same job file (lines may be added at its end), or begin a new run with another --out.",
+                )
+            if record["job"] not in results.finished:
+                results.finished.add(record["job"])
+                results.counts[record["status"]] = results.counts.get(record["status"], 0) + 1
+    except (ValueError, LookupError, TypeError):
+        raise UsageError("not_results", f"{path} holds no results of a fleet.", "Name the file of the run to resume.") from None
+    return results

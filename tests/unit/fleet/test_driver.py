@@ -1,0 +1,217 @@
+"""Fleets on real Dask workers: order, results, cancel and resume, workers of a cluster, the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.cli.main import main
+from support.harness import RUNTIME
+from support.waiting import PATIENCE, until
+
+pytestmark = pytest.mark.slow
+
+EDIT, BASH = "rye/file-system/edit_lines", "rye/bash/bash"
+
+
+def edit(at):
+    return {"item_id": EDIT, "parameters": {"file_path": "a.txt", "changes": [{"find": "one\n", "replace": f"one\n{at}\n"}]}}
+
+
+def run(words, **more):
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    return subprocess.run(
+        [sys.executable, "-m", "rye", "fleet", *words],
+        capture_output=True,
+        text=True,
+        env=env,
+        check=False,
+        timeout=240,
+        **more,
+    )
+
+
+@pytest.fixture
+def workspaces(tmp_path):
+    made = [tmp_path / f"w{at}" for at in range(6)]
+    for one in made:
+        one.mkdir()
+        (one / "a.txt").write_text("one\n")
+    return made
+
+
+def jobs_file(tmp_path, jobs):
+    path = tmp_path / "jobs.jsonl"
+    path.write_text("".join(json.dumps(job) + "\n" for job in jobs))
+    return str(path)
+
+
+def records(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()[1:]]
+
+
+def test_python_values_give_a_record_for_each_workspace_in_their_order(workspaces, tmp_path):
+    missing = tmp_path / "none"
+    seen = []
+    found = rye.fleet.run([*workspaces, missing], [edit("x")], workers=2, progress=seen.append)
+    assert [record["status"] for record in found] == ["done"] * 6 + ["failed"]
+    assert [record["workspace"] for record in found] == [str(one) for one in (*workspaces, missing)]
+    assert found[-1]["calls"][0]["code"] == "project_not_found"
+    assert [(one / "a.txt").read_text() for one in workspaces] == ["one\nx\n"] * 6
+    assert (seen[-1].finished, seen[-1].total, seen[-1].counts) == (7, 7, {"done": 6, "failed": 1})
+
+
+def test_jobs_of_one_workspace_run_in_the_order_of_the_file_whatever_it_is_called(workspaces, tmp_path):
+    os.symlink("w0", tmp_path / "other")
+    names = ["w0", "other", "w0/", "./w0"]
+    jobs = [
+        {"workspace": names[at % 4], "calls": [{"item_id": BASH, "parameters": {"command": f"echo {at} >> log"}}]}
+        for at in range(24)
+    ]
+    out = tmp_path / "out.jsonl"
+    done = run(["run", jobs_file(tmp_path, jobs), "--workers", "3", "--out", str(out), "--json"])
+    assert done.returncode == 0, done.stderr
+    assert (workspaces[0] / "log").read_text().split() == [str(at) for at in range(24)]
+    said = json.loads(done.stdout)
+    assert (said["jobs"], said["done"], said["failed"], said["unknown"]) == (24, 24, 0, 0)
+
+
+def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(workspaces, tmp_path):
+    waits = {"item_id": BASH, "parameters": {"command": "echo $$ > pid; echo x >> ran; while test -e go; do sleep 0.05; done"}}
+    (workspaces[0] / "go").write_text("")
+    jobs = [{"workspace": "w0", "calls": [edit("x"), waits, edit("y")]}]
+    jobs += [{"workspace": f"w{at}", "calls": [edit("x")]} for at in range(1, 6)]
+    file, out = jobs_file(tmp_path, jobs), tmp_path / "out.jsonl"
+    words = [sys.executable, "-m", "rye", "fleet", "run", file, "--workers", "2", "--out", str(out)]
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    driver = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
+    try:
+        assert until(lambda: (workspaces[0] / "ran").exists() and out.exists() and len(records(out)) == 5)
+        driver.send_signal(signal.SIGINT)
+        said = driver.communicate(timeout=PATIENCE)[1]
+    finally:
+        driver.kill()
+        driver.wait(PATIENCE)
+    assert driver.returncode == 130, said
+    assert "cancelled with 1 of 6 jobs left" in said
+    # The command was ended with its worker: nothing waits for the file any more.
+    assert until(lambda: not _runs_below(workspaces[0]))
+    (workspaces[0] / "go").unlink()
+    done = run(["run", file, "--workers", "2", "--out", str(out), "--resume"])
+    assert done.returncode == 1, done.stderr
+    assert "5 done, 0 failed, 1 unknown" in done.stderr
+    last = records(out)[-1]
+    assert [call["status"] for call in last["calls"]] == ["success", "unknown", "not_run"]
+    assert last["calls"][0]["data"]["repeated"]
+    assert (workspaces[0] / "ran").read_text() == "x\n"
+    assert (workspaces[0] / "a.txt").read_text() == "one\nx\n"
+    # Where all is there, nothing is started.
+    assert run(["run", file, "--out", str(out), "--resume"]).returncode == 1
+    assert len(records(out)) == 6
+
+
+def _runs_below(folder):
+    for one in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if os.readlink(one) == str(folder):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def test_a_job_that_ends_every_worker_is_unknown_and_holds_up_no_other(workspaces, tmp_path):
+    deadly = tmp_path / "deadly.py"
+    deadly.write_text(
+        "import os, sys\nfrom rye.fleet import adapter\n_whole = adapter.run_workspace\n"
+        "def run_workspace(workspace, *more, **named):\n"
+        "    if workspace.endswith('w3'):\n        os._exit(1)\n    return _whole(workspace, *more, **named)\n"
+        "adapter.run_workspace = run_workspace\n"
+        "def run_batch(jobs):\n    return [run_workspace(*placed, **named) for placed, named in jobs]\n"
+    )
+    start = tmp_path / "start.py"
+    start.write_text(
+        "import sys, deadly\nfrom rye.fleet import adapter\nfrom rye.cli.main import main\n"
+        "if __name__ == '__main__':\n    adapter.run_batch = deadly.run_batch\n    sys.exit(main(sys.argv[1:]))\n"
+    )
+    jobs = [{"workspace": one.name, "calls": [edit("x")]} for one in workspaces]
+    out = tmp_path / "out.jsonl"
+    words = ["fleet", "run", jobs_file(tmp_path, jobs), "--workers", "2", "--out", str(out)]
+    env = {**os.environ, "PYTHONPATH": f"{RUNTIME}{os.pathsep}{tmp_path}"}
+    done = subprocess.run(
+        [sys.executable, str(start), *words], env=env, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 1, done.stderr
+    found = {record["workspace"][-2:]: record for record in records(out)}
+    assert {name: record["status"] for name, record in found.items()} == {
+        **{f"w{at}": "done" for at in (0, 1, 2, 4, 5)},
+        "w3": "unknown",
+    }
+    assert found["w3"]["code"] == "worker_died"
+
+
+def test_workers_of_a_cluster_must_share_the_users_state(workspaces, tmp_path):
+    place = tmp_path / "scheduler.json"
+    here = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    other = {**here, "USER_SPACE": str(tmp_path / "elsewhere")}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    dask = [sys.executable, "-m", "dask"]
+    worker = [*dask, "worker", "--scheduler-file", str(place), "--nthreads", "1", "--no-dashboard"]
+    scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(place), "--no-dashboard"]
+    started = [subprocess.Popen(scheduler, env=here, **quiet), subprocess.Popen(worker, env=here, **quiet)]
+    try:
+        assert until(place.exists)
+        address = until(lambda: json.loads(place.read_text() or "{}").get("address"))
+        found = rye.fleet.run(workspaces, [edit("x")], scheduler=address)
+        assert [record["status"] for record in found] == ["done"] * 6
+        started.append(subprocess.Popen(worker, env=other, **quiet))
+        from distributed import Client
+
+        with Client(address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=PATIENCE)
+        with pytest.raises(rye.RyeError) as told:
+            rye.fleet.run(workspaces, [edit("y")], scheduler=address)
+        assert told.value.code == "state_not_shared"
+        assert {(one / "a.txt").read_text() for one in workspaces} == {"one\nx\n"}
+    finally:
+        for one in reversed(started):
+            one.terminate()
+            one.wait(PATIENCE)
+
+
+def test_the_command_line_says_what_is_wrong(workspaces, tmp_path, capfd, monkeypatch):
+    file = jobs_file(tmp_path, [{"workspace": "w0", "calls": [edit("x")]}])
+    for words, says in (
+        (["run", file, "--resume"], "go with --out"),
+        (["run", file, "--json"], "go with --out"),
+        (["run", file, "--workers", "2", "--scheduler", "x"], "exclude each other"),
+        (["run", file, "--workers", "0", "--out", str(tmp_path / "o")], "0 workers"),
+        (["run", str(tmp_path / "none")], "cannot be read"),
+    ):
+        assert main(["fleet", *words]) == 2, words
+        assert says in capfd.readouterr().err
+    (tmp_path / "bad").write_text("{}\n[\n")
+    assert main(["fleet", "run", str(tmp_path / "bad")]) == 2
+    assert f"{tmp_path}/bad:1: the job has no workspace" in (said := capfd.readouterr().err)
+    assert f"{tmp_path}/bad:2: no JSON" in said
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main(["fleet", "run", file]) == 2
+    said = capfd.readouterr().err
+    assert "extra `fleet`" in said
+    assert "pip install" in said
+    assert (workspaces[0] / "a.txt").read_text() == "one\n"
+
+
+def test_results_go_to_standard_output_without_out(workspaces, tmp_path):
+    file = jobs_file(tmp_path, [{"workspace": one.name, "calls": [edit("x")]} for one in workspaces])
+    done = run(["run", file, "--workers", "1"])
+    assert done.returncode == 0, done.stderr
+    assert sorted(json.loads(line)["job"] for line in done.stdout.splitlines()) == [1, 2, 3, 4, 5, 6]
+    assert "6 done" in done.stderr
