@@ -221,9 +221,9 @@ def _shown(hunk: edits_hunks.Hunk, codes: tuple[str, str] = ("utf-8", "utf-8")) 
 
 
 def _lines(hunk: edits_hunks.Hunk, codes: tuple[str, str] = ("utf-8", "utf-8")) -> Hunk:
-    """Return a hunk with its lines as text, without their ends, unless the ends are all that differs: then these are named."""
+    """Return a hunk with its lines as text. Their ends are said where one has none, and where these are all that differs."""
     sides = _texts(hunk.removed, codes[0]), _texts(hunk.added, codes[1])
-    removed, added = ([line.rstrip("\r\n") for line in side] for side in sides)
+    removed, added = ([line.rstrip("\r\n") + ("" if line.endswith("\n") else _end(line)) for line in side] for side in sides)
     if removed == added:
         removed, added = ([line.rstrip("\r\n") + _end(line) for line in side] for side in sides)
     return Hunk(hunk.number, hunk.start - 1, hunk.new_start - 1, removed, added)
