@@ -526,7 +526,9 @@ def test_a_picture_is_a_part_of_its_own_and_what_a_foreign_tool_makes_up_is_left
     ]
     large = 'large = {"type": "image", "data": "A" * 9_000_000, "mimeType": "image/png"}'
     put_tool(project, "my/odd", f'{large}\nreturn {{"success": True, "output": "odd", "media": [*{parts!r}, large]}}')
-    with peer(project, "--category", "my") as server:
+    with peer(project, "--category", "my", "--meta") as server:
+        inside = {"item_type": "tool", "item_id": "rye/file-system/read", "parameters": {"file_path": "dot.png"}}
+        assert [part["type"] for part in server.call("rye_execute", inside)["content"]] == ["text", "image"]
         text, image = server.call("read", {"file_path": "dot.png"})["content"]
         assert text["text"].startswith("[dot.png, image/png, 1 x 1 pixels, 24 bytes]")
         assert (image["type"], image["mimeType"]) == ("image", "image/png")

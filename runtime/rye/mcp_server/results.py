@@ -59,6 +59,10 @@ class Results(Record):
     def result_of(self, response: dict[str, Any], session: str = "", *, fields: bool = False) -> dict[str, Any]:
         """Return the tool result of a response of the executor (JSON of the protocol); with `fields` with those in any case."""
         data = _encodable(response.get("data") or {})
+        if isinstance(inner := data.get("data"), dict) and "chain" in data and "media" in inner:
+            # rye_execute answers with the inner call's fields one level down.
+            rest = {name: value for name, value in inner.items() if name != "media"}
+            data = {**data, "data": rest, "media": inner["media"]}
         media, left_out = _media(data.get("media"))
         response = {**response, "data": {name: value for name, value in data.items() if name != "media"}}
         answer = self.sessions.answer(response, session)
