@@ -26,6 +26,16 @@ def tell(logger: str, root: str, event: str, **facts: Any) -> None:
     record(root, event, **facts)
 
 
+def fail(logger: str, event: str, **facts: Any) -> None:
+    """Log an error that no result can hold whole, such as a traceback, for whoever listens."""
+    import logging
+
+    # Where nobody does, `logging` would print the bare event to standard error.
+    if not (ours := logging.getLogger("rye")).handlers:
+        ours.addHandler(logging.NullHandler())
+    logging.getLogger(logger).error(event, extra=facts)
+
+
 def record(root: str, event: str, **facts: Any) -> None:
     """Append an event, if events are switched on; a log that cannot be written stops nothing.
 

@@ -70,13 +70,12 @@ def answered(tool: str, project_path: str, work: Callable[[], dict[str, Any]], *
 
 
 def _unexpected(tool: str, project_path: str, err: Exception) -> RyeError:
-    import logging
     import traceback
 
     # A trace can hold text of files: it goes to the log, and the caller gets an ID that finds it.
     error_id = os.urandom(4).hex()
     trace = "".join(traceback.format_exception(err))
-    logging.getLogger(_LOG).error("unexpected_failure", extra={"item": tool, "error_id": error_id, "trace": trace})
+    event_log.fail(_LOG, "unexpected_failure", item=tool, error_id=error_id, trace=trace)
     event_log.record(project_path, "error", item=tool, code="unexpected_failure", error_id=error_id, trace=trace)
     message = f"The call failed unexpectedly. The log has the details under {error_id}."
     return RyeError(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from rye.call import context
+from rye.call import context, event_log
 from rye.config import user_dirs
 from rye.fs import atomic
 
@@ -50,10 +50,8 @@ def crash(tool: Tool, kind: str, trace: str, log: str) -> dict[str, Any]:
         trace: the traceback; it is kept in the file `log`, where there can be one.
         log: the name of the logger that is told as well.
     """
-    import logging
-
     error_id = os.urandom(4).hex()
-    logging.getLogger(log).error("tool_crashed", extra={"item": tool.id, "error_id": error_id, "trace": trace})
+    event_log.fail(log, "tool_crashed", item=tool.id, error_id=error_id, trace=trace)
     path = _kept(tool, error_id, trace)
     where = f"Its traceback is in {path}" if path else f"The log has the details under {error_id}"
     return {

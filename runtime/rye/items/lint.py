@@ -354,7 +354,10 @@ def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
         yield Finding(1, "bad_yaml", plain(str(err), 300))
         return
     if header is None:
-        yield Finding(1, "missing_metadata", "Begin with a comment that holds the metadata as YAML between two lines `# ---`.")
+        mark = parse.MARKERS[suffix]
+        yield Finding(
+            1, "missing_metadata", f"Begin with a comment that holds the metadata as YAML between two lines `{mark} ---`."
+        )
         return
     yield from _yaml(header, item_id)
     with suppress(ItemError):
@@ -378,6 +381,7 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     runtime = found.get("executor_id")
     if isinstance(runtime, str) and not _may_be_runtime(runtime):
         yield Finding(1, "unknown_runtime", f"The bundle has no such runtime: {plain(runtime, 200)}.")
+    yield from _described_schema(found)
     declared = found.get("permissions", [])
     if not isinstance(declared, list) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
         yield Finding(1, "bad_permissions", f"permissions is a list of some of {', '.join(parse.PERMISSIONS)}.")
@@ -388,6 +392,21 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
         yield Finding(1, "bad_version", 'Write the version as "1.0.0".')
     if item_id is not None and isinstance(found.get("category"), str) and found["category"] != item_id.rpartition("/")[0]:
         yield Finding(1, "wrong_category", f'The category is its folder, "{item_id.rpartition("/")[0]}".')
+
+
+def _described_schema(found: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check the schema of a tool that is described as YAML, and that its URL names parameters of it."""
+    wanted, config = found.get("config_schema", {}), found.get("config")
+    url = config.get("url") if isinstance(config, dict) else None
+    try:
+        schema.Checker(wanted)
+    except (RyeError, TypeError, AttributeError, RecursionError) as err:
+        yield Finding(1, "bad_schema", plain(str(err) if isinstance(err, RyeError) else "config_schema is no mapping.", 300))
+        return
+    known = wanted.get("properties", {})
+    for name in re.findall(r"\{([a-z_][a-z0-9_]*)\}", url) if isinstance(url, str) else ():
+        if name not in known:
+            yield Finding(1, "unknown_parameter", f"The URL names {{{name}}}, which is no parameter in config_schema.")
 
 
 def _size(raw: bytes) -> Iterator[Finding]:

@@ -257,7 +257,7 @@ def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -
 
 def _place(item_id: str, category: object, bound: object) -> None:
     if category != item_id.rpartition("/")[0]:
-        raise _misplaced(item_id, f"its category is {category!r}")
+        raise _misplaced(item_id, f"its category is {category!r}, and its folder {item_id.rpartition('/')[0]!r}")
     if bound is not None and bound != item_id:
         raise _misplaced(item_id, f"it is bound to the id {bound!r}")
 
@@ -360,8 +360,10 @@ def python_tree(body: bytes) -> ast.Module:
         with _PARSING:
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
+        where = f" (line {err.lineno})" if isinstance(err, SyntaxError) and err.lineno else ""
+        why = f"{err.msg}{where}" if isinstance(err, SyntaxError) else str(err)
         raise ItemError(
-            "malformed_item", f"The tool is not valid Python: {safe_text.plain(str(err))}.", "Correct it and sign it again."
+            "malformed_item", f"The tool is not valid Python: {safe_text.plain(why)}.", "Correct it and sign it again."
         ) from None
 
 

@@ -22,6 +22,18 @@ _COMBINING = frozenset({"$ref", "allOf", "dependentSchemas", *_LISTS_OF_ALTERNAT
 _Part = dict[str, Any]
 
 
+_KINDS_OF_VALUES = "array, boolean, integer, null, number, object and string"
+
+
+def _what_is_wrong(err: Exception) -> str:
+    """Return what a schema's error is, and where: the library's first line alone names neither."""
+    path = [str(part) for part in getattr(err, "instance_path", ())]
+    found = str(err).splitlines()[0]
+    if path[-1:] == ["type"] and "anyOf" in found:
+        found = f"{getattr(err, 'instance', None)!r} is no type; there are {_KINDS_OF_VALUES}"
+    return f"at {'.'.join(path)}, {found}" if path else found
+
+
 class Checker:
     """A compiled schema of one tool's parameters (an object schema; draft 2020-12)."""
 
@@ -50,7 +62,7 @@ class Checker:
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as err:
             raise ItemError(
                 "bad_schema",
-                f"CONFIG_SCHEMA is not usable: {str(err).splitlines()[0]}.",
+                f"CONFIG_SCHEMA is not usable: {_what_is_wrong(err)}.",
                 "A schema must be self-contained: no file or network $ref, draft 2020-12.",
             ) from None
 

@@ -1,0 +1,218 @@
+"""An author's session at a terminal, for four runtimes: `rye new tool`, a first right answer, and what each usual mistake says.
+
+The commands are typed as a person types them. A mistake is held to name what is wrong and what to do next, at the first command
+that can know it: `rye lint`, else `rye sign`, else the call.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from rye.sandbox import sandbox
+from support.terminal import typed
+
+SUFFIXES = {"python": ".py", "bash": ".sh", "node": ".js", "http": ".yaml"}
+PERMISSIONS = {
+    "python": ('__permissions__ = ["read"]', "__permissions__ = []", "read"),
+    "bash": ("permissions: [read, run]", "permissions: [run]", "read"),
+    "node": ("permissions: [read]", "permissions: []", "read"),
+    "http": ("permissions: [network]", "permissions: []", "network"),
+}
+RUNTIMES = [*SUFFIXES]
+
+
+class _Packages(BaseHTTPRequestHandler):
+    """What the example of an HTTP tool asks, on loopback."""
+
+    def do_GET(self):
+        found = self.path == "/pypi/requests/json"
+        body = json.dumps({"info": {"version": "2.3.4", "summary": "S"}} if found else {"message": "Not Found"}).encode()
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args):
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def site():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Packages)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+class Session:
+    """A person who writes the tool `my/KIND/count` in a project."""
+
+    def __init__(self, kind, project, user_space, site):
+        self.kind, self.project, self.site = kind, project, site
+        self.item = f"my/{kind}/count"
+        self.file = project / f".ai/tools/{self.item}{SUFFIXES[kind]}"
+        self.argument, self.right = ("requests", "2.3.4") if kind == "http" else ("a.txt", "2 lines, 3 words")
+        (project / ".git").mkdir()
+        (project / "a.txt").write_text("one two\nthree\n")
+        config = user_space / ".ai/config/rye.yaml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f"web: {{allow_hosts: [{site!r}]}}\n")
+
+    def type(self, *words):
+        """Type a command; return its exit code and what the terminal showed."""
+        return typed(*words, cwd=self.project)
+
+    def begin(self):
+        """Make the tool and the key; return the text of the tool."""
+        assert self.type("new", "tool", self.item, "--runtime", self.kind)[0] == 0
+        assert self.type("keys", "generate")[0] == 0
+        if self.kind == "http":
+            self.file.write_text(self.file.read_text().replace("https://pypi.org", f"http://{self.site}"))
+        return self.file.read_text()
+
+    def tried(self, text):
+        """Write the tool's text, then lint, sign and call it; return what each said, and with which exit code."""
+        self.file.write_text(text)
+        return {
+            "lint": self.type("lint", self.item),
+            "sign": self.type("sign", self.item),
+            "call": self.type(self.item, self.argument),
+        }
+
+
+@pytest.fixture(params=RUNTIMES)
+def session(request, project, user_space, site):
+    if request.param == "node" and shutil.which("node") is None:
+        pytest.skip("needs node (Debian package nodejs)")
+    return Session(request.param, project, user_space, site)
+
+
+@pytest.mark.slow
+def test_three_commands_lead_to_a_first_right_answer_and_each_mistake_is_named(session):
+    good = session.begin()
+    # Before it is signed the call names the very command that is missing.
+    code, said = session.type(session.item, session.argument)
+    assert (code, f"run `rye sign {session.item}`" in said) == (3, True), said
+    code, said = session.type("execute", "--allow-unsigned", session.item, session.argument)
+    assert (code, session.right in said) == (0, True), said
+    found = session.tried(good)
+    assert [code for code, _ in found.values()] == [0, 0, 0], found
+    assert found["call"][1].strip() == session.right
+    for name, text, where, words in mistakes(session.kind, good):
+        assert text != good, name
+        found = session.tried(text)
+        code, said = found[where]
+        assert code != 0 or where == "sign", (name, found)
+        assert [word for word in words if word not in " ".join(said.split())] == [], (name, where, said)
+        # No traceback of our own, no bare name of an event.
+        assert "rye/cli" not in said
+        assert "tool_crashed\n" not in said
+    # A change behind the signature is noticed.
+    session.tried(good)
+    session.file.write_text(good.replace("executor_id", "executor_id ", 1))
+    assert f"run `rye sign {session.item}`" in session.type(session.item, session.argument)[1]
+
+
+def mistakes(kind, good):
+    """Return each mistake: its name, the text with it, the command that must tell of it, and what that must say."""
+    has, lacks, permission = PERMISSIONS[kind]
+    folder = f"my/{kind}"
+    category = (f'"{folder}"', '"my/other"') if kind == "python" else (f"category: {folder}", "category: my/other")
+    described = "__tool_description__ =" if kind == "python" else "description:"
+    out = [
+        (
+            "permission",
+            good.replace(has, lacks),
+            "lint",
+            ["missing_permission", f'["{permission}"]' if kind == "python" else permission],
+        ),
+        ("permission", good.replace(has, lacks), "sign", [f"has no `{permission}` permission: add"]),
+        ("category", good.replace(*category, 1), "lint", ["wrong_category", f'"{folder}"']),
+        ("category", good.replace(*category, 1), "sign", ["its category is 'my/other', and its folder", f"'{folder}'"]),
+        ("runtime", good.replace("_runtime", "_runtim", 1), "lint", ["unknown_runtime"]),
+        ("runtime", good.replace("_runtime", "_runtim", 1), "call", ["names the runtime", "Did you mean rye/core/runtimes/"]),
+        ("schema", schema_of(kind, good), "lint", ["bad_schema", "'strng' is no type"]),
+        (
+            "schema",
+            schema_of(kind, good),
+            "sign",
+            ["CONFIG_SCHEMA is not usable: at properties.", "'strng' is no type; there are array"],
+        ),
+        ("metadata", good.replace(described, described.replace("description", "descripton"), 1), "lint", ["description"]),
+        ("metadata", good.replace(described, described.replace("description", "descripton"), 1), "sign", ["description"]),
+    ]
+    if kind == "http" or sandbox.confines("/"):
+        out.append(("permission", good.replace(has, lacks), "call", [f"no `{permission}` permission", "sign it again"]))
+    return [*out, *OWN[kind](good)]
+
+
+def schema_of(kind, good):
+    return good.replace(
+        '"type": "string"' if kind == "python" else "type: string", '"type": "strng"' if kind == "python" else "type: strng", 1
+    )
+
+
+def of_python(good):
+    crash = good.replace("    lines, words =", "    1 / 0\n    lines, words =")
+    return [
+        ("crash", crash, "call", ["ZeroDivisionError: division by zero", "Its traceback is in", "<my/python/count>"]),
+        ("syntax", good.replace("-> dict:", "-> dict"), "lint", ["syntax_error", "expected ':'"]),
+        ("syntax", good.replace("-> dict:", "-> dict"), "sign", ["not valid Python: expected ':' (line"]),
+        (
+            "distribution",
+            good.replace("CONFIG_SCHEMA", '__requires__ = ["no-such-distribution>=1"]\n\nCONFIG_SCHEMA', 1),
+            "call",
+            ["requires no-such-distribution>=1 (not installed)", "-m pip install 'no-such-distribution>=1'"],
+        ),
+        (
+            "function",
+            good.replace("def execute", "def excute"),
+            "lint",
+            ["missing_entry_point", "Define execute(params, project_path)"],
+        ),
+        ("function", good.replace("def execute", "def excute"), "call", ["Define execute(params, project_path)"]),
+    ]
+
+
+def of_script(comment, crash, said):
+    def own(good):
+        return [
+            ("crash", crash(good), "call", [said, "ended with exit code"]),
+            ("YAML", good.replace("version: ", "version: [", 1), "lint", ["bad_yaml"]),
+            ("YAML", good.replace("version: ", "version: [", 1), "sign", ["YAML"]),
+            (
+                "header",
+                good.replace(f"{comment} ---", f"{comment} --", 1),
+                "lint",
+                ["missing_metadata", f"two lines `{comment} ---`"],
+            ),
+        ]
+
+    return own
+
+
+def of_http(good):
+    return [
+        ("YAML", good.replace("version: ", "version: [", 1), "lint", ["bad_yaml"]),
+        ("YAML", good.replace("version: ", "version: [", 1), "sign", ["YAML"]),
+        ("placeholder", good.replace("{name}/json", "{nam}/json"), "lint", ["unknown_parameter", "{nam}"]),
+        ("host", good.replace("127.0.0.1:", "127.0.0.2:"), "call", ["no public address", "allow_hosts"]),
+        ("address", good.replace("/pypi/{name}/json", "/nothing/{name}"), "call", ["404"]),
+    ]
+
+
+OWN = {
+    "python": of_python,
+    "bash": of_script("#", lambda good: f"{good}nosuchprogram\n", "nosuchprogram: command not found"),
+    "node": of_script(
+        "//", lambda good: good.replace("const text", "null.x;\nconst text"), "TypeError: Cannot read properties of null"
+    ),
+    "http": of_http,
+}
