@@ -92,7 +92,8 @@ def head(one: FileDiff, rest: str = "", anchor: str = "") -> str:
     notes = "".join(f'<p class="note">{shown(note)}</p>' for note in one.notes)
     mark = f' id="{anchor}"' if anchor else ""
     title = f'<h2 tabindex="-1" data-item{mark}>{shown(one.path)}</h2>'
-    return f'<div class="head">{title}{lines(one.added, one.removed)}{rest}</div>{notes}'
+    count = lines(one.added, one.removed) if one.added or one.removed else ""
+    return f'<div class="head">{title}{count}{rest}</div>{notes}'
 
 
 def file(one: FileDiff, colours: Colours) -> str:

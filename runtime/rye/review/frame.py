@@ -30,6 +30,7 @@ _KEYS: Final = (
     ("s", "I have seen everything up to here"),
     ("/", "search"),
     ("x", "go to the stop button of the job (Enter presses it)"),
+    ("a", "go to the code field or the button that approves a key"),
     ("b", "back to the list"),
     ("1 to 5", "the pages"),
     ("?", "this help (Escape closes it)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_FILES: Final = 100
 _MOST_CHANGES: Final = 1_000
+_SECONDS: Final = 2.0
 
 
 def rows_since(now: Timeline, marks: Marks) -> Sequence[Row]:
@@ -37,8 +39,14 @@ def body(ws: Workspace, frame: Frame, now: Timeline, marks: Marks, colours: Colo
         link = f'<a href="{frame.base}/">the timeline</a>'
         return f'<p class="empty">{len(rows):,} changes are too many to show as one: see {link}.</p>'
     paths = list(file_history.touched(ws, list(rows)))
-    found = [one for path in paths[:_MOST_FILES] if (one := _between(ws, path, rows)) is not None]
-    hidden = len(paths) - _MOST_FILES
+    found, end = [], time.monotonic() + _SECONDS
+    hidden = len(paths)
+    for path in paths[:_MOST_FILES]:
+        if time.monotonic() > end:
+            break
+        hidden -= 1
+        one = _between(ws, path, rows)
+        found += [] if one is None else [one]
     more = f'<p class="empty">{hidden:,} more files are not shown.</p>' if hidden > 0 else ""
     seen = button("I have seen all of it", f"seen {now.calls[0].id}", "seen")
     head = frame.form("mark", f"<p>{len(rows):,} changes of {len(paths):,} files. {seen}</p>", {"back": "since"}, "since")

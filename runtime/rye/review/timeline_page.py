@@ -125,7 +125,7 @@ def _what(call: Call, facts: Facts) -> str:
 
 def _lines(facts: Facts) -> str:
     if facts.added is None or facts.removed is None:
-        return '<span class="lines"></span>'
+        return '<span class="lines" data-more></span>'
     return lines(facts.added, facts.removed)
 
 

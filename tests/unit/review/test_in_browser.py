@@ -7,8 +7,12 @@ import subprocess
 
 import pytest
 
+from rye.trust import decisions
+from rye.trust.decisions import Root
+from rye.trust.verify import render_key_document
 from support import browser as browsers
 from support.review_pages import call, serving
+from support.signed_tools import STRANGER, put, signed, tool_text
 from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsers.PROGRAM is None, reason="needs Chromium: apt-get install chromium")]
@@ -101,8 +105,8 @@ def test_hunks_files_and_calls_are_taken_back_and_restored_by_keyboard(page, ten
     page.press("j", "j")
     page.leave("Enter")
     # The file, then its hunks.
-    while "2 of 2" not in (page.focus or ""):
-        page.press("j")
+    for _ in range(20):
+        page.press(*([] if "2 of 2" in page.focus else ["j"]))
     page.leave("u")
     assert "Taken back." in text(page)
     assert "value_11 = 11" in (ten / "ten.py").read_text()
@@ -155,6 +159,24 @@ def test_a_job_is_watched_and_stopped_by_keyboard(page, ten):
     page.leave("Enter")
     assert "ended on request" in text(page)
     assert call("bash/job", ten, action="wait", job_id=job, timeout=0)["status"] == "ended"
+
+
+def test_a_key_is_approved_by_keyboard(browser, project):
+    put(project, "trusted_keys/k.toml", render_key_document(STRANGER.public, "Mallory"))
+    put(project, "tools/my/report.py", signed(tool_text("my/report"), STRANGER))
+    with serving(project) as pages:
+        page = opened(browser, pages)
+        page.leave("5")
+        page.press("j")
+        assert "Mallory" in page.focus
+        page.press("a")
+        assert page.focus.startswith("Ask at the terminal")
+        page.leave("Enter")
+        page.press("a")
+        page.type(pages.told[-1].rpartition(" ")[2])
+        page.leave("Enter")
+        assert "Approved" in text(page)
+        assert STRANGER.public.digest in decisions.load().approved_keys(Root.of(project))
 
 
 def test_new_calls_come_in_while_the_page_is_open_and_the_focus_stays(page, ten):

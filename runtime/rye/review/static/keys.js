@@ -25,8 +25,7 @@ function firstBelow(all) {
 
 function show(item) {
   item.focus({ preventScroll: true });
-  const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  item.scrollIntoView({ block: item.matches('a') ? 'nearest' : 'start', behavior: calm ? 'auto' : 'smooth' });
+  item.scrollIntoView({ block: item.matches('a') ? 'nearest' : 'start' });
 }
 
 // The button of the item that has the focus, of its own and not of a part of it; else that of the whole call.
@@ -47,14 +46,15 @@ const actions = {
   U: () => document.querySelector('[data-do="undo-call"]')?.click(),
   R: () => document.querySelector('[data-do="mark-call"]')?.click(),
   s: () => document.querySelector('[data-do="seen"]')?.click(),
-  x: () => stopButton()?.focus(),
+  x: () => near('[data-do="stop"]')?.focus(),
+  a: () => near('input[name=code], [data-do="approve"]')?.focus(),
   '/': () => document.getElementById('search')?.select(),
   '?': openHelp,
 };
 
-function stopButton() {
-  const row = document.activeElement?.closest('[data-scope]');
-  return row?.querySelector('[data-do="stop"]') ?? document.querySelector('[data-do="stop"]');
+// What the item with the focus has, else the first of the page. It gets the focus only: Enter presses it.
+function near(wanted) {
+  return document.activeElement?.closest('[data-scope]')?.querySelector(wanted) ?? document.querySelector(wanted);
 }
 
 function openHelp() {
