@@ -19,6 +19,7 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ import task_run
 import tasks
 import tokenizers as counting
 from price import Tally, call_by_call, said, whole_sessions
-from recordings import sessions
+from recordings import Session, sessions
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -94,7 +95,7 @@ def _days(_: argparse.Namespace, tokenizers: Any) -> int:
 
 
 def _recordings(options: argparse.Namespace, tokenizers: Any) -> int:
-    found = list(sessions(options.paths))
+    found = list(_part(options, sessions(options.paths)))
     if options.sessions and len(found) > options.sessions:
         found = random.Random(options.seed).sample(found, options.sessions)
     silent = 0
@@ -109,12 +110,15 @@ def _recordings(options: argparse.Namespace, tokenizers: Any) -> int:
 
 
 def _edits(options: argparse.Namespace, tokenizers: Any) -> int:
-    part, parts = map(int, options.part.split("/"))
-    every = itertools.islice(edit_replay.every_session(options.paths), part - 1, None, parts)
-    found = edit_replay.replayed(every)
+    found = edit_replay.replayed(_part(options, edit_replay.every_session(options.paths)))
     if found:
         print(json.dumps(edit_replay.facts(found)) if options.json else edit_replay.table(found), flush=True)
     return sum(one.edits["silent"] for one in found.values())
+
+
+def _part(options: argparse.Namespace, every: Iterator[Session]) -> Iterator[Session]:
+    part, parts = map(int, options.part.split("/"))
+    return itertools.islice(every, part - 1, None, parts)
 
 
 PARTS = {
@@ -138,7 +142,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=20261122)
     parser.add_argument("--only", choices=list(PARTS), help="one part of it")
     parser.add_argument("--way", choices=["call", "sessions"], help="one of the two ways to price recordings")
-    parser.add_argument("--part", default="1/1", help="of `edits`: 2/8 is the second of eight parts of the sessions")
+    parser.add_argument("--part", default="1/1", help="2/8 is the second of eight parts of the sessions")
     parser.add_argument("--peers", type=Path, help="where the peers of the replay benchmark are installed")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(argv)

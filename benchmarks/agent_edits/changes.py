@@ -48,6 +48,19 @@ def widened(hunk: Hunk, count: int, named: Callable[[int], bool]) -> Hunk:
     return Hunk(start, stop, new_start, new_stop)
 
 
+def named(found: list[Hunk], count: int, has_name: Callable[[int], bool]) -> list[Hunk]:
+    """Return hunks whose ends can be named, see `widened`; those that would share a line then are one."""
+    out: list[tuple[Hunk, Hunk]] = []
+    for hunk in found:
+        wide = widened(hunk, count, has_name)
+        while out and wide.start < out[-1][1].stop:
+            before = out.pop()[0]
+            hunk = Hunk(before.start, hunk.stop, before.new_start, hunk.new_stop)  # noqa: PLW2901
+            wide = widened(hunk, count, has_name)
+        out.append((hunk, wide))
+    return [wide for _, wide in out]
+
+
 def joined(found: list[Hunk], close: int) -> list[Hunk]:
     """Return hunks with those joined that overlap, or stand so close that another change would cost more words."""
     out: list[Hunk] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from changes import Hunk, hunks, joined, lines_of, quoted, widened
+from changes import Hunk, hunks, joined, lines_of, named, quoted
 
 import rye
 from rye.agents.model_text import answer_of
@@ -153,10 +153,12 @@ class RyeCaller:
         if [text for _, text in rows] != old:
             return False
         # An empty line is shown without its address.
-        wide = joined([widened(hunk, len(rows), lambda at: bool(rows[at][1])) for hunk in hunks(old, new)], _CLOSE)
+        wide = joined(named(hunks(old, new), len(rows), lambda at: bool(rows[at][1])), _CLOSE)
         shown = self.known.get(path, {})
         ends = before.endswith("\n") or not before, after.endswith("\n") or not after
-        more: dict[str, Any] = {} if ends[0] == ends[1] else {"final_newline": "add" if ends[1] else "remove"}
+        # Where the last lines go, the line before keeps its newline.
+        cut = not ends[1] and bool(wide) and wide[-1].stop == len(rows) and wide[-1].new_start == wide[-1].new_stop
+        more: dict[str, Any] = {"final_newline": "add" if ends[1] else "remove"} if ends[0] != ends[1] or cut else {}
         if all(_is_seen(hunk, rows, shown) for hunk in wide):
             changes: list[Any] = [_change(hunk, new, rows) for hunk in wide]
         else:

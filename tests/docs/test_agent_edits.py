@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rye
 
@@ -97,3 +99,26 @@ def test_missing_tokenizers_are_said_with_the_way_to_get_them(tmp_path):
     )
     assert done.returncode == 2
     assert "--install --tokenizers" in done.stderr
+
+
+@given(st.lists(st.sampled_from(["", "a", "b"]), max_size=12), st.lists(st.sampled_from(["", "a", "c"]), max_size=12))
+def test_the_changes_of_the_scripted_callers_make_the_text_that_is_wanted(old, new):
+    sys.path.insert(0, str(FOLDER))
+    try:
+        import changes
+    finally:
+        sys.path.remove(str(FOLDER))
+    found = changes.joined(changes.named(changes.hunks(old, new), len(old), lambda at: bool(old[at])), 1)
+    made, at = [], 0
+    for hunk in found:
+        assert at <= hunk.start
+        made += [*old[at : hunk.start], *new[hunk.new_start : hunk.new_stop]]
+        at = hunk.stop
+    assert [*made, *old[at:]] == new
+    before, after = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
+    made, at = "", 0
+    for quote, text, _ in sorted(changes.quoted(before, after), key=lambda one: before.find(one[0])) if before != after else ():
+        place = before.find(quote)
+        assert place >= at
+        made, at = made + before[at:place] + text, place + len(quote)
+    assert made + before[at:] == after
