@@ -25,7 +25,7 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 ORDER = (
     ("__main__",),
     ("cli", "testing"),
-    ("review", "fleet"),
+    ("review", "fleet", "agent_sandbox"),
     ("mcp_server",),
     ("agents",),
     ("api",),
@@ -76,6 +76,7 @@ HEAVY = {
     "tomllib",
     "multiprocessing",
     "dask",
+    "python_multipart",
     "distributed",
 }
 

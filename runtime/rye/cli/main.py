@@ -78,6 +78,7 @@ _VERBS = {
     "blame": ("changes", "who wrote each line of a file"),
     "review": ("review", "a page on this machine that shows what was changed, and takes it back"),
     "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
+    "serve": ("serve", "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)"),
     "fleet": ("fleet", "make calls in many workspaces, on many processes; each edit lands once"),
     "registry": ("registry", "share signed items: push, pull, search, inspect"),
 }

@@ -66,20 +66,20 @@ def parse_address(text: str) -> Address:
     return Address(host, int(port))
 
 
-def token_to_use() -> tuple[str, bool]:
+def token_to_use(variable: str = TOKEN_VARIABLE) -> tuple[str, bool]:
     """Return the token that clients must send, and whether it was made now (else it is the user's own).
 
     Raises:
         UsageError: `weak_token`, when the user's is short or cannot stand in a header.
     """
-    given = os.environ.get(TOKEN_VARIABLE)
+    given = os.environ.get(variable)
     if not given:
         return secrets.token_urlsafe(32), True
     # A header cannot carry other characters, and blanks at its ends are stripped on the way.
     if len(given) < _LEAST_TOKEN or not all("!" <= char <= "~" for char in given):
         raise UsageError(
             "weak_token",
-            f"{TOKEN_VARIABLE} holds no usable token.",
+            f"{variable} holds no usable token.",
             f"Give at least {_LEAST_TOKEN} printable ASCII characters without spaces, or unset it: one is made then.",
         )
     return given, False
@@ -87,6 +87,8 @@ def token_to_use() -> tuple[str, bool]:
 
 class Guard:
     """Lets through what comes from a client on an expected name, from no foreign web page, with the token."""
+
+    program = "rye mcp"
 
     def __init__(self, app: _App, address: Address, token: str) -> None:
         self._app = app
@@ -111,18 +113,30 @@ class Guard:
         # Exactly one is accepted: servers and proxies differ in which of two they believe.
         named = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if len(named) != 1 or not self._expected(named[0]):
-            return 421, b"The Host header names another server. Use the address that rye mcp printed.\n"
+            return 421, b"The Host header names another server. Use the address that %b printed.\n" % self.program.encode()
         # Browsers send Origin, other clients none: its absence is no fault.
         origins = [value.decode("latin-1") for name, value in headers if name == b"origin"]
         if origins and not (len(origins) == 1 and self._own_origin(origins[0])):
             return 403, b"Requests of web pages of other origins are refused.\n"
         shown = [value for name, value in headers if name == b"authorization"]
+        if not self._needs_token(scope):
+            return None
         if len(shown) != 1 or not self._right_token(shown[0]):
-            return 401, b"Send the header `Authorization: Bearer TOKEN` with the token that rye mcp printed at its start.\n"
+            return (
+                401,
+                b"Send the header `Authorization: Bearer TOKEN` with the token that %b printed at its start.\n"
+                % self.program.encode(),
+            )
         # Last: without the token nobody learns which paths exist.
-        if scope["path"] != PATH:
+        if not self._is_served(scope["path"]):
             return 404, b"The server is at /mcp.\n"
         return None
+
+    def _needs_token(self, _scope: _Scope) -> bool:
+        return True
+
+    def _is_served(self, path: str) -> bool:
+        return path == PATH
 
     def _expected(self, host: str) -> bool:
         if host.lower() in self._hosts:
@@ -230,7 +244,8 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine for itself alone."""
     return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
 
 
@@ -252,7 +267,7 @@ def serve(server: Server[Any], address: Address, token: str, *, show_token: bool
     Raises:
         UsageError: `cannot_listen`, when the address is taken or not this machine's.
     """
-    listening = _listen(address)
+    listening = listen(address)
     # Port 0 lets the system choose; clients need the number that it chose.
     address = Address(address.host, listening.getsockname()[1])
     _announce(address, token if show_token else f"${TOKEN_VARIABLE}")
@@ -419,7 +434,8 @@ def bounded_protocol(place: Place | None = None) -> Any:
     return Hurried
 
 
-def _listen(address: Address) -> socket.socket:
+def listen(address: Address) -> socket.socket:
+    """Return a socket that listens there. Raises UsageError: `cannot_listen`."""
     try:
         family, kind, proto, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -439,15 +455,15 @@ def _listen(address: Address) -> socket.socket:
     return listening
 
 
-def url_of(address: Address) -> str:
+def url_of(address: Address, path: str = PATH) -> str:
     """Return the URL at which clients reach a server at this address."""
     name = f"[{address.host}]" if ":" in address.host else address.host
-    return f"http://{name}:{address.port}{PATH}"
+    return f"http://{name}:{address.port}{path}"
 
 
 def _announce(address: Address, token: str) -> None:
     lines = [f"rye mcp: listening at {url_of(address)}", f"rye mcp: Authorization: Bearer {token}"]
-    if not _is_loopback(address.host):
+    if not is_loopback(address.host):
         lines.append("rye mcp: warning: other machines can reach this address, and nothing on the way is encrypted.")
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()

@@ -1,0 +1,317 @@
+"""The HTTP contract of kubernetes-sigs/agent-sandbox, served by our own tools: a project as a sandbox's runtime.
+
+| request | answer |
+|---|---|
+| `POST /execute` `{"command", "timeout_seconds"?}` | `{"stdout", "stderr", "exit_code", "timed_out"}`, of the tool `bash` |
+| `POST /upload`, a form with `file`, whose file name is the path | `{"message"}` |
+| `GET /download/PATH` | the file's bytes |
+| `GET /list/PATH` | `[{"name", "size", "type", "mod_time"}]` |
+| `GET /exists/PATH` | `{"path", "exists"}` |
+| `GET /` | `{"status": "ok", "message"}`, without a token |
+
+Refusals are `{"message", "code"}` with 400, 401, 403, 404, 413, 422 or 507. Host, Origin and token are judged by the guard that
+the MCP server has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from rye import api
+from rye.agent_sandbox import files
+from rye.call.context import CallOptions, Cancellation
+from rye.errors import RyeError
+from rye.mcp_server import http
+from rye.mcp_server.http import Address, Guard
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+TOKEN_VARIABLE: Final = "RYE_SANDBOX_TOKEN"  # noqa: S105 - the name of a variable
+
+MOST_OUTPUT: Final = 16 * 1024 * 1024
+"""Of each stream of a command so many bytes are answered; what is cut is said on `stderr`."""
+
+DEFAULT_SECONDS: Final = 300.0
+MOST_SECONDS: Final = 600.0
+_MOST_BODY: Final = 1024 * 1024
+_MOST_COMMANDS: Final = 32
+_MOST_CONNECTIONS: Final = 256
+# As `timeout` of coreutils and a shell say it.
+_TIMED_OUT, _SIGNALLED = 124, 128
+_STATUS: Final = {
+    "path_outside": 403,
+    "protected_path": 403,
+    "permission_denied": 403,
+    "read_only_profile": 403,
+    "file_not_found": 404,
+    "not_a_directory": 404,
+    "is_directory": 404,
+    "not_regular_file": 404,
+    "project_not_found": 404,
+    "file_too_large": 413,
+    "no_space": 507,
+}
+
+
+class SandboxGuard(Guard):
+    """The MCP server's guard for these paths: without a token where the user said so, and always for the health check."""
+
+    program = "rye serve"
+
+    def __init__(self, app: Any, address: Address, token: str | None, names: tuple[str, ...] = ()) -> None:
+        super().__init__(app, address, token or "")
+        self._open = token is None
+        self._names = {name.lower() for name in names}
+
+    def _expected(self, host: str) -> bool:
+        name = host.lower().rpartition(":")[0] or host.lower()
+        return "*" in self._names or bool({host.lower(), name} & self._names) or super()._expected(host)
+
+    def _needs_token(self, scope: Any) -> bool:
+        return not self._open and not (scope["path"] == "/" and scope["method"] in ("GET", "HEAD"))
+
+    def _own_origin(self, _origin: str) -> bool:
+        # There is no page: a browser that sends a request was told so by another site.
+        return False
+
+    def _is_served(self, _path: str) -> bool:
+        return True
+
+
+class Runtime:
+    """The runtime of one project."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def app(self) -> Starlette:
+        """Return the application, without a guard."""
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        return Starlette(
+            routes=[
+                Route("/", self.health),
+                Route("/execute", self.execute, methods=["POST"]),
+                Route("/upload", self.upload, methods=["POST"]),
+                Route("/download/{path:path}", self.download),
+                Route("/list/{path:path}", self.list),
+                # Clients shorten `/list/.` to these.
+                Route("/list", self.list),
+                Route("/exists/{path:path}", self.exists),
+            ],
+            exception_handlers={RyeError: _refused, OSError: _failed},
+        )
+
+    async def health(self, _request: Request) -> Response:
+        """Say that the server runs."""
+        return _json({"status": "ok", "message": "rye serves this sandbox."})
+
+    async def execute(self, request: Request) -> Response:
+        """Run a command; a client that goes away ends it."""
+        import anyio
+        from anyio.to_thread import run_sync
+
+        command, seconds = await _asked(request)
+        cancellation = Cancellation()
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+                cancellation.cancel()
+
+            group.start_soon(watch)
+            answer = await run_sync(_ran, self._root, command, seconds, cancellation, limiter=self._limiter())
+            group.cancel_scope.cancel()
+        return _json(answer)
+
+    _commands: Any = None
+
+    def _limiter(self) -> Any:
+        import anyio
+
+        if self._commands is None:
+            self._commands = anyio.CapacityLimiter(_MOST_COMMANDS)
+        return self._commands
+
+    async def upload(self, request: Request) -> Response:
+        """Take a file, written as it comes."""
+        from rye.agent_sandbox.uploads import receive
+
+        name = await receive(request, self._root)
+        return _json({"message": f"File '{name}' uploaded successfully."})
+
+    async def download(self, request: Request) -> Response:
+        """Send a file, read as it goes."""
+        from anyio.to_thread import run_sync
+        from starlette.responses import StreamingResponse
+
+        fd, size = await run_sync(files.opened, self._root, _path(request))
+
+        async def pieces() -> Any:
+            at = 0
+            try:
+                # As long as it was when it was opened: the header says so.
+                while at < size and (piece := await run_sync(files.piece_at, fd, at, size)):
+                    at += len(piece)
+                    yield piece
+            finally:
+                os.close(fd)
+
+        headers = {"content-length": str(size), "x-content-type-options": "nosniff", "content-disposition": "attachment"}
+        return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+
+    async def list(self, request: Request) -> Response:
+        """List a folder."""
+        from anyio.to_thread import run_sync
+
+        return _json(await run_sync(files.listed, self._root, _path(request)))
+
+    async def exists(self, request: Request) -> Response:
+        """Tell whether a path leads to something."""
+        from anyio.to_thread import run_sync
+
+        path = _path(request)
+        return _json({"path": path, "exists": await run_sync(files.exists, self._root, path)})
+
+
+def _path(request: Request) -> str:
+    return str(request.path_params.get("path", ""))
+
+
+async def _asked(request: Request) -> tuple[str, float]:
+    """Return the command that a request asks for, and its time. Raises RyeError `malformed_request`."""
+    import json
+
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _MOST_BODY:
+            raise RyeError(
+                "file_too_large", f"The request is larger than {_MOST_BODY:,} bytes.", "Upload a script, and run it."
+            )
+    try:
+        said = json.loads(body)
+        command, seconds = said["command"], said.get("timeout_seconds")
+        if not isinstance(command, str):
+            raise TypeError(command)
+        seconds = DEFAULT_SECONDS if seconds is None else float(seconds)
+        if not 0 < seconds < float("inf"):
+            raise ValueError(seconds)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise RyeError(
+            "malformed_request",
+            'The body is no JSON object with "command", a text, and "timeout_seconds", a number above 0, if any.',
+            'Send {"command": "echo hello"}.',
+        ) from None
+    return command, min(seconds, MOST_SECONDS)
+
+
+class _Stream:
+    """What a command wrote to one stream, as much as is answered."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.total = 0
+
+    def add(self, block: bytes) -> None:
+        self.total += len(block)
+        self.data += block[: MOST_OUTPUT - len(self.data)]
+
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+def _ran(root: str, command: str, seconds: float, cancellation: Cancellation) -> dict[str, Any]:
+    """Run a command with `bash`; return the contract's answer."""
+    streams = {1: _Stream(), 2: _Stream()}
+    options = CallOptions(
+        actor=files.ACTOR, cancellation=cancellation, on_bytes=lambda number, block: streams[number].add(block)
+    )
+    response = api.execute("rye/bash/bash", {"command": command, "timeout": seconds}, project_path=root, options=options)
+    data = response["data"] or {}
+    said = streams[2].text()
+    timed_out = bool(data.get("timed_out"))
+    code = data.get("exit_code")
+    if code is None:
+        import signal
+
+        named = getattr(signal, str(data.get("signal")), None)
+        code = _TIMED_OUT if timed_out else 1 if named is None else _SIGNALLED + int(named)
+        # Neither exit code nor output: the reason is in our own words.
+        said += f"{_gap(said)}{response.get('error', 'The command has no exit code.')}\n"
+    for name, stream in (("stdout", streams[1]), ("stderr", streams[2])):
+        if stream.total > MOST_OUTPUT:
+            said += f"{_gap(said)}[{name} was cut: {MOST_OUTPUT:,} of {stream.total:,} bytes]\n"
+    return {"stdout": streams[1].text(), "stderr": said, "exit_code": code, "timed_out": timed_out}
+
+
+def _gap(text: str) -> str:
+    return "" if not text or text.endswith("\n") else "\n"
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(value, status)
+
+
+async def _refused(_request: Request, err: Exception) -> Response:
+    code = err.code if isinstance(err, RyeError) else "failed"
+    return _json({"message": str(err), "code": code}, _STATUS.get(code, 422 if code == "malformed_request" else 400))
+
+
+async def _failed(_request: Request, err: Exception) -> Response:
+    from rye.workspace.path_errors import system_failure
+
+    return await _refused(_request, system_failure(err, "The file")) if isinstance(err, OSError) else _json({}, 500)
+
+
+def serve(root: str, address: Address, token: str | None, names: tuple[str, ...] = (), *, show_token: bool = True) -> None:
+    """Serve until the process is stopped.
+
+    Args:
+        root: the project.
+        address: where to listen; port 0 for a free one.
+        token: what clients must send; None lets everyone in who reaches the port.
+        names: further Host headers to accept, with or without a port; `*` for all.
+        show_token: print it; one that the user gave is not printed.
+
+    Raises:
+        UsageError: `cannot_listen`.
+    """
+    import uvicorn
+
+    listening = http.listen(address)
+    address = Address(address.host, listening.getsockname()[1])
+    config = uvicorn.Config(
+        SandboxGuard(Runtime(root).app(), address, token, names),
+        http=http.bounded_protocol(),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        lifespan="off",
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=3,
+    )
+    _announce(address, token, show_token=show_token)
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _announce(address: Address, token: str | None, *, show_token: bool) -> None:
+    lines = [f"rye serve: the agent-sandbox contract at {http.url_of(address, '')}"]
+    if token is None:
+        lines.append("rye serve: no token: whoever reaches this port runs commands here.")
+    else:
+        lines.append(f"rye serve: Authorization: Bearer {token if show_token else f'${TOKEN_VARIABLE}'}")
+    if not http.is_loopback(address.host):
+        lines.append("rye serve: warning: other machines can reach this address, and nothing on the way is encrypted.")
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.flush()
