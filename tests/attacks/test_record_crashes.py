@@ -133,7 +133,7 @@ def undo_case(prepare: Callable[[Path], tuple[dict, Photo, Photo, str]]) -> Case
         by = [one["entry_id"] for one in found if one["undoes"] == entry and one["undone_by"] is None]
         assert len(by) == (now == new), (about, found)
         look(project)
-        assert listed(project) == found, about
+        assert listed(project) == found, (about, listed(project), found)
         if by:
             undone(project, entry_id=by[0])
             assert_same(photo(project), old, about)

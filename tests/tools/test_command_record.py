@@ -104,7 +104,6 @@ def script(random_: random.Random, more: Sequence[str] = ()) -> str:
                 f"git mv {one} {two}",
                 f"git rm -qrf {one}",
                 "git show HEAD | git apply -R",
-                "git init -q sub; echo x > sub/file",
                 "mkfifo pipe",
                 "rm -f pipe",
                 f"for i in 1 2 3; do echo $i >> {one} & done; wait",
