@@ -77,8 +77,8 @@ def told(line: str) -> str:
 class History:
     """One file's way through a project, with what is true of each line."""
 
-    def __init__(self, folder: Path, name: str, texts: Sequence[str], rng: random.Random) -> None:
-        self.folder, self.path, self.rng = folder, name, rng
+    def __init__(self, folder: Path, name: str, texts: Sequence[str], rng: random.Random, *, told: bool) -> None:
+        self.folder, self.path, self.rng, self.told = folder, name, rng, told
         self.file = folder / name
         self.versions: list[tuple[list[str], str | None]] = [(lines(texts[0]), None)]
         self.truth: Truth = [{None} for _ in lines(texts[0])]
@@ -185,6 +185,7 @@ class History:
         self.recorded(lambda: git(self.folder, "checkout", "-q", "main"))
         self.recorded(lambda: git(self.folder, "merge", "-q", "--squash", "work", check=False))
         self.recorded(lambda: git(self.folder, "commit", "-qm", "merged", check=False))
+        self.recorded(lambda: git(self.folder, "checkout", "-q", "-B", "work"))
         self.settle(self.truth, None)
 
     def stash(self) -> None:
@@ -261,6 +262,12 @@ class History:
         self.rename()
         with Workspace(str(self.folder)) as ws:
             found = [None if one.entry is None else one.entry.id for one in blame.of_file(ws, self.path)]
+        if self.told:
+            names = [one for _, one in self.versions]
+            for line, who, whose in zip(self.versions[-1][0], found, self.truth, strict=True):
+                if who not in whose:
+                    places = [names.index(one) if one in names else one for one in (who, *whose)]
+                    print(f"    {line[:80]!r}: step {places[0]}, wanted {places[1:]}")
         right = sum(who in whose for who, whose in zip(found, self.truth, strict=True))
         sure = [len(whose) == 1 for whose in self.truth]
         alone = sum(who in whose for who, whose, one in zip(found, self.truth, sure, strict=True) if one)
@@ -284,7 +291,7 @@ def main() -> None:
     parser.add_argument("repositories", type=Path, nargs="+", metavar="PATH")
     parser.add_argument("--n", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--worst", action="store_true", help="name each history with a wrong line")
+    parser.add_argument("--worst", action="store_true", help="show the wrong lines, and name their histories")
     given = parser.parse_args()
     rng = random.Random(given.seed)
     total: Counter[str] = Counter()
@@ -295,7 +302,7 @@ def main() -> None:
                 os.environ["USER_SPACE"] = f"{folder}/user"
                 project = Path(folder, "project")
                 project.mkdir()
-                one = History(project, name, texts, random.Random(rng.random())).run()
+                one = History(project, name, texts, random.Random(rng.random()), told=given.worst).run()
             total += one
             if given.worst and one["right"] < one["lines"]:
                 print(repository.parent.name, name, dict(one), flush=True)
