@@ -129,7 +129,12 @@ def undo_case(prepare: Callable[[Path], tuple[dict, Photo, Photo, str]]) -> Case
         found = listed(project)
         # The list goes on with what was cut off, or drops it.
         now = photo(project)
-        assert now in (old, new), (about, "mixed", {path for path in now.keys() | old.keys() if now.get(path) != old.get(path)})
+        assert now in (old, new), (
+            about,
+            "mixed",
+            undo(project, list=True, limit=3),
+            {path for path in now.keys() | old.keys() if now.get(path) != old.get(path)},
+        )
         by = [one["entry_id"] for one in found if one["undoes"] == entry and one["undone_by"] is None]
         assert len(by) == (now == new), (about, found)
         look(project)

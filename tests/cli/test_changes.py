@@ -95,3 +95,61 @@ def test_an_agent_trace_has_the_ranges_of_named_agents(changed, capsys):
     covered = [span for one in trace["files"][0]["conversations"] for span in one["ranges"]]
     assert sum(span["end_line"] - span["start_line"] + 1 for span in covered) == 10
     assert run(capsys, "blame", "a.txt", "c.txt", code=2) == ""
+
+
+def test_what_is_new_since_a_person_last_looked(changed, capsys):
+    assert len(said(capsys, "log", "--new")) == 3
+    assert said(capsys, "log", "--new") == []
+    assert run(capsys, "diff", "--new") == ""
+    bash(changed, "echo later >> a.txt")
+    assert "+later" in run(capsys, "diff", "--new")
+    (row,) = said(capsys, "log", "--new")
+    assert row["files"] == ["a.txt"]
+    assert said(capsys, "log", "--new") == []
+    assert len(said(capsys, "log")) == 4
+
+
+def test_a_list_that_is_cut_is_not_taken_for_seen(changed, capsys):
+    assert len(said(capsys, "log", "--new", "--limit", "1")) == 1
+    assert len(said(capsys, "log", "--new")) == 3
+
+
+@pytest.fixture
+def committed(changed):
+    for words in (["init", "-q"], ["config", "user.name", "t"], ["config", "user.email", "t@example.org"]):
+        subprocess.run(["git", *words], cwd=changed, check=True, capture_output=True)
+    (changed / "old.txt").write_text("old\n")
+    subprocess.run(["git", "add", "-A"], cwd=changed, check=True)
+    subprocess.run(["git", "commit", "-qm", "one"], cwd=changed, check=True)
+    return changed
+
+
+def test_a_git_note_says_who_wrote_a_commits_lines(committed, capsys):
+    bash(committed, "sed -i 's/^7$/seven/' a.txt")
+    noted = said(capsys, "blame", "--git-note", "HEAD")
+    assert (noted["ref"], noted["written"], noted["files"]) == ("refs/notes/rye", True, ["a.txt", "c.txt"])
+    note = subprocess.run(
+        ["git", "notes", "--ref=rye", "show"], cwd=committed, check=True, capture_output=True, text=True
+    ).stdout
+    record = json.loads(note)
+    assert (record["version"], record["vcs"]["revision"]) == ("0.1.0", noted["commit"])
+    files = {one["path"]: one["conversations"] for one in record["files"]}
+    # At the commit's own content, not at what the file holds now.
+    last = max(span["end_line"] for one in files["a.txt"] for span in one["ranges"])
+    assert last == 10
+    # A second note takes the first one's place.
+    assert said(capsys, "blame", "--git-note", "HEAD")["written"]
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_git_note_of_no_commit():
+    assert main(["blame", "--git-note", "nothing"]) != 0
+    assert main(["blame"]) != 0
+    assert main(["blame", "a.txt", "--git-note", "HEAD"]) != 0
+
+
+def test_a_commit_without_recorded_lines_gets_no_note(committed, capsys):
+    subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "two"], cwd=committed, check=True)
+    assert not said(capsys, "blame", "--git-note", "HEAD")["written"]
+    listed = subprocess.run(["git", "notes", "--ref=rye", "list"], cwd=committed, check=False, capture_output=True, text=True)
+    assert listed.stdout == ""

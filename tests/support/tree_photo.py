@@ -74,5 +74,7 @@ def change_many(project: str | Path) -> None:
     (root / "gone.txt").unlink()
     (root / "moved.txt").rename(root / "new/moved.txt")
     (root / "x.sh").chmod(0o755)
+    os.mkfifo(root / "pipe")
+    (root / "pipe").chmod(0o666)
     (root / "link").symlink_to("a.txt")
     (root / "twin.txt").hardlink_to(root / "x.sh")

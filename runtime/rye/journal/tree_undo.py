@@ -323,7 +323,7 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
             # Where only the other names of the file differ, the step is taken once more, which does no harm.
             if _alike(now, one.after) and not (_parted(one) and _alike(now, one.before)):
                 return ""
-            if not _alike(now, one.before):
+            if not _alike(now, one.before) and not _is_begun(now, one):
                 return f"{shown} was left: it changed meanwhile."
             # A rename puts no file in place of a folder, and no folder in place of a file.
             if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
@@ -355,6 +355,13 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
         raise
 
 
+def _is_begun(now: State | None, one: Change) -> bool:
+    """Tell whether a folder was made, and has not its mode yet: modes are set last, because they may close a folder."""
+    if now is None or one.after is None or now.kind != "directory" or one.after.kind != "directory":
+        return False
+    return (one.before is None or one.before.kind != "directory") and not now.mode & 0o077
+
+
 def _remove(fd: int, name: str, now: State | None) -> None:
     if now is not None and now.kind == "directory":
         os.rmdir(name, dir_fd=fd)
@@ -370,7 +377,8 @@ def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -
     elif state.kind == "link":
         os.symlink(os.fsencode(state.value or ""), os.fsencode(temporary), dir_fd=fd)
     elif state.kind == "fifo":
-        os.mkfifo(temporary, state.mode, dir_fd=fd)
+        os.mkfifo(temporary, 0o600, dir_fd=fd)
+        _set_mode(fd, temporary, state.mode)
     else:
         _write(contents, fd, temporary, state)
 
@@ -401,9 +409,9 @@ def _write(contents: Contents, fd: int, temporary: str, state: State) -> None:
 
 
 def _set_modes(ws: Workspace, changes: Sequence[Change]) -> None:
-    """Give folders and pipes their modes, the inner first: a mode can make a folder unwritable."""
+    """Give folders their modes, the inner first: a mode can make a folder unwritable."""
     for one in sorted(changes, key=lambda one: -one.path.count("/")):
-        if one.after is not None and one.after.kind in ("directory", "fifo"):
+        if one.after is not None and one.after.kind == "directory":
             with suppress(OSError), _folder(ws, one.path) as (fd, name):
                 if stat.S_IMODE(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode) != one.after.mode:
                     _set_mode(fd, name, one.after.mode)

@@ -42,12 +42,13 @@ class UnreadableError(Exception):
 
 
 @cache
-def _git() -> str | None:
+def git_program() -> str | None:
+    """Return where git is, in the system's own places; None without it."""
     return shutil.which("git", path=_PLACES)
 
 
 def _run(arguments: list[str], data: bytes = b"") -> bytes:
-    program = _git()
+    program = git_program()
     if program is None:
         raise UnreadableError
     try:

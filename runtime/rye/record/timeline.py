@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.edits import change_texts
+from rye.fs import atomic
 from rye.journal import entries, history
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rye.journal.entries import Entry
     from rye.journal.history import History, Row
     from rye.workspace.workspace import Workspace
@@ -49,3 +52,25 @@ def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
         "added": sum(line.startswith("+") and not line.startswith("+++ ") for line in diff),
         "removed": sum(line.startswith("-") and not line.startswith("--- ") for line in diff),
     }
+
+
+def since_looked(ws: Workspace, rows: list[Row]) -> list[Row]:
+    """Return the changes, newest first, that were recorded after the last `looked`; all where there was none."""
+    data = atomic.read(_mark(ws)) or b""
+    seen = data.decode("ascii", "replace").strip()
+    at = next((at for at, row in enumerate(rows) if row.id == seen), None)
+    # Where that change is dropped by now, IDs still tell what is newer.
+    return rows[:at] if at is not None else [row for row in rows if row.id > seen]
+
+
+def looked(ws: Workspace, past: History) -> None:
+    """Note that a person has seen all changes until now. Raises OSError."""
+    newest = next(iter(past), None)
+    if newest is not None:
+        where = _mark(ws)
+        where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        atomic.write(where, newest.id.encode("ascii"), 0o600, durably=False)
+
+
+def _mark(ws: Workspace) -> Path:
+    return history.folder(ws) / "looked"

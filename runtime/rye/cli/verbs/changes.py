@@ -27,6 +27,7 @@ def _build_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", nargs="?", metavar="FILE", help="only the changes of this file, also under earlier names")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="most changes to show (default 20)")
     parser.add_argument("--since", metavar="ID", help="only what was changed after this change")
+    parser.add_argument("--new", action="store_true", help="only what was changed since the last `rye log --new`")
     parser.add_argument("--actor", metavar="TEXT", help="only changes by callers whose name holds this")
     add_project_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
@@ -38,6 +39,8 @@ def _log(args: argparse.Namespace) -> int:
         rows = list(past)
         if args.since is not None:
             rows = rows[: _place(rows, args.since)]
+        if args.new:
+            rows = timeline.since_looked(ws, rows)
         if args.path is not None:
             found = file_history.of_file(ws, _from_root(ws, args.path), rows)
             known = {step.entry.id for step in found.steps if step.entry is not None}
@@ -45,6 +48,8 @@ def _log(args: argparse.Namespace) -> int:
         if args.actor is not None:
             rows = [row for row in rows if args.actor in row.actor]
         shown = [timeline.logged(ws, past, row) for row in islice(rows, max(args.limit, 0))]
+        if args.new and len(shown) == len(rows) and args.actor is None and args.path is None:
+            timeline.looked(ws, past)
     if args.json:
         print_json(shown)
         return EXIT_OK
@@ -74,9 +79,11 @@ def _build_diff(parser: argparse.ArgumentParser) -> None:
   rye diff ID            one change
   rye diff ID..          everything that was changed after ID, until now
   rye diff ID..ID        what was changed after the first, up to the second and with it
+  rye diff --new         what was changed since the last `rye log --new`
 The answer is a patch in git's form: `rye diff ID | git apply -R` works where undo is not at hand."""
     parser.add_argument("points", nargs="?", metavar="ID[..ID]", default="", help="see below")
     parser.add_argument("path", nargs="?", metavar="FILE", help="only this file")
+    parser.add_argument("--new", action="store_true", help="see below")
     add_project_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
@@ -84,7 +91,7 @@ The answer is a patch in git's form: `rye diff ID | git apply -R` works where un
 def _diff(args: argparse.Namespace) -> int:
     with _workspace(args.project) as ws:
         rows = list(history.History(ws))
-        chosen = _chosen(rows, args.points)
+        chosen = timeline.since_looked(ws, rows) if args.new else _chosen(rows, args.points)
         wanted = None if args.path is None else _from_root(ws, args.path)
         paths = [one for one in file_history.touched(ws, chosen) if wanted in (None, one)]
         found = [change for path in paths[:_FOLLOWED] if (change := _between(ws, path, rows, chosen)) is not None]
@@ -140,13 +147,20 @@ def _between(ws: Workspace, path: str, rows: list[Row], chosen: list[Row]) -> tu
 def _build_blame(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 A line stays its writer's when it moves, is indented anew or formatted. "-" is older than the record: `git blame` knows more."""
-    parser.add_argument("path", metavar="FILE", nargs="+", help="a file; with --agent-trace several")
+    parser.add_argument("path", metavar="FILE", nargs="*", help="a file; with --agent-trace several")
     parser.add_argument("--agent-trace", action="store_true", help="print an Agent Trace record (version 0.1.0) of the files")
+    parser.add_argument(
+        "--git-note", metavar="COMMIT", help="write an Agent Trace record of a commit's files as a git note (refs/notes/rye)"
+    )
     add_project_option(parser)
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
 def _blame(args: argparse.Namespace) -> int:
+    if bool(args.path) == (args.git_note is not None):
+        raise UsageError("bad_call", "Give a FILE, or --git-note COMMIT for all files of that commit.", "`rye help blame`.")
+    if args.git_note is not None:
+        return _note(args)
     with _workspace(args.project) as ws:
         paths = [_from_root(ws, path) for path in args.path]
         files = [(path, blame.of_file(ws, path)) for path in paths]
@@ -166,6 +180,21 @@ def _blame(args: argparse.Namespace) -> int:
     for one in lines:
         change = one["change"] or "-"
         print(printable(f"{change:<15} {one['who']:<{who}} {one['time'] or '-':<20} {one['line']:>5}| {one['text']}"))
+    return EXIT_OK
+
+
+def _note(args: argparse.Namespace) -> int:
+    from rye._version import __version__
+    from rye.record import git_notes
+
+    with _workspace(args.project) as ws:
+        commit, files = git_notes.write(ws, args.git_note, __version__)
+    if args.json:
+        print_json({"commit": commit, "ref": git_notes.REF, "files": files, "written": bool(files)})
+    elif files:
+        print(f"Noted who wrote the lines of {len(files)} file(s) on {commit[:12]}: `git log --notes=rye` shows it.")
+    else:
+        print(f"Nothing is noted: the record knows no writer of the lines of {commit[:12]}.")
     return EXIT_OK
 
 
