@@ -96,7 +96,8 @@ def whole(project: str) -> dict[str, Callable[[], object]]:
 
     answers: list[bytes] = []
     quick = QuickCalls(
-        Direct(execute, written), lambda _, given, actor: Request(ITEM, given, ITEM, repeatable=True, report=None, actor=actor)
+        Direct(execute, written),
+        lambda _, given, actor, report: Request(ITEM, given, ITEM, repeatable=True, report=report, actor=actor),
     )
     quick.answer_by(answers.append)
     quick.open("bench 1", "2025-11-25")

@@ -30,7 +30,7 @@ class Started:
 @pytest.fixture
 def quick():
     started, written = Started(), []
-    made = QuickCalls(started, lambda name, given, actor: (name, given, actor) if name == "read" else None)
+    made = QuickCalls(started, lambda name, given, actor, report: (name, given, actor, report) if name == "read" else None)
     made.answer_by(written.append)
     made.open("someone 1", "2025-11-25")
     made.started, made.written = started, written
@@ -48,7 +48,7 @@ def line(**changes):
 
 def test_a_plain_call_is_taken(quick):
     assert quick.takes(line())
-    assert quick.started.begun[0][0] == ("read", {"file_path": "a.txt"}, "someone 1")
+    assert quick.started.begun[0][0] == ("read", {"file_path": "a.txt"}, "someone 1", None)
     quick.started.begun[0][2]({"resultType": "complete", "content": [{"type": "text", "text": "é"}], "isError": False}, None)
     answer = {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "é"}], "isError": False}}
     assert [json.loads(one) for one in quick.written] == [answer]
@@ -69,7 +69,9 @@ def test_a_plain_call_is_taken(quick):
         {"params__name": "unknown"},
         {"params__arguments": []},
         {"params__task": {}},
-        {"params___meta": {"progressToken": 1}},
+        {"params___meta": {"progressToken": 1.5}},
+        {"params___meta": {"progressToken": True}},
+        {"params___meta": {"progressToken": None}},
         {"params___meta": []},
         {"params___meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}},
         {"params__arguments": {"file_path": "\ud800"}},
@@ -137,7 +139,7 @@ def test_both_ways_give_the_same_answer(project, revision, options):
     ]
     with peer(project, *options, revision=revision) as server:
         for name, arguments in calls:
-            # The first call of a tool, and one that reports progress, are the library's.
+            # The first call of a tool is the library's.
             first, plain = server.call(name, arguments), server.call(name, arguments)
             third = server.call(name, arguments, progressToken=f"{name}")
             assert varying(first) == varying(plain) == varying(third), (name, arguments)
@@ -172,3 +174,28 @@ def test_calls_that_were_cut_off_are_answered_at_the_end(project):
         _, answer = server.begin("tools/call", {"name": "bash", "arguments": {"command": "sleep 600"}})
         server.close()
         assert answer(60)["error"]["message"] == "Connection closed"
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+def test_progress_comes_before_the_answer_and_never_after(project, revision):
+    with peer(project, revision=revision) as server:
+        # By the library the first time, in the newest revision each time.
+        for token in ("first", "second", 3):
+            server.call("bash", {"command": "echo one; sleep 0.4; echo two"}, progressToken=token)
+            lines = [json.loads(one) for one in server.lines]
+            told = [one["params"] for one in lines if one.get("method") == "notifications/progress"]
+            mine = [one for one in told if one["progressToken"] == token]
+            assert "".join(one.get("message", "") for one in mine) == "one\ntwo\n"
+            assert [one["progress"] for one in mine] == sorted({one["progress"] for one in mine})
+            assert "result" in lines[-1]
+
+
+def test_many_short_calls_with_a_token_are_answered(project):
+    (project / "a.txt").write_text("one\n")
+    with peer(project) as server:
+        server.text("read", file_path="a.txt")
+        waiting = [
+            server.begin("tools/call", {"name": "read", "arguments": {"file_path": "a.txt"}}, progressToken=number)[1]
+            for number in range(50)
+        ]
+        assert all("one" in answer()["result"]["content"][0]["text"] for answer in waiting)

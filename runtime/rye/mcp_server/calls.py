@@ -79,9 +79,11 @@ class Calls:
             return self._written.result_of(_busy(request.item_id), request.actor)
         if request.report is None:
             return await self._in_thread(request, limiter, None)
+        import asyncio
+
         import anyio
 
-        progress = _Progress(request.report)
+        progress = _Progress(request.report, asyncio.get_running_loop())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(progress.pump)
             result = await self._in_thread(request, limiter, progress.take)
@@ -112,13 +114,20 @@ class Calls:
         except anyio.WouldBlock:
             return False
         loop = asyncio.get_running_loop()
+        progress = None if request.report is None else _LateProgress(request.report, cancellation)
 
         def work() -> None:
             self._running.add(over)
+            answer, failure = None, None
             try:
-                tell(self._answer(request, cancellation, None), None)
+                answer = self._answer(request, cancellation, None if progress is None else progress.take)
             except BaseException as err:  # noqa: BLE001 - whoever waits is to know
-                tell(None, err)
+                failure = err
+            try:
+                if progress is None:
+                    tell(answer, failure)
+                else:
+                    progress.over(partial(tell, answer, failure))
             finally:
                 self._running.discard(over)
                 over.set()
@@ -230,11 +239,11 @@ class _Progress:
     hear nothing, some after a minute. The number is that of the bytes printed and of these notifications, so it always rises.
     """
 
-    def __init__(self, report: Callable[[float, str], Awaitable[None]]) -> None:
+    def __init__(self, report: Callable[[float, str], Awaitable[None]], loop: asyncio.AbstractEventLoop) -> None:
         import asyncio
 
         self._report = report
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._news = asyncio.Event()
         self._lock = threading.Lock()
         self._bytes = 0
@@ -272,6 +281,69 @@ class _Progress:
             text, self._tail, done = self._tail, "", self._bytes
         if text:
             await self._report(float(done + self._beats), text)
+
+
+class _LateProgress:
+    """The progress of a call that mostly ends before there is any: what reports it begins with the first output, or later.
+
+    It is made in the loop's thread; `take` and `over` are called in that of the tool.
+    """
+
+    def __init__(self, report: Callable[[float, str], Awaitable[None]], cancellation: context.Cancellation) -> None:
+        import asyncio
+
+        self._report = report
+        self._cancellation = cancellation
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._progress: _Progress | None = None
+        self._pump: asyncio.Task[None] | None = None
+        self._loop.call_later(_PROGRESS_EVERY, self._begin)
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._is_over or self._pump is not None:
+                return
+            progress = self._progress = self._progress or _Progress(self._report, self._loop)
+            self._pump = self._loop.create_task(progress.pump())
+        # A cancelled call is told nothing more.
+        self._cancellation.when_cancelled(self._stop)
+
+    def _stop(self) -> None:
+        if self._pump is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._pump.cancel)
+
+    def take(self, text: str) -> None:
+        """Take a piece of output."""
+        with self._lock:
+            if self._progress is None:
+                self._progress = _Progress(self._report, self._loop)
+        self._progress.take(text)
+
+    def over(self, tell: Callable[[], None]) -> None:
+        """Send what is left, and then the answer."""
+        with self._lock:
+            self._is_over = True
+            progress = self._progress
+        if progress is None:
+            tell()
+            return
+
+        async def end() -> None:
+            if self._pump is not None:
+                self._pump.cancel()
+            if not self._cancellation.cancelled:
+                await progress.flush()
+            tell()
+
+        # Stored, because the loop holds only a weak reference to a task.
+        def begin_end() -> None:
+            self._ended = self._loop.create_task(end())
+
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(begin_end)
 
 
 def _busy(item_id: str) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Most messages of a session are calls of one shape, and the library takes longer for one than a read takes. So a line that
 certainly is such a call, in a session that the library has opened, goes from the line's JSON to the call and from its result
-to the line's JSON. Everything else is left to the library, as if nothing stood before it: every other method, a call with a
-progress token or any field that is not named here, every fault, and the first call of each tool.
+to the line's JSON. Everything else is left to the library, as if nothing stood before it: every other method, a call with any
+field that is not named here, every fault, and the first call of each tool.
 
 Such a call can be cancelled like any other, has the same limits, and is answered once or, when it was cancelled, never.
 """
@@ -11,7 +11,7 @@ Such a call can be cancelled like any other, has the same limits, and is answere
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json, to_json
@@ -21,6 +21,8 @@ from rye.plain_class import Record
 
 if TYPE_CHECKING:
     from rye.mcp_server.calls import Calls, Request
+
+Reporter = Callable[[float, str], Awaitable[None]]
 
 _MEMBERS: Final = {"jsonrpc", "id", "method", "params"}
 _PARAMS: Final = {"name", "arguments", "_meta"}
@@ -41,8 +43,8 @@ class _Running(Record, frozen=False):
 class QuickCalls:
     """The calls of one client. Its methods belong to the event loop of the server, but for the answers."""
 
-    def __init__(self, calls: Calls, request_of: Callable[[str, dict[str, Any], str], Request | None]) -> None:
-        """Take what runs calls, and what makes a request of a tool's name, arguments and caller; None for an unknown tool."""
+    def __init__(self, calls: Calls, request_of: Callable[[str, dict[str, Any], str, Reporter | None], Request | None]) -> None:
+        """Take what runs calls, and what makes a request of a tool's name, arguments, caller and report; None: unknown tool."""
         self._calls = calls
         self._request_of = request_of
         self._put: Callable[[bytes], None] | None = None
@@ -74,13 +76,13 @@ class QuickCalls:
         try:
             message = from_json(line)
             found = self._plain(message)
-            request = None if found is None else self._request_of(*found, self._actor)
+            request = None if found is None else self._request_of(found[0], found[1], self._actor, found[2])
         except (ValueError, TypeError, RecursionError):
             return False
         return request is not None and self._begin(message["id"], request)
 
-    def _plain(self, message: Any) -> tuple[str, dict[str, Any]] | None:
-        """Return the name and arguments of a plain call; None for everything else."""
+    def _plain(self, message: Any) -> tuple[str, dict[str, Any], Reporter | None] | None:
+        """Return the name and arguments of a plain call, and what reports its progress; None for everything else."""
         if not isinstance(message, dict) or message.keys() != _MEMBERS or message["method"] != "tools/call":
             return None
         number, params = message["id"], message["params"]
@@ -91,10 +93,17 @@ class QuickCalls:
         arguments, meta = params.get("arguments", {}), params.get("_meta", {})
         if not isinstance(arguments, dict) or not isinstance(meta, dict):
             return None
-        # A call that reports progress has notifications of its own.
-        if "progressToken" in meta or any(name.startswith(_ENVELOPE) for name in meta):
+        token = meta.get("progressToken", "")
+        if token.__class__ not in (int, str) or any(name.startswith(_ENVELOPE) for name in meta):
             return None
-        return params["name"], arguments
+        return params["name"], arguments, self._reporter(meta["progressToken"]) if "progressToken" in meta else None
+
+    def _reporter(self, token: int | str) -> Reporter:
+        async def report(done: float, text: str) -> None:
+            params = {"progressToken": token, "progress": done, **({"message": text} if text else {})}
+            self._write(to_json({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}) + b"\n")
+
+        return report
 
     def _begin(self, number: int | str, request: Request) -> bool:
         running = _Running(number, Cancellation())

@@ -129,9 +129,9 @@ class Service:
         fields = actor in self._showing and apps.wants_fields(offered.item_id, arguments)
         return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, report, actor, fields)
 
-    def _quick_request(self, name: str, given: dict[str, Any], actor: str) -> Request | None:
+    def _quick_request(self, name: str, given: dict[str, Any], actor: str, report: Any) -> Request | None:
         offered = self.listing.known(name)
-        return None if offered is None else self._request(offered, given, actor)
+        return None if offered is None else self._request(offered, given, actor, report)
 
     def _runs(self, offered: Offered, arguments: dict[str, Any]) -> Offered:
         """Return the tool that a call comes to: of rye_execute, the one that it executes."""
