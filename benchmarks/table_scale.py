@@ -18,7 +18,12 @@ from support.mcp_peer import listening
 SEED = 20
 CLIENTS = 64
 CALLS = 20
-_WORDS = ("alpha", "beta", "gamma", "delta", "value", "total", "index", "price", "order", "stream", "query", "merge")
+# Each is in about one of ten entries.
+_WORDS = tuple(
+    f"{one}{two}"
+    for one in ["ba", "co", "du", "fe", "gi", "ho", "ju", "ka", "lo", "mi", "nu", "pa", "ro"]
+    for two in ["rin", "tel", "mar", "son", "dak", "ply", "wex", "gor", "hum", "jit"]
+)
 _TOOL = '''"""Count what item {number} has.
 
 Requires: a text.
