@@ -45,6 +45,12 @@ def can_exchange(folder: Path) -> bool:
     return done
 
 
+def exchange(one: Path, other: Path) -> None:
+    """Exchange two names. Raises OSError."""
+    if ctypes.CDLL(None, use_errno=True).renameat2(-100, os.fsencode(one), -100, os.fsencode(other), EXCHANGE):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
 @contextmanager
 def exchanging(one: Path, other: Path):
     """Have a process exchange two names without pause; yields a list that holds its count in the end (an even number)."""

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from script_shapes import ACTED_ON, Script
@@ -103,9 +104,10 @@ class Users:
         pattern = "*.code-workspace" if name.endswith(".code-workspace") else name
         found: list[str] = []
         for path in self.project.glob(pattern):
-            if path.is_file():
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    found += re.findall(r"touch \S+/ran\.[\w-]+", file.read(1 << 16))
+            with suppress(OSError):
+                if path.is_file():
+                    with open(path, encoding="utf-8", errors="replace") as file:
+                        found += re.findall(r"touch \S+/ran\.[\w-]+", file.read(1 << 16))
         return found
 
     def _one(self, command: str) -> str:

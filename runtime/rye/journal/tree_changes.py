@@ -29,7 +29,7 @@ from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.process import job_supervisor
 from rye.sandbox import project_mounts
-from rye.snapshots import known_tree
+from rye.snapshots import known_tree, watch
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
@@ -109,7 +109,7 @@ def begin(ws: Workspace, tool: str, about: str) -> Recording:
         started=time.time(),
     )
     try:
-        with look_at(ws) as look:
+        with look_at(ws, quick=True) as look:
             look.attribute()
             known_tree.set_running(look.where, [*look.running, command])
     except TooLargeError:
@@ -206,29 +206,32 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
 class _Look:
     """One look at the tree; the caller holds its lock."""
 
-    def __init__(self, ws: Workspace, where: Path, contents: Contents) -> None:
+    def __init__(self, ws: Workspace, where: Path, contents: Contents, *, quick: bool = False) -> None:
         self._ws, self.where, self.contents = ws, where, contents
         journal = history.folder(ws)
         self.known = known_tree.load(where, lambda entry_id: (journal / f"{entry_id}.json").exists())
         self.running = known_tree.running(where)
-        walk = self._walk()
+        walk = self._walk(quick=quick)
         if walk.short and self.known is not None:
             # Older changes make room for these. The first look has nothing older.
             self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
-            walk = self._walk()
+            walk = self._walk(quick=quick)
         self.left_out = walk.left_out
         self._folders = walk.folders
         # The first look finds everything new, and nothing changed.
         self._changes = [] if self.known is None else walk.changes
         self._is_same = self.known is not None and not walk.changes and not walk.read
 
-    def _walk(self) -> Walk:
+    def _walk(self, *, quick: bool) -> Walk:
         settings = context.settings()
         skipped = snapshots_tree.SKIPPED | {*settings.texts("record.skip")}
         folders: Folders = {} if self.known is None else self.known.folders
         room = settings.number("record.max_bytes") // (2 if self.known is None else 1) - self.contents.disk_size()
         made = project_mounts.made_names(self._ws.real)
-        walk = Walk(folders, self.contents, Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made))
+        self._watch = watch.of_project(self._ws.fd, frozenset(skipped))
+        scope = Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made)
+        # What a command changed is looked for in every file. Between two commands there is nobody who would hide something.
+        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not self.running)
         walk.run(self._ws.fd)
         return walk
 
@@ -243,6 +246,9 @@ class _Look:
             The entry that was made, None where nothing changed.
         """
         if self._is_same:
+            assert self.known is not None  # noqa: S101 - it is the same as something
+            known_tree.remember(self.where, self.known)
+            self._watch.settle(self.known.folders)
             return None
         rest = [one for one in self._changes if not self._is_ours(one)]
         entry = changed(self._entry(rest, token), git=git) if rest else None
@@ -253,6 +259,7 @@ class _Look:
         if entry is not None:
             append(self._ws, entry)
         known_tree.finish(self.where, now)
+        self._watch.settle(now.folders)
         if self.contents.disk_size() > context.settings().number("record.max_bytes"):
             self._bound([self._folders], 0)
         return entry
@@ -321,13 +328,16 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 
 
 @contextmanager
-def look_at(ws: Workspace) -> Iterator[_Look]:
-    """Hold the project's tree and look at it. An undo that was cut off is finished first. Raises OSError, TooLargeError."""
+def look_at(ws: Workspace, *, quick: bool = False) -> Iterator[_Look]:
+    """Hold the project's tree and look at it. An undo that was cut off is finished first. Raises OSError, TooLargeError.
+
+    A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`).
+    """
     from rye.journal import tree_undo
 
     with known_tree.locked(ws.fd) as where, Contents(where) as contents:
         tree_undo.recover(ws, where, contents)
-        look = _Look(ws, where, contents)
+        look = _Look(ws, where, contents, quick=quick)
         # A command whose process was killed without a look ran until now.
         yield look
         lost = [one for one in look.running if job_supervisor.identity(one.process.get("pid", 0)) != one.process]

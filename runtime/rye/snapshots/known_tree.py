@@ -75,8 +75,10 @@ def locked(root: str | int) -> Iterator[Path]:
         yield where
 
 
-# The tree read last, with the identity of its files: parsing it is most of the cost of a look that finds nothing.
-_last: tuple[tuple[object, ...], Known] | None = None
+# The trees read last, with the identity of their files: parsing one is most of the cost of a look that finds nothing.
+_latest: dict[str, tuple[tuple[object, ...], Known]] = {}
+_MOST_TREES: Final = 4
+_MOST_FOLDERS: Final = 20_000
 
 
 def _identity(where: Path) -> tuple[object, ...]:
@@ -97,8 +99,9 @@ def load(where: Path, is_recorded: Callable[[str], bool]) -> Known | None:
         where: the folder; the caller holds its lock.
         is_recorded: tells whether the journal holds an entry with this ID.
     """
-    if _last is not None and _last[0] == _identity(where):
-        return _last[1]
+    found = _latest.get(str(where))
+    if found is not None and found[0] == _identity(where):
+        return found[1]
     base = _base(atomic.read(where / _TREE, _LARGEST) or b"")
     return None if base is None else _with_log(where, base, is_recorded)
 
@@ -167,12 +170,22 @@ def prepare(where: Path, before: Known | None, now: Known, entry_id: str) -> Non
 
 def finish(where: Path, now: Known) -> None:
     """Note that the tree that was prepared counts. Raises OSError."""
-    global _last  # noqa: PLW0603 - one tree is remembered
     with suppress(OSError):
         grown = os.stat(where / _LOG).st_size
         if grown > _LOG_BYTES and grown > os.stat(where / _TREE).st_size // 4:
             _write_whole(where, now)
-    _last = (_identity(where), now)
+    remember(where, now)
+
+
+def remember(where: Path, now: Known) -> None:
+    """Remember the tree that is stored: the next look need not parse it."""
+    _latest.pop(str(where), None)
+    _latest[str(where)] = _identity(where), now
+    # A server has few projects at a time; of large ones it remembers the last.
+    while len(_latest) > 1 and (
+        len(_latest) > _MOST_TREES or sum(len(one.folders) for _, one in _latest.values()) > _MOST_FOLDERS
+    ):
+        del _latest[next(iter(_latest))]
 
 
 def _write_whole(where: Path, now: Known) -> None:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rye.fs import beneath
 from rye.workspace import cache, repositories
 
 if TYPE_CHECKING:
     from rye.snapshots.contents import Contents
+    from rye.snapshots.watch import Watch
 
 SKIPPED: Final = frozenset(
     {
@@ -143,8 +144,14 @@ class Walk:
         short: how many bytes there was no room for.
     """
 
-    def __init__(self, known: Folders, contents: Contents, scope: Scope) -> None:
-        """Prepare a walk from how the tree was before; `contents` takes what has changed."""
+    def __init__(
+        self, known: Folders, contents: Contents, scope: Scope, watch: Watch | None = None, *, quick: bool = False
+    ) -> None:
+        """Prepare a walk from how the tree was before; `contents` takes what has changed.
+
+        A `quick` one with a `watch` that knows this tree visits only the folders that changed. It does not see that a file was
+        written by another name (a hard link) that was made and removed since.
+        """
         self.folders: Folders = {}
         self.changes: list[Change] = []
         self.left_out: dict[str, str] = {}
@@ -154,6 +161,11 @@ class Walk:
         self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
         self._count = 0
+        self._watch, self._quick, self._visited = watch, quick, set[str]()
+        # Folders of which the watch must be told; None: all.
+        self._told: set[str] | None = None
+        # Whether a file has got another name that a visit of changed folders would not look at.
+        self._linked = False
 
     def run(self, root_fd: int) -> None:
         """Walk over the tree below an open folder.
@@ -162,11 +174,68 @@ class Walk:
             TooLargeError: it has more than `MAX_ENTRIES` names.
             OSError: the root cannot be read, or contents cannot be stored.
         """
-        # Opened anew: the given descriptor may be one that only names the folder.
-        root = os.open(".", _FOLDER, dir_fd=root_fd)
-        frames: list[tuple[int, str, Iterator[str]]] = [(root, "", iter(()))]
+        changed = self._watch.changed(self._known) if self._watch is not None else None
         try:
-            frames[0] = (root, "", iter(self._visit(root, "")))
+            if changed is not None and self._quick:
+                self._visit_changed(root_fd, changed)
+            if changed is None or not self._quick or self._linked:
+                self._start_again(None if self._linked else changed)
+                # Opened anew: the given descriptor may be one that only names the folder.
+                self._descend(os.open(".", _FOLDER, dir_fd=root_fd), "")
+        except BaseException:
+            if self._watch is not None:
+                self._watch.restart()
+            raise
+        self._gone_folders()
+        self._compare()
+
+    def _start_again(self, changed: set[str] | None) -> None:
+        self._told = changed
+        if self._watch is not None and changed is None:
+            self._watch.restart()
+        self.folders, self.left_out = {}, {}
+        self.read = self.short = self._count = 0
+        self._found.clear()
+        self._visited.clear()
+
+    def _visit_changed(self, root_fd: int, changed: set[str]) -> None:
+        """Visit the folders that changed, and those below them that are not the same as before."""
+        self.folders = dict(self._known)
+        # A parent comes before what it holds: it may be visited, or be gone, with all that is below it.
+        for path in sorted(changed):
+            if path in self._visited or path not in self.folders:
+                continue
+            try:
+                fd = beneath.open_unlinked(root_fd, tuple(path.split("/")) if path else (), _FOLDER)
+            except OSError:
+                # It is gone, or was tried from the folder above it: both are that folder's change.
+                continue
+            try:
+                for name in self._look_into(fd, path):
+                    opened = self._enter(fd, name, f"{path}/{name}" if path else name, path.count("/") + 1)
+                    if opened is not None:
+                        self._descend(opened, f"{path}/{name}" if path else name)
+            finally:
+                os.close(fd)
+
+    def _look_into(self, fd: int, path: str) -> list[str]:
+        """Visit one folder that changed; return the names of the folders in it that are others than before."""
+        assert self._watch is not None  # noqa: S101 - the caller has one
+        below = self._visit(fd, path)
+        prefix = f"{path}/" if path else ""
+        new = [name for name in below if prefix + name not in self._known or not self._watch.has(prefix + name, fd, name)]
+        inner = {name for name, mark in self._known.get(path, {}).items() if mark[2] & _FORMAT == stat.S_IFDIR}
+        others = {prefix + name for name in (*new, *(inner | ({_OWN} if not path else set())).difference(below))}
+        if others:
+            # What is below those is found again, or is gone.
+            self.folders = {one: marks for one, marks in self.folders.items() if not _is_below(one, others)}
+        return new
+
+    def _descend(self, root: int, top: str) -> None:
+        """Visit an open folder and all that is below it; it is closed."""
+        frames: list[tuple[int, str, Iterator[str]]] = [(root, top, iter(()))]
+        try:
+            frames[0] = (root, top, iter(self._visit(root, top)))
             while frames:
                 fd, path, below = frames[-1]
                 name = next(below, None)
@@ -186,8 +255,6 @@ class Walk:
         finally:
             for fd, _, _ in frames:
                 os.close(fd)
-        self._gone_folders()
-        self._compare()
 
     def _enter(self, parent: int, name: str, path: str, depth: int) -> int | None:
         """Open a folder; None where that fails: what is known of it and below stays."""
@@ -200,6 +267,8 @@ class Walk:
             except OSError as err:
                 why = err.strerror or "unreadable"
         self.left_out[path] = why
+        if self._watch is not None:
+            self._watch.unreadable(path.rpartition("/")[0])
         for known in [one for one in self._known if one == path or one.startswith(f"{path}/")]:
             self.folders[known] = self._known[known]
         return None
@@ -207,6 +276,16 @@ class Walk:
     def _visit(self, fd: int, path: str) -> list[str]:
         """Compare one folder; return the names of the folders in it to look into."""
         known = self._known.get(path, {})
+        self._visited.add(path)
+        # A folder is the same as before where neither it nor the one above it changed.
+        if self._watch is not None and (
+            self._told is None or path in self._told or path.rpartition("/")[0] in self._told or path not in self._known
+        ):
+            # Before the names are read: what comes afterwards is told.
+            self._watch.add(path, fd)
+            if self._told is not None:
+                # Nor are those below one that may be another.
+                self._told.add(path)
         with os.scandir(fd) as listing:
             entries = list(listing)
         self._count += len(entries)
@@ -246,7 +325,11 @@ class Walk:
             self.folders[path] = {}
             return []
         else:
-            self.folders[path] = self._changed(fd, path, known, new, {entry.name for entry in entries})
+            # A folder that is passed over may have come in the place of a file.
+            names = {one.name for one in entries if not (one.name in skipped and one.is_dir(follow_symlinks=False))}
+            self.folders[path] = self._changed(fd, path, known, new, names)
+        if self._watch is not None and self._watch.judge(path, self.folders[path]):
+            self._linked |= any(mark[5] and not (name in known and known[name][5]) for name, mark in self.folders[path].items())
         return below
 
     def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
@@ -292,8 +375,8 @@ class Walk:
         kind = info.st_mode & _FORMAT
         if kind == stat.S_IFLNK:
             with suppress(OSError):
-                target = os.readlink(name, dir_fd=fd)
-                return Mark(_settled(info), info.st_ino, info.st_mode, 0, target, False)
+                now, target = repositories.clock(), os.readlink(name, dir_fd=fd)
+                return Mark(_settled(info, now), info.st_ino, info.st_mode, 0, target, False)
             return None
         if kind == stat.S_IFREG:
             return self._file_mark(fd, name, info, path)
@@ -301,6 +384,8 @@ class Walk:
 
     def _file_mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
         stored: tuple[bytes, int] | None = None
+        # Before it is read: what is written while it is read must bear a later time.
+        now = repositories.clock()
         if info.st_size > self._max_file:
             self.left_out[path] = f"larger than {self._max_file:,} bytes"
         elif info.st_size > self._room:
@@ -316,7 +401,7 @@ class Walk:
             else:
                 try:
                     # What was opened counts: another file may have come in its place.
-                    info = os.fstat(opened)
+                    now, info = repositories.clock(), os.fstat(opened)
                     if stat.S_ISREG(info.st_mode):
                         stored = self._contents.add(opened, self._max_file)
                 finally:
@@ -324,10 +409,10 @@ class Walk:
                 if stored is None:
                     self.left_out[path] = "changed while it was read"
         if stored is None:
-            return Mark(_settled(info), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
+            return Mark(_settled(info, now), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
         digest, size = stored
         self._room -= size
-        return Mark(_settled(info), info.st_ino, info.st_mode, size, digest.hex(), info.st_nlink > 1)
+        return Mark(_settled(info, now), info.st_ino, info.st_mode, size, digest.hex(), info.st_nlink > 1)
 
     def _gone_folders(self) -> None:
         """Note what was in folders that are no more: their own names were noted where they were listed."""
@@ -335,6 +420,15 @@ class Walk:
             if path not in self.folders:
                 for name, mark in marks.items():
                     self._note(f"{path}/{name}" if path else name, mark, None)
+
+
+def _is_below(path: str, tops: set[str]) -> bool:
+    """Tell whether a path is one of some, or lies below one."""
+    while path not in tops:
+        path, slash, _ = path.rpartition("/")
+        if not slash:
+            return False
+    return True
 
 
 def _names(folders: Folders) -> dict[int, list[str]]:
@@ -359,10 +453,13 @@ def _same(sides: Sequence[State | None], marks: Sequence[Mark | None]) -> bool:
     return was[1] == now[1] or sorted(old.links) == sorted(new.links)
 
 
-def _settled(info: os.stat_result) -> int:
-    """Return a ctime to compare with at the next walk, -1 where the content may change again without a new one."""
+def _settled(info: os.stat_result, now: int) -> int:
+    """Return a ctime to compare with at the next walk, -1 where the content may change again without a new one.
+
+    `now` is what the clock of files showed before the content was read: the usual clock may be far ahead of it.
+    """
     tick = _TICK if info.st_ctime_ns % _SECOND else _COARSE_TICK
-    return info.st_ctime_ns if time.time_ns() - info.st_ctime_ns > tick else -1
+    return info.st_ctime_ns if now - info.st_ctime_ns > tick else -1
 
 
 def entries(folders: Folders) -> Iterator[tuple[str, Mark]]:

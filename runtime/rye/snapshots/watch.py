@@ -1,0 +1,183 @@
+"""Tells which folders of a project changed since this process looked last: a look need not read the state of every file.
+
+The kernel reports each change in a folder by inotify: a name that comes or goes, a file that is written, closed after writing
+or given another mode. A file with several names may be written by a name in another folder, so the folders of such files
+always count as changed. Where the kernel cannot tell (another file system than a local one, too many folders, events that it
+dropped), everything counts as changed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rye.snapshots.tree import Folders, Mark
+
+_MODIFIED, _ATTRIBUTES, _CLOSED_AFTER_WRITING = 0x2, 0x4, 0x8
+_MOVED_FROM, _MOVED_TO, _CREATED, _DELETED = 0x40, 0x80, 0x100, 0x200
+_DROPPED, _FORGOTTEN = 0x4000, 0x8000
+_ONLY_FOLDERS, _NO_LINK = 0x1000000, 0x2000000
+_EVENTS: Final = (
+    _MODIFIED | _ATTRIBUTES | _CLOSED_AFTER_WRITING | _MOVED_FROM | _MOVED_TO | _CREATED | _DELETED | _ONLY_FOLDERS | _NO_LINK
+)
+_EVENT: Final = struct.Struct("iIII")
+_BLOCK: Final = 1 << 16
+# On others a change may come from another machine, of which the kernel tells nothing.
+_LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "bcachefs", "jfs"})
+# The user's editors need watches, too: a project may take this share of them.
+_SHARE: Final = 4
+_MOST_FOLDERS: Final = 20_000
+_MOST_WATCHES: Final = 4
+
+
+class Watch:
+    """The watch over one project's folders.
+
+    Attributes:
+        tree: the tree that the watch began to tell changes of; None: it does not know of any.
+    """
+
+    def __init__(self, root_fd: int, skipped: frozenset[str]) -> None:
+        """Prepare a watch of an open root; `skipped` are the names of folders that are not looked into."""
+        self.tree: Folders | None = None
+        self.skipped, self.process = skipped, os.getpid()
+        # By the kernel's number, and back: a folder that another one replaced may come back to its path later.
+        self._paths: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._changed: set[str] = set()
+        # Folders that count as changed at each look: a file in them has other names, or a folder in them cannot be opened.
+        self._always: set[str] = set()
+        info = os.fstat(root_fd)
+        self._device, self._whole = info.st_dev, True
+        # Whether a walk gave folders to `add` and its tree was not stored: they may be others than the stored tree's.
+        self._is_ahead = False
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = -1
+        if hasattr(self._libc, "inotify_init1") and _type_of(info.st_dev) in _LOCAL:
+            self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._most = min(_MOST_FOLDERS, _limit() // _SHARE)
+
+    def close(self) -> None:
+        """Give the watch up: everything counts as changed."""
+        if self._fd >= 0 and self.process == os.getpid():
+            os.close(self._fd)
+        self._fd, self.tree = -1, None
+
+    def changed(self, tree: Folders) -> set[str] | None:
+        """Return the folders of a tree that changed since it was stored; None where that is not known."""
+        if self._fd < 0 or self.process != os.getpid():
+            return None
+        known = self._drain() and self.tree is tree and not self._is_ahead
+        return self._changed | self._always if known else None
+
+    def restart(self) -> None:
+        """Forget everything: a walk over the whole tree begins, and gives each folder to `add`."""
+        self.tree = None
+        self._whole = True
+        self._paths.clear()
+        self._numbers.clear()
+        self._changed.clear()
+        self._always.clear()
+
+    def settle(self, tree: Folders) -> None:
+        """Note that what was found since `changed` or `restart` is stored, in this tree."""
+        if self._fd >= 0:
+            self._changed.clear()
+            self.tree, self._whole, self._is_ahead = tree, False, False
+
+    def add(self, path: str, fd: int) -> None:
+        """Watch an open folder from now on."""
+        if self._fd < 0 or self.process != os.getpid():
+            return
+        at = self._watch(f"/proc/self/fd/{fd}/.")
+        # A folder that is met twice in one walk is mounted at two places, and its changes would be told of one.
+        if (
+            at < 0
+            or (self._whole and at in self._paths)
+            or len(self._paths) >= self._most
+            or os.fstat(fd).st_dev != self._device
+        ):
+            self.close()
+            return
+        before = self._numbers.get(path, at)
+        if before != at and self._paths.get(before) == path:
+            del self._paths[before]
+        self._paths[at], self._numbers[path], self._is_ahead = path, at, True
+        self._always.discard(path)
+
+    def has(self, path: str, fd: int, name: str) -> bool:
+        """Tell whether a folder in an open one is the one that is watched by this path: its own changes are told."""
+        at = self._watch(f"/proc/self/fd/{fd}/{name}")
+        return at >= 0 and self._paths.get(at) == path
+
+    def judge(self, path: str, marks: Mapping[str, Mark]) -> bool:
+        """Note whether a folder holds files with other names; tell whether it does."""
+        several = any(mark[5] for mark in marks.values())
+        if several:
+            self._always.add(path)
+        return several
+
+    def unreadable(self, folder: str) -> None:
+        """Note that something in a folder cannot be opened: it is tried at each look."""
+        self._always.add(folder)
+
+    def _watch(self, path: str) -> int:
+        return int(self._libc.inotify_add_watch(self._fd, os.fsencode(path), _EVENTS))
+
+    def _drain(self) -> bool:
+        """Take in what the kernel told; False where it dropped some."""
+        whole = True
+        with suppress(BlockingIOError):
+            while data := os.read(self._fd, _BLOCK):
+                at = 0
+                while at < len(data):
+                    number, mask, _, length = _EVENT.unpack_from(data, at)
+                    at += _EVENT.size + length
+                    whole &= not mask & _DROPPED
+                    if number in self._paths:
+                        self._changed.add(self._paths[number])
+                        if mask & _FORGOTTEN:
+                            del self._paths[number]
+        return whole
+
+
+def _type_of(device: int) -> str:
+    named = f"{os.major(device)}:{os.minor(device)}"
+    with suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            fields = line.split()
+            if fields[2] == named:
+                # The number of optional fields varies; the type follows the lone dash.
+                return fields[fields.index("-") + 1]
+    return ""
+
+
+def _limit() -> int:
+    with suppress(OSError, ValueError), open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
+        return int(file.read())
+    return 0
+
+
+_watches: OrderedDict[tuple[int, int], Watch] = OrderedDict()
+
+
+def of_project(root_fd: int, skipped: frozenset[str]) -> Watch:
+    """Return this process's watch of an open root; the caller holds the lock of the project's tree."""
+    info = os.fstat(root_fd)
+    key = (info.st_dev, info.st_ino)
+    found = _watches.pop(key, None)
+    if found is None or found.skipped != skipped or found.process != os.getpid():
+        if found is not None:
+            found.close()
+        found = Watch(root_fd, skipped)
+    _watches[key] = found
+    while len(_watches) > _MOST_WATCHES:
+        _watches.popitem(last=False)[1].close()
+    return found

@@ -1,0 +1,192 @@
+"""A look at the folders that changed finds what a look at the whole tree finds, whatever was done in between.
+
+Full size: `python tests/unit/snapshots/test_watch.py --n 2000 --seed S` (histories of ten looks).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from rye.snapshots import watch as watches
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import SKIPPED, Scope, Walk, state_of
+from rye.snapshots.watch import Watch
+from support.harness import arguments, exchange
+
+NAMES = ("a", "b", "c", "d", "e.txt", "f.txt", "node_modules", "CACHEDIR.TAG")
+
+
+def mapped(path):
+    """Write a file by shared memory alone."""
+    with path.open("r+b") as file:
+        if os.fstat(file.fileno()).st_size:
+            with mmap.mmap(file.fileno(), 0) as memory:
+                memory[0] = (memory[0] + 1) % 256
+
+
+def appended(path):
+    with path.open("a") as file:
+        file.write("x")
+
+
+def unlisted(path):
+    """Close a folder for anyone but root, and open it again at some time."""
+    path.chmod(0o755 if path.stat().st_mode & 0o777 == 0o311 else 0o311)
+
+
+def changed_once(root, outside, chance):
+    """Do one random thing to a tree; what cannot be done is passed over."""
+    folders = [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]
+    files = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+    folder, other = chance.choice(folders), chance.choice(folders)
+    name = folder / chance.choice(NAMES)
+    target = other / chance.choice(NAMES)
+    file = chance.choice(files) if files else root / "first"
+    steps = {
+        "make": name.mkdir,
+        "make deep": lambda: (name / "x/y").mkdir(parents=True),
+        # An open of a pipe would wait.
+        "write": lambda: name.is_fifo() or name.write_text(str(chance.random())),
+        "append": lambda: appended(file),
+        "map": lambda: mapped(file),
+        "truncate": lambda: os.truncate(file, 0),
+        "replace": lambda: (root / "new").write_text(str(chance.random())) and os.replace(root / "new", file),
+        "rename": lambda: os.rename(chance.choice([*files, *folders[1:]]), target),
+        "exchange": lambda: exchange(chance.choice(folders[1:]), chance.choice(folders[1:])),
+        "symlink": lambda: target.symlink_to(file),
+        "remove": file.unlink,
+        "remove folder": lambda: shutil.rmtree(chance.choice(folders[1:])),
+        "mode": lambda: file.chmod(chance.choice((0o600, 0o644, 0o755))),
+        "folder's mode": lambda: unlisted(chance.choice(folders[1:])),
+        "times": lambda: os.utime(file, (1, 1)),
+        "pipe": lambda: os.mkfifo(name),
+        "out": lambda: os.rename(chance.choice(folders[1:]), outside / f"{chance.random()}"),
+        "in": lambda: os.rename(chance.choice(sorted(outside.iterdir())), target),
+        "outside": lambda: (chance.choice(sorted(outside.iterdir())) / "late").write_text("x"),
+        "copy": lambda: shutil.copytree(folder, root / f"copy{chance.randrange(3)}", symlinks=True),
+    }
+    try:
+        steps[chance.choice(list(steps))]()
+    except (OSError, IndexError, ValueError, shutil.Error):
+        return
+
+
+def seen(walk):
+    return {
+        f"{path}/{name}": state_of(mark)[:4] for path, marks in walk.folders.items() for name, mark in marks.items()
+    } | dict.fromkeys(walk.folders)
+
+
+def history(base: Path, seed: int) -> int:
+    """Make a random history; return how many of its looks visited the changed folders only."""
+    chance = random.Random(seed)
+    root, outside = base / "root", base / "outside"
+    for folder in (root / "a/b", root / "c", outside):
+        folder.mkdir(parents=True)
+    for path in ("a/e.txt", "a/b/e.txt", "c/f.txt"):
+        (root / path).write_text("x")
+    # Files with two names: either is written at any time.
+    os.link(root / "a/e.txt", root / "c/e.txt")
+    os.link(root / "c/f.txt", root / "a/b/f.txt")
+    fd = os.open(root, os.O_RDONLY)
+    watch, short = Watch(fd, SKIPPED), 0
+    scope = Scope(1 << 20, 1 << 30)
+    try:
+        with Contents(base / "known") as contents, Contents(base / "other") as others:
+            walk = Walk({}, contents, scope, watch)
+            walk.run(fd)
+            watch.settle(walk.folders)
+            for look in range(10):
+                for _ in range(chance.randrange(8)):
+                    changed_once(root, outside, chance)
+                before = walk.folders
+                is_quick = chance.random() < 0.6
+                walk = Walk(before, contents, scope, watch, quick=is_quick)
+                short += watch.tree is before and is_quick
+                walk.run(fd)
+                whole = Walk({}, others, scope)
+                whole.run(fd)
+                assert seen(walk) == seen(whole), f"seed {seed}, look {look}"
+                if chance.random() < 0.9:
+                    watch.settle(walk.folders)
+                else:
+                    # It could not be stored: the next look must find it again.
+                    walk.folders = before
+    finally:
+        watch.close()
+        os.close(fd)
+        for path in base.rglob("*"):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o755)
+    return short
+
+
+def test_changed_folders_tell_what_the_whole_tree_tells(tmp_path):
+    seed = random.SystemRandom().randrange(1 << 30)
+    short = 0
+    for number in range(25):
+        print("seed", seed + number)
+        (tmp_path / str(number)).mkdir()
+        short += history(tmp_path / str(number), seed + number)
+    # Control: most looks were short ones.
+    assert short > 60
+
+
+def test_a_look_at_an_unchanged_tree_visits_nothing(tmp_path):
+    (tmp_path / "root/a").mkdir(parents=True)
+    (tmp_path / "root/a/file").write_text("x")
+    fd = os.open(tmp_path / "root", os.O_RDONLY)
+    watch, scope = Watch(fd, SKIPPED), Scope(1 << 20, 1 << 30)
+    with Contents(tmp_path / "known") as contents:
+        walk = Walk({}, contents, scope, watch)
+        walk.run(fd)
+        watch.settle(walk.folders)
+        assert watch.changed(walk.folders) == set()
+        (tmp_path / "root/a/file").write_text("y")
+        assert watch.changed(walk.folders) == {"a"}
+        # Another tree than the one that was stored: it was another process's look.
+        assert watch.changed(dict(walk.folders)) is None
+    watch.close()
+    os.close(fd)
+
+
+def test_where_too_much_happened_everything_counts_as_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(watches, "_BLOCK", 1 << 16)
+    (tmp_path / "root").mkdir()
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if most > 100_000:
+        pytest.skip("the queue is long here")
+    fd = os.open(tmp_path / "root", os.O_RDONLY)
+    watch, scope = Watch(fd, SKIPPED), Scope(1 << 20, 1 << 30)
+    with Contents(tmp_path / "known") as contents:
+        walk = Walk({}, contents, scope, watch)
+        walk.run(fd)
+        watch.settle(walk.folders)
+        for number in range(most // 2 + 100):
+            # Two names in turn, so that the kernel does not merge the events.
+            os.close(os.open(tmp_path / f"root/{number % 2}", os.O_CREAT | os.O_WRONLY))
+            os.unlink(tmp_path / f"root/{number % 2}")
+        assert watch.changed(walk.folders) is None
+    watch.close()
+    os.close(fd)
+
+
+if __name__ == "__main__":
+    options = arguments(n=200, seed=random.SystemRandom().randrange(1 << 30))
+    began, total = time.monotonic(), 0
+    for each in range(options.n):
+        with tempfile.TemporaryDirectory(prefix="rye-watch-") as name:
+            total += history(Path(name), options.seed + each)
+    print(
+        f"{options.n} histories from seed {options.seed}: {total} short looks, 0 differences, {time.monotonic() - began:.0f} s"
+    )
