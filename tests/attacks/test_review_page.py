@@ -27,6 +27,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 import rye
+from rye.mcp_server import http
 from rye.review import guard
 from support import browser as browsers
 from support.review_pages import call, calls_in, serving
@@ -353,7 +354,9 @@ def test_without_a_terminal_no_address_is_printed(changed):
 # --- many connections, slow ones ---
 
 
-def test_connections_that_send_nothing_whole_shut_nobody_out(served):
+def test_connections_that_send_nothing_whole_shut_nobody_out(served, monkeypatch):
+    # Only their number closes them here, not how long this machine takes.
+    monkeypatch.setattr(http, "_HEADER_SECONDS", 3_600.0)
     with contextlib.ExitStack() as stack, served.client() as client:
         lines = []
         for number in range(400):
@@ -365,7 +368,8 @@ def test_connections_that_send_nothing_whole_shut_nobody_out(served):
                 assert client.get("").status_code == 200
         assert client.get("").status_code == 200
         # Control: they are connected and wait; the oldest were closed for the newer ones.
-        assert lines[0].recv(1) == b""
+        with contextlib.suppress(ConnectionResetError):
+            assert lines[0].recv(1) == b""
         lines[-1].setblocking(False)
         with pytest.raises(BlockingIOError):
             lines[-1].recv(1)

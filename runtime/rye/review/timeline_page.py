@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SHOW = (("", "all"), ("new", "new since you looked"), ("open", "not reviewed"), ("undone", "taken back"))
 _MOST_ABOUT = 200
+_MOST_ACTORS = 100
 
 
 class View(NamedTuple):
@@ -58,7 +59,8 @@ def _since(frame: Frame, now: Timeline, marks: Marks) -> str:
 
 def _filters(frame: Frame, now: Timeline, query: Query) -> str:
     tools = sorted({call.first.tool for call in now.calls})
-    actors = sorted({call.first.actor or NOBODY for call in now.calls})
+    # Each session of a client is a caller of its own: of many the newest.
+    actors = sorted(list(dict.fromkeys(call.first.actor or NOBODY for call in now.calls))[:_MOST_ACTORS])
     return (
         f'<form method="get" action="{frame.base}/" role="search" class="filters" aria-label="Search and filter">'
         f'<label>Search <input type="search" id="search" name="text" value="{escape(query.text)}" '

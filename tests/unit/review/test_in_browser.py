@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from rye.review import colours
 from rye.trust import decisions
 from rye.trust.decisions import Root
 from rye.trust.verify import render_key_document
@@ -188,12 +189,14 @@ def test_new_calls_come_in_while_the_page_is_open_and_the_focus_stays(page, ten)
     assert "new.py" in page.focus
 
 
-def test_syntax_has_colours(page):
+def test_syntax_has_colours(page, monkeypatch):
+    monkeypatch.setattr(colours, "_SECONDS", 120.0)
+    monkeypatch.setattr(colours, "_START_SECONDS", 120.0)
     page.press("j", "j")
     page.leave("Enter")
     assert page.eval("document.querySelectorAll('.row .c, .row .s, .row .m').length") > 3
-    colours = page.eval("[...new Set([...document.querySelectorAll('.text span')].map(one => getComputedStyle(one).color))]")
-    assert len(colours) > 2
+    found = page.eval("[...new Set([...document.querySelectorAll('.text span')].map(one => getComputedStyle(one).color))]")
+    assert len(found) > 2
 
 
 def test_it_is_read_and_used_without_scripts(browser, pages, ten):
