@@ -207,7 +207,7 @@ def _keep(cluster: Any, wanted: int, ended: threading.Event) -> None:
     """Start other workers in place of those that do not come back: Dask gives one up that dies while it starts."""
     short, patience = 0.0, _PATIENCE[0]
     while not ended.wait(1.0):
-        count = len(cluster.scheduler_info["workers"])
+        count = len(cluster.scheduler.workers)
         if count >= wanted:
             short, patience = 0.0, _PATIENCE[0]
         elif not short:

@@ -1,0 +1,55 @@
+"""The fleet's adapter under Ray: the same plain function, with Ray's own retries, while its workers are killed.
+
+`python -m pytest -m clients tests/clients/test_ray.py` installs `ray` from PyPI (240 MB) and this package into a folder of its own, or
+takes the Python that `RYE_RAY_PYTHON` names, which has both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.readme_blocks import ROOT
+
+pytestmark = pytest.mark.clients
+
+DRIVER = Path(__file__).parents[1] / "support" / "client_drivers" / "ray_fleet.py"
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    given = os.environ.get("RYE_RAY_PYTHON")
+    if given:
+        return given
+    folder = tmp_path_factory.mktemp("ray")
+    program = str(folder / "bin" / "python")
+    for command in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [program, "-m", "pip", "install", "-q", "ray", "-e", str(ROOT)],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"Ray cannot be installed: {done.stderr.strip()[-300:]}")
+    return program
+
+
+def test_ray_runs_the_adapter_and_killed_workers_double_nothing(python, tmp_path):
+    for at in range(COUNT):
+        (tmp_path / str(at)).mkdir()
+        (tmp_path / str(at) / "a.txt").write_text("one\n")
+    words = [python, str(DRIVER), str(tmp_path), str(COUNT)]
+    env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    said = json.loads((tmp_path / "said.json").read_text())
+    print(said)
+    assert said["done"] == COUNT
+    assert said["killed"], "control: workers were killed"
+    wanted = "one\n" + "".join(f"{at}\n" for at in reversed(range(10)))
+    assert {(tmp_path / str(at) / "a.txt").read_text() for at in range(COUNT)} == {wanted}
