@@ -118,7 +118,8 @@ def test_what_a_command_changed_is_not_recorded_under_the_key_of_an_edit_beside_
     assert once(files, EDIT, APPEND, "beside")["data"].get("repeated") is None
     again = once(files, EDIT, APPEND, "beside")
     assert [one["file_path"] for one in again["data"]["files"]] == ["a.txt"]
-    rye.execute("rye/bash/job", {"action": "stop", "job_id": started["data"]["job_id"]}, project_path=files)
+    ended = rye.execute("rye/bash/job", {"action": "end", "job_id": started["data"]["job_id"]}, project_path=files)
+    assert ended["status"] == "success", ended
 
 
 def test_a_key_that_cannot_be_one_is_refused(files):

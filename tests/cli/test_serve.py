@@ -1,0 +1,48 @@
+"""`rye serve`: what it refuses before it listens, and what its help says of who is let in."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from rye.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "Say what to serve"),
+        (["--agent-sandbox", "--port", "70000"], "70000 is no port"),
+        (["--agent-sandbox", "--project", "/no/such/folder"], "/no/such/folder"),
+        (["--agent-sandbox", "--host", "no such host", "--port", "0"], "Cannot listen"),
+    ],
+)
+def test_a_call_that_cannot_be_served_is_refused(project, monkeypatch, capfd, words, says):
+    monkeypatch.chdir(project)
+    assert main(["serve", *words]) == 2
+    assert says in capfd.readouterr().err
+
+
+def test_a_weak_token_is_refused(project, monkeypatch, capfd):
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("RYE_SANDBOX_TOKEN", "short")
+    assert main(["serve", "--agent-sandbox", "--port", "0"]) == 2
+    assert "RYE_SANDBOX_TOKEN holds no usable token" in capfd.readouterr().err
+
+
+def test_without_the_server_s_packages_it_says_what_to_install(project, monkeypatch, capfd):
+    monkeypatch.chdir(project)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["serve", "--agent-sandbox"]) == 2
+    said = capfd.readouterr().err
+    assert "extra `mcp`" in said
+    assert "pip install" in said
+
+
+def test_the_help_says_who_is_let_in(capfd):
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    said = capfd.readouterr().out
+    assert "listens on this machine alone" in said
+    assert "Whoever reaches such a port runs commands" in said
