@@ -80,13 +80,13 @@ def test_modes_and_line_ends_are_said(begun):
     assert any("[no line end]" in line for hunk in one.hunks for line in hunk.added)
 
 
-@pytest.mark.parametrize("code", ["utf-16", "utf-16-le", "latin-1", "utf-8-sig", "shift_jis"])
+@pytest.mark.parametrize("code", ["utf-16", "latin-1", "utf-8-sig", "shift_jis"])
 def test_edits_in_other_encodings_are_text(project, code):
     text = "eins\nzwei \u00fc\n" if code != "shift_jis" else "eins\nzwei \u3042\u3044\u3046\u3048\u304a\u304b\u304d\n"
     (project / "a.txt").write_bytes(text.encode(code))
     call("file-system/read", project, file_path="a.txt")
-    if not call("file-system/edit_lines", project, file_path="a.txt", changes=[{"find": "eins", "replace": "one"}])["success"]:
-        pytest.skip("this encoding is not told from the bytes")
+    change = {"find": "eins", "replace": "one"}
+    assert call("file-system/edit_lines", project, file_path="a.txt", changes=[change])["success"]
     one = last(project)["a.txt"]
     assert [(list(hunk.removed), list(hunk.added)) for hunk in one.hunks] == [(["eins"], ["one"])]
     call("file-system/write", project, file_path="a.txt", content="quite other\n")
