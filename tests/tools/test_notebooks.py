@@ -156,6 +156,26 @@ def test_lines_move_between_cells_and_into_other_files(project):
     assert (project / "m.py").read_text() == "z = 0\nc = 3\n"
 
 
+@pytest.mark.parametrize(("newline", "indent"), [("\r\n", 1), ("\n", "\t"), ("\n", 4)])
+def test_the_files_own_line_ends_and_indentation_are_kept(project, newline, indent):
+    put(project, code(["a = 1\n", "b = 2"]), code([]), indent=indent)
+    path = project / "n.ipynb"
+    path.write_bytes(path.read_bytes().replace(b"\n", newline.encode()))
+    shown = read(project)
+    ends = re.findall(r"lines (\d+)-(\d+)\]", shown)
+    edit(
+        project,
+        f"{at(shown, 'b = 2')}+|c = 3",
+        f"{at(shown.partition('cell 2')[2], '')}|d = 4",
+        f"{ends[1][1]}+|# %% [markdown]\ntext",
+    )
+    assert sources(project) == ["a = 1\nb = 2\nc = 3", "d = 4", "text"]
+    data = path.read_bytes()
+    assert data.count(b"\n") == data.count(newline.encode())
+    whole = json.dumps(json.loads(data), indent=indent, ensure_ascii=False) + "\n"
+    assert data == whole.encode().replace(b"\n", newline.encode())
+
+
 def test_json_for_a_cells_line_is_refused_and_found_text_is_replaced(project):
     put(project, code(["a = 1\n", "b = 2\n", "c = 3"]))
     shown = read(project)

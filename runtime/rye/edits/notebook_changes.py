@@ -110,7 +110,10 @@ def _new_cells(document: Document, book: Notebook, plan: Plan) -> list[bytes]:
     if (given := _as_json(texts)) is not None:
         lines = given
     else:
-        indent, step = _indent(document.text.lines(beside.start, beside.start + 1)[0]).decode(), len(_step(document, beside))
+        indent, step = (
+            _indent(document.text.lines(beside.start, beside.start + 1)[0]).decode(),
+            _step(document, beside).decode(),
+        )
         objects = [json.dumps(_cell(book, *part), ensure_ascii=False, indent=step) for part in _parts(texts)]
         lines = [f"{indent}{line}" for line in ",\n".join(objects).split("\n")]
     # What stands behind decides on the comma.
