@@ -58,7 +58,10 @@ def execute(
             'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
     given = {} if parameters is None else parameters
-    return answer(Call(item_type, item_id, given, root, dry_run, options=options or _NOTHING_ASKED), reach)
+    options = options or _NOTHING_ASKED
+    if item_type in ("knowledge", "directive"):
+        return answer(Call(item_type, item_id, given, root, dry_run, False, options), reach)
+    return run(Call(item_type, item_id, given, root, dry_run, False, options, _host(reach)))
 
 
 def _root(named: str | Path | None) -> str:
@@ -72,14 +75,18 @@ def answer(call: Call, reach: Callable[[str, str], bool] | None = None) -> dict[
 
         return executor_texts.run(call)
 
+    return run(changed(call, host=_host(reach)))
+
+
+def _host(reach: Callable[[str, str], bool] | None) -> Callable[[], Host]:
+    """Return what makes the primary tools: called only by one of them, so that other calls never import their modules."""
+
     def host() -> Host:
-        # Only the primary tools need it.
         from rye.primary_tools import PrimaryTools
 
         return PrimaryTools(answer, reach)
 
-    # A function, called only by a primary tool: other calls never import their modules.
-    return run(changed(call, host=host))
+    return host
 
 
 def search(

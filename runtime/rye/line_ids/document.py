@@ -369,8 +369,7 @@ def _locked(ws: Workspace, path: str, *, needed: bool = True) -> Iterator[OpenFi
     """
     # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
     for _ in range(5):
-        with ws.file(path) as first:
-            parts = first.parts
+        parts = ws.regular(path)
         with ExitStack() as stack:
             try:
                 stack.enter_context(cache.locked(ws, b"/".join(parts)))

@@ -317,6 +317,24 @@ class Workspace:
             raise
         return OpenFile(fd, physical, b"/".join(physical), info, looked)
 
+    def regular(self, path: str) -> beneath.Parts:
+        """Return where the regular file that `path` names physically lies, for its lock; `file` checks the rest of it.
+
+        Errors as `open_file`.
+        """
+        check_deadline()
+        try:
+            fd, physical = beneath.open_beneath(self.fd, self.components(path), _READ)
+        except OSError as err:
+            raise self.refusal(err, path) from None
+        try:
+            mode = os.fstat(fd).st_mode
+        finally:
+            os.close(fd)
+        if not stat.S_ISREG(mode):
+            raise wrong_kind(mode, names.show(b"/".join(physical)) or ".")
+        return physical
+
     @contextmanager
     def file(self, path: str) -> Iterator[OpenFile]:
         """Open a regular file for the length of the block; errors as `open_file`."""
