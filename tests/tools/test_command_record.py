@@ -75,7 +75,7 @@ def script(random_: random.Random, more: Sequence[str] = ()) -> str:
                 f"mv {above} moved; mkdir -p {above}",
                 f"cp -a {above} copy",
                 "mkdir -p src/deep/er && echo deep > src/deep/er/file",
-                f"chmod {random_.choice(['600', '755', '444', '640', '000', '4755', '1644', 'a+x'])} {one}",
+                f"chmod {random_.choice(['600', '755', '444', '640', '000', '711', '1644', 'a+x'])} {one}",
                 f"chmod -R {random_.choice(['go-w', 'u+x', '700'])} {above}",
                 f"ln -sf {one} {two}",
                 f"ln -sfn {above} {one}",

@@ -127,7 +127,8 @@ def state_of(mark: Mark | None, links: Sequence[str] = ()) -> State | None:
     mark = Mark(*mark)
     kind = _KINDS.get(mark.mode & _FORMAT, "other")
     if kind == "file":
-        return State(kind, stat.S_IMODE(mark.mode), mark.value, mark.size, links)
+        # Without set-id bits: an undo that gave them back would give them to what was written since.
+        return State(kind, stat.S_IMODE(mark.mode) & ~(stat.S_ISUID | stat.S_ISGID), mark.value, mark.size, links)
     if kind == "link":
         return State(kind, 0, mark.value, 0)
     return State(kind, stat.S_IMODE(mark.mode), "", 0)

@@ -185,20 +185,19 @@ def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None
 
 def _copy_metadata(place: Place, fd: int, old: os.stat_result) -> None:
     """Carry owner, extended attributes (ACLs among them) and mode over; owner and attributes as far as the system lets us."""
-    mode = stat.S_IMODE(old.st_mode)
+    # Another content is another program: it gets no rights by set-id bits, as with a plain write of an ordinary user.
+    mode = stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
     mine = os.fstat(fd)
     if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
         try:
             os.fchown(fd, old.st_uid, old.st_gid)
         except OSError:
-            # A set-id bit must not pass to another owner.
-            mode &= ~(stat.S_ISUID | stat.S_ISGID)
             # The group alone may be ours to give, so that a shared file stays shared.
             with contextlib.suppress(OSError):
                 os.fchown(fd, -1, old.st_gid)
     if hasattr(os, "listxattr"):
         _copy_attributes(place, fd)
-    # Mode last: changing the owner clears set-id bits, and an ACL changes the group's bits.
+    # Mode last: an ACL changes the group's bits.
     os.fchmod(fd, mode)
 
 
@@ -208,7 +207,8 @@ def _copy_attributes(place: Place, fd: int) -> None:
     except OSError:
         return
     try:
-        for attribute in os.listxattr(source):
+        # Capabilities of a program are rights as set-id bits are.
+        for attribute in (one for one in os.listxattr(source) if one != "security.capability"):
             # One that may not be set (security labels) must not cost the others.
             with contextlib.suppress(OSError):
                 os.setxattr(fd, attribute, os.getxattr(source, attribute))

@@ -14,7 +14,7 @@ from rye.workspace.atomic_replace import temporary_name
 from support.replacing import FOREIGN, NEW, OLD, ROOT, by_rename, left_behind, placed, put, refused, take
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o444, 0o4755, 0o2711, 0o1666, 0o000])
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o444, 0o1666, 0o000])
 def test_the_mode_survives(project, file, way, mode):
     file.chmod(mode)
     if not ROOT and not mode & 0o400:
@@ -23,6 +23,15 @@ def test_the_mode_survives(project, file, way, mode):
     assert file.read_bytes() == NEW
     assert stat.S_IMODE(file.stat().st_mode) == mode
     assert not left_behind(project)
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2711, 0o6755])
+def test_another_content_gets_no_rights_by_set_id_bits(project, file, way, mode):
+    file.chmod(mode)
+    assert stat.S_IMODE(file.stat().st_mode) & 0o6000, "control"
+    put(project)
+    assert file.read_bytes() == NEW
+    assert stat.S_IMODE(file.stat().st_mode) == mode & 0o777
 
 
 def test_a_naive_replacement_loses_mode_and_attributes(project, file):
@@ -37,10 +46,10 @@ def test_a_naive_replacement_loses_mode_and_attributes(project, file):
 @pytest.mark.skipif(not ROOT, reason="only root gives files away")
 def test_the_owner_survives(project, file, way):
     os.chown(file, 1234, 4321)
-    file.chmod(0o4750)
+    file.chmod(0o750)
     put(project)
     info = file.stat()
-    assert (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) == (1234, 4321, 0o4750)
+    assert (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) == (1234, 4321, 0o750)
 
 
 def test_a_set_id_bit_never_passes_to_another_owner(project, file, monkeypatch):
@@ -50,7 +59,7 @@ def test_a_set_id_bit_never_passes_to_another_owner(project, file, monkeypatch):
         file.chmod(0o6755)
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
     put(project)
-    assert stat.S_IMODE(file.stat().st_mode) == (0o755 if ROOT else 0o6755)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o755
 
 
 def test_extended_attributes_survive_and_one_that_cannot_does_not_cost_the_others(project, file, way, monkeypatch):

@@ -1,0 +1,62 @@
+"""A setuid file of the user gives its rights to no content that a model wrote: by an edit, a command, or an undo of either."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+
+import pytest
+
+import rye
+from support.shell_calls import bash
+
+OWN = "one\ntwo\nthree\n"
+
+
+def undone(project, number):
+    listed = rye.execute("rye/file-system/undo", {"list": True}, project_path=project)["data"]["entries"]
+    return rye.execute("rye/file-system/undo", {"entry_id": listed[number]["entry_id"]}, project_path=project)
+
+
+def write(project, content):
+    return rye.execute("rye/file-system/write", {"file_path": "s", "content": content}, project_path=project)["data"]
+
+
+WAYS = {
+    "write": lambda project: write(project, "evil\n"),
+    "undo of a mode, after a command wrote": lambda project: (
+        bash(project, "chmod 644 s"),
+        bash(project, "sed -i s/three/evil/ s"),
+        undone(project, 1),
+    ),
+    "undo of mode and text, after a command wrote": lambda project: (
+        bash(project, "chmod 644 s; sed -i s/one/1/ s"),
+        bash(project, "sed -i s/three/evil/ s"),
+        undone(project, 1),
+    ),
+    "undo of a mode, after an edit": lambda project: (
+        bash(project, "chmod 644 s"),
+        write(project, "evil\n"),
+        undone(project, 1),
+    ),
+    "a removed file made anew": lambda project: (bash(project, "rm s"), write(project, "evil\n"), undone(project, 1)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_content_of_a_model_is_setuid(project, way):
+    file = project / "s"
+    file.write_text(OWN)
+    file.chmod(0o6755)
+    assert file.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
+    WAYS[way](project)
+    assert "evil" in file.read_text(), "control"
+    assert not file.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
+
+
+def test_control_a_plain_copy_of_the_mode_gives_the_rights(project):
+    file = project / "s"
+    file.write_text(OWN)
+    file.chmod(0o6755)
+    subprocess.run("cp -p s t; echo evil >n; chmod --reference=s n; mv n s", shell=True, cwd=project, check=True)
+    assert file.stat().st_mode & stat.S_ISUID
