@@ -169,11 +169,6 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], e
     )
 
 
-def is_name(text: str) -> bool:
-    """Tell whether a text can be the ID of a call or a job."""
-    return re.fullmatch(r"[0-9A-Za-z-]{1,64}", text) is not None
-
-
 def _help() -> str:
     rows = "".join(f"<div><dt>{_keys(keys)}</dt><dd>{escape(what)}</dd></div>" for keys, what in _KEYS)
     return (
