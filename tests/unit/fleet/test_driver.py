@@ -33,7 +33,7 @@ def run(words, **more):
         text=True,
         env=env,
         check=False,
-        timeout=240,
+        timeout=600,
         **more,
     )
 
@@ -93,9 +93,9 @@ def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(work
     env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
     driver = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
     try:
-        assert until(lambda: (workspaces[0] / "ran").exists() and out.exists() and len(records(out)) == 5)
+        assert until(lambda: (workspaces[0] / "ran").exists() and out.exists() and len(records(out)) == 5, 4 * PATIENCE)
         driver.send_signal(signal.SIGINT)
-        said = driver.communicate(timeout=PATIENCE)[1]
+        said = driver.communicate(timeout=4 * PATIENCE)[1]
     finally:
         driver.kill()
         driver.wait(PATIENCE)
@@ -146,7 +146,7 @@ def test_a_job_that_ends_every_worker_is_unknown_and_holds_up_no_other(workspace
     words = ["fleet", "run", jobs_file(tmp_path, jobs), "--workers", "2", "--out", str(out)]
     env = {**os.environ, "PYTHONPATH": f"{RUNTIME}{os.pathsep}{tmp_path}"}
     done = subprocess.run(
-        [sys.executable, str(start), *words], env=env, capture_output=True, text=True, check=False, timeout=240
+        [sys.executable, str(start), *words], env=env, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 1, done.stderr
     found = {record["workspace"][-2:]: record for record in records(out)}
@@ -167,7 +167,7 @@ def test_workers_of_a_cluster_must_share_the_users_state(workspaces, tmp_path):
     scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(place), "--no-dashboard"]
     started = [subprocess.Popen(scheduler, env=here, **quiet), subprocess.Popen(worker, env=here, **quiet)]
     try:
-        assert until(place.exists)
+        assert until(place.exists, 4 * PATIENCE)
         address = until(lambda: json.loads(place.read_text() or "{}").get("address"))
         found = rye.fleet.run(workspaces, [edit("x")], scheduler=address)
         assert [record["status"] for record in found] == ["done"] * 6
@@ -175,7 +175,7 @@ def test_workers_of_a_cluster_must_share_the_users_state(workspaces, tmp_path):
         from distributed import Client
 
         with Client(address, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=PATIENCE)
+            client.wait_for_workers(2, timeout=4 * PATIENCE)
         with pytest.raises(rye.RyeError) as told:
             rye.fleet.run(workspaces, [edit("y")], scheduler=address)
         assert told.value.code == "state_not_shared"
