@@ -47,13 +47,18 @@ def table(name: str, found: dict[str, Any]) -> str:
 
 def task_table(count: int, outcomes: dict[str, Any], tokenizers: Any) -> str:
     """Return the outcomes of the generated tasks as text."""
-    head = "| tools | exact | refused | silent | most bytes for a moved or copied block | tokens read | answered | written |"
-    lines = [f"## {count} generated tasks", "", head, "|---|---|---|---|---|---|---|---|"]
+    head = (
+        "| tools | exact | refused | silent | most bytes for a moved or copied block | bytes written | bytes read "
+        "| tokens read | answered | written |"
+    )
+    lines = [f"## {count} generated tasks", "", head, "|---|---|---|---|---|---|---|---|---|---|"]
     for name, one in outcomes.items():
         sums = one.cost.sums(tokenizers)
         cells = (" / ".join(f"{counted:,}" for counted in sums[part]) if any(sums[part]) else "" for part in _PARTS[:3])
         verdicts = (one.verdicts[verdict] for verdict in ("exact", "refused", "silent"))
-        lines.append(f"| {name} | {' | '.join(map(str, verdicts))} | {max(one.carried, default=0):,} | {' | '.join(cells)} |")
+        read = one.read or sum(len(text.encode("utf-8", "replace")) for text in one.cost.read)
+        sizes = " | ".join(f"{size:,}" for size in (max(one.carried, default=0), one.written, read))
+        lines.append(f"| {name} | {' | '.join(map(str, verdicts))} | {sizes} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 

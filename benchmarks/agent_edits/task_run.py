@@ -28,6 +28,8 @@ class Outcome:
     wrong: dict[str, str] = field(default_factory=dict)
     cost: Cost = field(default_factory=Cost)
     carried: list[int] = field(default_factory=list)
+    read: int = 0
+    written: int = 0
 
     def add(self, task: Task, folder: Path, *, refused: bool, why: str, written: int) -> None:
         """Judge a task by the bytes of its folder."""
@@ -35,6 +37,7 @@ class Outcome:
         unchanged = _files(folder) == {name: text.encode() for name, text in task.before.items()}
         verdict = "exact" if exact else "refused" if refused and unchanged else "silent"
         self.verdicts[verdict] += 1
+        self.written += written
         if verdict != "exact":
             self.wrong[task.id] = why
         if task.family in _CARRIED:
@@ -80,6 +83,7 @@ def with_exact_strings(tasks: Iterable[Task]) -> Outcome:
                         "replace_all": every.count > 1,
                     }
                     outcome.cost.written.append(said(arguments))
+                    written += len(outcome.cost.written[-1].encode())
                     outcome.cost.answered.append(f"The file {name} has been edited.")
                     put(root, name, before.replace(every.old, every.new))
                     continue
@@ -110,9 +114,10 @@ def with_peer(tasks: Iterable[Task], module: str, tools: Path) -> Outcome | None
                 root = _laid_out(Path(top).resolve() / f"{number:04}", task)
                 written, why = 0, ""
                 for name in (name for name in task.before if task.before[name] != task.after[name]):
-                    pair = Pair(name, name, "task", task.before[name].encode(), task.after[name].encode())
+                    pair = Pair(name, name, task.before[name].encode(), task.after[name].encode(), "task")
                     attempt = editor.attempt(root / name, pair)
                     written += attempt.wrote
+                    outcome.read += attempt.read
                     why = why or ("" if attempt.accepted else attempt.reason)
                 outcome.add(task, root, refused=bool(why), why=why, written=written)
         finally:
