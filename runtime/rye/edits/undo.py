@@ -386,6 +386,8 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                     f"What change {entry.id} changed is as it was before it. Nothing was written.",
                     "undo(list=true) shows the other changes.",
                 )
+            # What was merged is read by another connection.
+            look.contents.save()
             diff = change_texts.tree_diff(ws, planned.changes)
             made: dict[str, Any] = {}
             warnings: list[str] = []

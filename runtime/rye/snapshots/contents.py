@@ -71,13 +71,15 @@ class Contents:
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             db = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             try:
-                # Before the first page is written: later only a VACUUM changes it.
-                db.execute("PRAGMA auto_vacuum=INCREMENTAL")
-                # A write-ahead log: readers do not wait for a writer, and a transaction is one append.
-                db.execute("PRAGMA journal_mode=WAL")
                 db.execute("PRAGMA synchronous=NORMAL")
                 db.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
-                db.executescript(_SCHEMA)
+                # Asked first: what is below would wait for a writer, though it changes nothing.
+                if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'part'").fetchone():
+                    # Before the first page is written: later only a VACUUM changes it.
+                    db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+                    # A write-ahead log: readers do not wait for a writer, and a transaction is one append.
+                    db.execute("PRAGMA journal_mode=WAL")
+                    db.executescript(_SCHEMA)
             except sqlite3.OperationalError as err:
                 db.close()
                 raise self._failure(err) from None

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -97,6 +98,18 @@ def test_a_store_that_was_made_without_that_learns_it(tmp_path):
         store.keep_only({sha256(kept).digest()})
         assert store.read(sha256(kept).digest()) == kept
     assert (tmp_path / "store/contents.sqlite").stat().st_size < MB
+
+
+def test_a_reader_does_not_wait_for_a_writer(tmp_path):
+    with Contents(tmp_path / "store") as store:
+        old = store.put(b"old")
+        store.save()
+        store.put(b"new")
+        started = time.monotonic()
+        with Contents(tmp_path / "store") as other:
+            assert other.read(old) == b"old"
+        # A wait takes 30 s.
+        assert time.monotonic() - started < 20
 
 
 def test_the_log_stays_small(tmp_path):
