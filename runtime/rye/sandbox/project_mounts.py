@@ -164,7 +164,8 @@ def message(moved: Sequence[dict[str, str]]) -> str:
         return ""
     listed = "; ".join(f"{one['path']} ({one['stored'] or 'NOT moved: remove it'})" for one in moved)
     return (
-        f"[sandbox: programs of the user run files at these names by themselves, so they were moved aside: {listed}. "
+        f"[sandbox: programs of the user run files at these names by themselves, so they were moved aside, whoever "
+        f"made them while the command ran (an editor of the user, too): {listed}. "
         "Tell the user; only they can put it back, or allow the name by `protected: {allow: [NAME]}`.]"
     )
 
