@@ -106,6 +106,15 @@ class World:
         lines.insert(self.chance.randrange(len(lines) + 1), self.text())
         self.put(name, lines)
 
+    def command(self, _: str) -> None:
+        """A command appends a line: its change is recorded in the store of snapshots."""
+        name, fresh = "small.txt", self.text()
+        before = self.lines(name)
+        self.everything[name].add(fresh)
+        data = self.ask("rye/bash/bash", command=f"echo '{fresh}' >>{name}")
+        if self.lines(name) != [*before, *([fresh] if data["success"] else [])]:
+            self.wrong("wrong edit", name, data)
+
     def undo(self, _: str) -> None:
         """Take the last change back, whichever file it was in."""
         before = {name: self.lines(name) for name in NAMES}
@@ -174,7 +183,7 @@ class World:
         if self.chance.random() < 0.2:
             self.outside(name)
         self.damage()
-        for what in self.chance.sample((self.read, self.edit, self.read, self.undo, self.look), 3):
+        for what in self.chance.sample((self.read, self.edit, self.read, self.undo, self.look, self.command), 3):
             what(name)
         self.mend()
 
