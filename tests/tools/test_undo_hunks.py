@@ -291,6 +291,20 @@ class Model:
             lines[start : start + len(piece.added)] = piece.removed
         return lines
 
+    def without_by_text(self, pieces: list[Piece]) -> list[Line] | None:
+        """The same where lines went and came back as others: by texts that stand, with their neighbours, at one place alone."""
+        lines = list(self.lines)
+        for piece in pieces:
+            before, after = ([one.text] if one is not None else [] for one in piece.beside)
+            wanted = [*before, *(line.text for line in piece.added), *after]
+            now = [line.text for line in lines]
+            places = [at for at in range(len(now) - len(wanted) + 1) if now[at : at + len(wanted)] == wanted]
+            if len(places) != 1:
+                return None
+            start = places[0] + len(before)
+            lines[start : start + len(piece.added)] = piece.removed
+        return lines
+
 
 def lines_between(model: Model, content: str) -> list[tuple[int, int, list[Line]]]:
     """Return the splices that make a given content of the model's, as a person's diff has them."""
@@ -318,7 +332,7 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
     file.write_text(model.text())
     bash(project, "true")
     entries: list[tuple[str, list[Piece]]] = []
-    counted = {"edits": 0, "hunks": 0, "exact": 0, "refused": 0, "though possible": 0}
+    counted = {"edits": 0, "hunks": 0, "exact": 0, "by text": 0, "refused": 0, "though possible": 0}
 
     def change() -> None:
         version = next(following, None)
@@ -327,7 +341,10 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
         content = "".join(f"{line.text}\n" for line in lines)
         if content == model.text() or not content:
             return
-        way = random_.choice(["edit_lines", "write", "bash"] if versions else ["edit_lines", "write", "bash", "outside"])
+        names = ids(project)
+        # A long file is not read whole.
+        ways = ["edit_lines", "write", "bash"] if len(names) == len(model.lines) else ["write", "bash"]
+        way = random_.choice(ways if versions else ["edit_lines", "write", "bash", "outside"])
         counted["edits"] += way != "outside"
         if way == "outside":
             file.write_text(content)
@@ -338,7 +355,6 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
         elif way == "write":
             entry = done("write", project, file_path="f.txt", content=content)["entry_id"]
         else:
-            names = ids(project)
             changes: list[dict[str, object]] = []
             for start, stop, new in edits:
                 if stop > start:
@@ -373,6 +389,9 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
             counted["refused"] += len(numbers)
             counted["though possible"] += len(numbers) * (wanted is not None and data["code"] == "changed_since")
             return
+        if wanted is None:
+            wanted = model.without_by_text(chosen)
+            counted["by text"] += len(numbers)
         assert wanted is not None, about
         assert file.read_text() == "".join(f"{line.text}\n" for line in wanted), about
         counted["exact"] += len(numbers)

@@ -92,6 +92,9 @@ def _planned(
     ws: Workspace, contents: Contents, made: Plan, one: Change, chosen: Sequence[int] | None, current: list[dict[str, object]]
 ) -> str:
     """Add one path to the plan; return why that cannot be, in words, or an empty text. `current` takes the lines in the way."""
+    if one.after is not None and one.after.kind == "file" and one.after.value is None:
+        # Asked before the file is read, which may take long.
+        return "was left as a file too large to be recorded"
     now = _now(ws, one.path)
     if chosen is not None and not chosen:
         made.kept.append(one.path)

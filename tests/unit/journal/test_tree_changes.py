@@ -137,6 +137,9 @@ def test_what_is_left_out_is_said(started):
     done = bash(started, "truncate -s 1G large; echo x > small")
     assert list(done["not_recorded"]) == ["large"]
     assert set(done["changed"]) == {"large", "small"}
+    refused = undo(started, entry_id=done["change_id"])
+    assert (refused["code"], "large was left as a file too large" in refused["error"]) == ("changed_since", True)
+    assert undo(started, entry_id=done["change_id"], file_path="small")["success"]
     assert bash(started, "rm large")["changed"] == ["large"]
     assert undo(started)["code"] == "changed_since"
 
