@@ -112,7 +112,7 @@ def test_the_tool_that_is_shown_runs(project):
     path = project / ".ai/tools/my/text/shout.py"
     path.parent.mkdir(parents=True)
     path.write_text(tool)
-    from rye.items.lint import lint
+    from rye.authoring.lint import lint
 
     assert lint(path.read_bytes(), ".py", "my/text/shout") == []
 

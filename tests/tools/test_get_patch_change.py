@@ -69,8 +69,8 @@ def test_what_became_of_it(project, result):
 
 
 def test_a_batch_that_could_not_be_applied_is_kept_with_the_reason(project, monkeypatch):
-    from rye.edits import patch_calls
     from rye.errors import WorkspaceError
+    from rye.patches import patch_calls
 
     def refuse(*_):
         raise WorkspaceError("no_space", "The disk is full.", "Free some space.")

@@ -10,7 +10,7 @@ import pytest
 
 import rye
 from rye.config import user_dirs
-from rye.edits import patch_calls
+from rye.patches import patch_calls
 from support.calling import call, ids
 from support.workspace_calls import UUID7, apply, delete, done, get, insert, patch, read, refused, replace, sha, write
 

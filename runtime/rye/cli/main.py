@@ -76,7 +76,7 @@ _VERBS = {
     "log": ("changes", "what was changed here: by tools, by commands, and by others in between"),
     "diff": ("changes", "a recorded change, or what differs between two points of the record"),
     "blame": ("changes", "who wrote each line of a file"),
-    "review": ("review", "a page on this machine that shows what was changed, and takes it back"),
+    "review": ("changes", "a page on this machine that shows what was changed, and takes it back"),
     "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
     "serve": ("serve", "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)"),
     "fleet": ("fleet", "make calls in many workspaces, on many processes; each edit lands once"),

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:04:21Z:a5f41bd12a0c88cd39e80af12bf643abb685e723f8672d97732f8d9a563a1db3:LCtCjlE8DJshj5iLdGAf2byaYaeIoyjuX9OizkU_NqBW8Q0S4EfUhBaBKJq18JiTDEpPv8QbO4yRLcXCBNSKBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T11:05:51Z:e670708b129dc5ff7d90bcc77724a88b7b2db92d09165acd05dd0ac39ee6fc9f:Dwzit1RnRraFupFDTOtakjKCzX1nTPV38nKG3-IN-u-8y0afckleIGMBie2ZdkaZgvCj3XvflporrvJDAChZDA==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -18,9 +18,9 @@ from typing import Any
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, fit_lines, size_of, start_index
 from rye.edits import patch_store
-from rye.edits.patch_calls import NOTICES, answered, id_lines, outcome, succeeded
 from rye.errors import EditError
 from rye.journal import commit
+from rye.patches.patch_calls import NOTICES, answered, id_lines, outcome, succeeded
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:04:21Z:382b52d689fcd56ff5b90d494b78becc42dcb39717b375d57fa4f46b3227834c:pWCwp09ZqSOHKTBvA3NAnFIJf3ErBqlbelZUsSTlBU6wEdMk1i0NQWmoAH0zwiC9jfxJHPDp7ABuNB_oOwmwDQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T11:05:51Z:a045b545ee8194de0de5aab7274f7906e6bb0c635569a98dfcb9bd06546f9059:-75hVi5EpitUVB4ZF66cOQ0vVJ8qCOwTa5gcFYx0X6xqLTtab8lcTsYKHF55Kq7J8_yApNt93PusjHhCOuIHAw==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if the patch was planned on an editor's unsaved contents.
@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.edits import patch_store, patches
-from rye.edits.patch_calls import Order, answered, outcome, run_batch
+from rye.edits import patch_store
 from rye.errors import EditError
 from rye.journal import commit
+from rye.patches import patches
+from rye.patches.patch_calls import Order, answered, outcome, run_batch
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:04:21Z:0027095681bfd8040ee65629f72b6d1570c3dea8200cdaf383e7f0854627bd9f:90gw0n1HnZKMzUHme2L0RXkKmiaPFzsq2koBDOXoQTTGWF12wEMT9s6ZltriAn-NoEz0HiIhl6z3jEgtYaapCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T11:05:51Z:b038b857eec26970978aba00e229b1e92240bc75c4d4a079beea934fa714bfd3:OjjwPQHYP11QRofDD6OXVTgKZr5_2LoKO1KJuFp65v_5lmC8Zgmk2Av5xXcr6WllUucl5ToKOzjLBrXuXH6NBw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call.context import output_budget
 from rye.call.results import Page, cut_notice, shorten, size_of, start_index
-from rye.edits.patch_batches import ActiveFiles, DocPaths
-from rye.edits.patch_calls import NOTICES, answered, succeeded
 from rye.edits.splices import line_ends
 from rye.errors import RyeError, WorkspaceError
 from rye.journal import commit
 from rye.line_ids import document as documents
+from rye.patches.patch_batches import ActiveFiles, DocPaths
+from rye.patches.patch_calls import NOTICES, answered, succeeded
 from rye.workspace import escapes
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.encoding import detect

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:04:21Z:f401da9841ceb344e173ba3426d166b01937445c1c543555dc0f3ffe4697f265:BxKXOoyx_o0tb4OxNWymSE0Z6QLpH8VQCGDG6oYP325SiCyHMhQeVIpXx1MPjbEdlcYb1K3R_pHTQz78hUz_Cw==:b63173adc9f5699f
+# rye:signed:2026-11-22T11:05:51Z:e3a7135c568df6e9b4a5dd60daa1415fafef35e4920672870d1c9bea8e916a07:76BkknxHlxXNQt7Gp0E93Nsq5q20ionuP-l2d14-qvjIOBaS-_oXUS6NTxRNlcD65GlmLkS5PJPoKDN3pJW0Aw==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.edits import patch_store, patches
-from rye.edits.patch_calls import Order, answered, run_batch
+from rye.edits import patch_store
 from rye.journal import commit
+from rye.patches import patches
+from rye.patches.patch_calls import Order, answered, run_batch
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from rye.authoring.lint import lint
+from rye.authoring.new_tool import new_tool
+from rye.authoring.new_tool_kinds import KINDS
 from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_project_option, print_json, printable, project_of
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
-from rye.items.lint import lint
-from rye.items.new_tool import new_tool
-from rye.items.new_tool_kinds import KINDS
 from rye.items.targets import Target
 
 _LINT_EPILOG = """\

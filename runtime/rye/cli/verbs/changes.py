@@ -1,4 +1,4 @@
-"""`rye log`, `rye diff`, `rye blame`: the record of changes, what differs between two points of it, and who wrote each line."""
+"""`rye log`, `rye diff`, `rye blame`, `rye review`: what was changed, what differs, and who wrote each line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_table, printable, project_of
+from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_table, printable, project_of, require_person
 from rye.edits import change_texts
 from rye.errors import UsageError
 from rye.journal import history
@@ -233,8 +233,33 @@ def _from_root(ws: Workspace, path: str) -> str:
     return os.path.normpath(path)
 
 
+def _build_review(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = """\
+It needs a terminal: the address that it prints opens the pages for whoever has it, once, and a key is approved on them with a
+code that is shown here. The pages load nothing from elsewhere. Press ? on a page for its keys."""
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="the port to listen at (default: any free one)")
+    add_project_option(parser)
+
+
+def _review(args: argparse.Namespace) -> int:
+    # Where a program reads what is printed, it would have the address, and with it what the user may do.
+    require_person("open the pages")
+    from rye.review import server
+
+    def tell(text: str) -> None:
+        for line in text.split("\n"):
+            print(printable(line), file=sys.stderr, flush=True)
+
+    try:
+        server.serve(project_of(args.project), args.port, tell)
+    except KeyboardInterrupt:
+        print("Ended.", file=sys.stderr)
+    return EXIT_OK
+
+
 VERBS = {
     "log": Verb("Show what was changed in the project: by tools, by commands, and by others in between.", _build_log, _log),
     "diff": Verb("Show a recorded change, or what differs between two points of the record.", _build_diff, _diff),
     "blame": Verb("Show who wrote each line of a file: which change, by which caller, and when.", _build_blame, _blame),
+    "review": Verb("Show what was changed on pages of this machine, and take it back there.", _build_review, _review),
 }

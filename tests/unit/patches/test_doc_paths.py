@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from rye.edits.patch_batches import DocPaths
 from rye.errors import RyeError
+from rye.patches.patch_batches import DocPaths
 from rye.workspace.workspace import Workspace
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.edits import patches
+from rye.patches import patches
 from rye.workspace.encoding import UTF8
 from rye.workspace.text import parse
 from unit.edits.test_splices import BODIES, files, render

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 import rye
+from rye.authoring.lint import lint
+from rye.authoring.new_tool import new_tool
 from rye.errors import ItemError, RyeError, UsageError
-from rye.items.lint import lint
-from rye.items.new_tool import new_tool
 from support.signed_tools import MINE, put, signed, trust_key
 from support.terminal import RUNTIME
 

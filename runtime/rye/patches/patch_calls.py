@@ -16,12 +16,12 @@ from rye.call.context import output_budget
 from rye.call.results import cut_notice, fit_lines, ok, size_of
 from rye.edits import patch_store
 from rye.edits.apply import apply_all
-from rye.edits.patch_batches import TOOL, Worked, described, worked
-from rye.edits.patches import Batch, Problems
 from rye.errors import EditError, RyeError
 from rye.journal import commit
 from rye.journal.commit import Committed
 from rye.journal.history import History
+from rye.patches.patch_batches import TOOL, Worked, described, worked
+from rye.patches.patches import Batch, Problems
 from rye.plain_class import Record, field
 from rye.workspace.workspace import Workspace
 

@@ -1,4 +1,4 @@
-"""`rye.items.lint`: each rule with a file that breaks it, and a whole one that breaks none."""
+"""`rye.authoring.lint`: each rule with a file that breaks it, and a whole one that breaks none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye.authoring.lint import lint
 from rye.items import permission_needs
-from rye.items.lint import lint
 from rye.items.spaces import system_folder
 
 GOOD = '''"""Count the words of a file.

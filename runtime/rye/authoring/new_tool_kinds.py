@@ -64,7 +64,7 @@ from pathlib import Path
 import pytest
 
 from rye import RyeError
-from rye.items.lint import lint
+from rye.authoring.lint import lint
 
 TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id.py"
 execute = runpy.run_path(str(TOOL))["execute"]
@@ -152,7 +152,7 @@ from pathlib import Path
 
 import pytest
 
-from rye.items.lint import lint
+from rye.authoring.lint import lint
 
 TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id$suffix"
 PROGRAM = shutil.which("$program")
@@ -210,7 +210,7 @@ from pathlib import Path
 
 import yaml
 
-from rye.items.lint import lint
+from rye.authoring.lint import lint
 
 TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id$suffix"
 FACTS = yaml.safe_load(TOOL.read_text(encoding="utf-8"))

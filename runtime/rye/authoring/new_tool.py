@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rye.authoring.new_tool_kinds import KINDS
 from rye.errors import ItemError, UsageError
 from rye.items import spaces
-from rye.items.new_tool_kinds import KINDS
 from rye.workspace.atomic_replace import digest_of, remove, replace, temporary_name
 from rye.workspace.workspace import Workspace
 
@@ -31,7 +31,7 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
     Args:
         item_id: category and name, such as `my/text/word_count`.
         project_path: the project root.
-        kind: one of `rye.items.new_tool_kinds.KINDS`: what the tool is written in.
+        kind: one of `rye.authoring.new_tool_kinds.KINDS`: what the tool is written in.
 
     Raises:
         UsageError: `unknown_kind`.

@@ -17,12 +17,12 @@ from rye.call.safe_text import nearest
 from rye.edits import pasted, whole_file
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
-from rye.edits.patches import Batch, FilePatch, Problems, check_digest, splices_for
 from rye.errors import RUN_OUT, CancelledError, DeadlineError, EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import beneath, names
 from rye.journal import journal
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
+from rye.patches.patches import Batch, FilePatch, Problems, check_digest, splices_for
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rye.edits import patch_calls
 from rye.errors import RyeError, WorkspaceError
+from rye.patches import patch_calls
 
 
 def test_a_success_has_its_result_and_warnings(project):
