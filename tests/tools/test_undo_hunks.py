@@ -56,6 +56,17 @@ def commanded(project, *numbers):
     return bash(project, f"sed -i '{script}' f.txt")["change_id"]
 
 
+def listed_hunks(project, entry):
+    """Return all hunks of a change; a listing has pages."""
+    found, more = [], {}
+    while True:
+        page = done("undo", project, list=True, entry_id=entry, **more)
+        found += page["hunks"]
+        if "next_offset" not in page:
+            return found
+        more = {"offset": page["next_offset"]}
+
+
 def texts(file):
     return file.read_text().split("\n")[:-1]
 
@@ -137,6 +148,42 @@ def test_a_hunk_that_changed_since_is_refused_with_the_lines_that_are_there(proj
     assert "other" in data["current"][0]["lines"]
     done("undo", project, entry_id=entry, hunks=[1])
     assert texts(file) == ["other" if at == 8 else line for at, line in enumerate(LINES, 1)]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_line_like_the_hunks_made_elsewhere_is_not_taken_out(project, file, back):
+    """It once was: the line's ID had followed its text, and the one line of that text was another call's."""
+    entry = done(
+        "edit_lines",
+        project,
+        file_path="f.txt",
+        changes=[
+            {"before_line_id": ids(project)[1], "new_content": "    pass"},
+            {"line_id": ids(project)[15], "new_content": "sixteen"},
+        ],
+    )["entry_id"]
+    if back:
+        # Taken back and redone: the line is as old as the redo.
+        done("undo", project, entry_id=done("undo", project, entry_id=entry)["entry_id"])
+    names = ids(project)
+    assert texts(file)[1] == "    pass"
+    changes = [{"line_id": names[1], "new_content": ""}, {"before_line_id": names[10], "new_content": "    pass"}]
+    done("edit_lines", project, file_path="f.txt", changes=changes)
+    before = file.read_text()
+    data = call("undo", project, entry_id=entry, hunks=[1])
+    assert data["code"] == "changed_since"
+    assert "    pass" in data["current"][0]["lines"]
+    refused("changed_since", "undo", project, entry_id=entry)
+    assert file.read_text() == before
+    done("undo", project, entry_id=entry, hunks=[2])
+    assert "sixteen" not in texts(file)
+
+
+def test_a_hunk_is_taken_back_though_both_its_neighbours_changed(project, file):
+    entry = edited(project, 5)
+    edited(project, 4, 6)
+    done("undo", project, entry_id=entry, hunks=[1])
+    assert texts(file) == with_new(4, 6)
 
 
 def test_hunks_that_are_none(project, file):
@@ -369,7 +416,7 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
                     where = {"before_line_id": names[start]} if start < len(names) else {"after_line_id": "end"}
                     changes.append({**where, "new_content": [one.text for one in new]})
             entry = done("edit_lines", project, file_path="f.txt", changes=changes)["entry_id"]
-        hunks = done("undo", project, list=True, entry_id=entry)["hunks"]
+        hunks = listed_hunks(project, entry)
         entries.append((str(entry), model.pieces(hunks, file.read_text())))
 
     def revert() -> None:
@@ -395,7 +442,7 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
         assert wanted is not None, about
         assert file.read_text() == "".join(f"{line.text}\n" for line in wanted), about
         counted["exact"] += len(numbers)
-        hunks = done("undo", project, list=True, entry_id=data["entry_id"])["hunks"]
+        hunks = listed_hunks(project, data["entry_id"])
         # The lines that come back are who they were.
         known = {line.who: line for piece in chosen for line in piece.removed}
         back = model.pieces(hunks, file.read_text())

@@ -122,7 +122,7 @@ def _spots(document: Document, entry: Entry, numbers: Sequence[int] | None, *, e
     out: list[edits_splices.Splice] = []
     current: list[dict[str, object]] = []
     for number, splice in numbered:
-        start = _spot(document, positions, splice)
+        start = _spot(document, positions, splice, entry.after)
         # Splices must ascend: lines that were reordered since have no common place.
         if start is None or (out and start < out[-1].stop):
             current.append(_in_the_way(document, positions, splice, number))
@@ -180,8 +180,11 @@ def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
     return True
 
 
-def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> int | None:
-    """Return where the splice's added lines are, if all of them are there, unchanged and together; else None."""
+def _spot(document: Document, positions: dict[str, int], splice: Recorded, left: str | None) -> int | None:
+    """Return where the splice's added lines are, if all of them are there, unchanged, together and in their place; else None.
+
+    `left` is the digest of the content that the change left.
+    """
     after = -1 if splice.after_id is None else positions.get(splice.after_id)
     if splice.added:
         first = splice.added_ids[0] if splice.added_ids else None
@@ -195,7 +198,27 @@ def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> in
     if start is None or document.text.lines(start, start + len(splice.added)) != splice.added:
         return None
     named = [positions.get(name) if name else None for name in splice.added_ids]
-    return start if named == [*range(start, start + len(splice.added))] else None
+    if named != [*range(start, start + len(splice.added))]:
+        return None
+    return start if not splice.added or _in_place(document, positions, splice, start, left) else None
+
+
+def _in_place(document: Document, positions: dict[str, int], splice: Recorded, start: int, left: str | None) -> bool:
+    """Tell whether the splice's added lines, found by their IDs, are where it put them.
+
+    An ID follows a line to another place by its text alone; a later change may have deleted a short line here and made one like
+    it there, and that one is not this splice's to take out.
+    """
+    index, stop = document.index, start + len(splice.added)
+    # Lines of the age of the state that the change left were not brought anywhere since.
+    made = {revision for revision, content in index.versions if left is not None and left.startswith(content)}
+    ages = {*index.ages.values(start, stop)}
+    if len(ages) == 1 and ages <= made:
+        return True
+    # That state is no longer known, or an undo brought the lines back: one of their neighbours tells.
+    after = -1 if splice.after_id is None else positions.get(splice.after_id)
+    before = document.text.count if splice.before_id is None else positions.get(splice.before_id)
+    return after == start - 1 or before == stop
 
 
 def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) -> EditError:
