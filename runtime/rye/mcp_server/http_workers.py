@@ -13,13 +13,14 @@ from __future__ import annotations
 import gc
 import os
 import re
+import select
 import signal
 import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -135,10 +136,6 @@ class Named:
         await self._app({**scope, "headers": headers}, receive, named)
 
 
-class _Stopped(Exception):  # noqa: N818 - no failure
-    """The parent was asked to end."""
-
-
 def run(listening: socket.socket, count: int, work: Callable[[Place, int], None]) -> bool:
     """Run workers until the process is asked to end; return in each of them, too.
 
@@ -163,73 +160,77 @@ class _Parent:
         self._workers: dict[int, int] = {}
         self._deaths: list[float] = []
         self._worker: int | None = None
-        self._pid = os.getpid()
+        self._stopped_by: int | None = None
+        self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._turn = 0
 
     def run(self) -> bool:
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        stopped_by = signal.SIGTERM
+        signal.set_wakeup_fd(self._woken[1], warn_on_full_buffer=False)
+        # A client may be gone between waiting and accepting.
+        self._listening.setblocking(False)
         # What was loaded so far stays shared: the collector would write into each object, and so copy it for each worker.
         gc.collect()
         gc.freeze()
-        try:
-            for number in range(len(self._channels)):
-                self._start(number, before)
-                if self._worker is not None:
-                    return False
-            self._hand_out(before)
+        for number in range(len(self._channels)):
+            self._start(number, before)
             if self._worker is not None:
                 return False
-        except _Stopped as err:
-            stopped_by = err.args[0]
+        while self._stopped_by is None:
+            self._reap(before)
+            if self._worker is not None:
+                return False
+            self._hand_out()
         self._listening.close()
         self._end()
+        signal.set_wakeup_fd(-1)
         for number, handler in before.items():
             signal.signal(number, handler)
         # As the web server does by itself: whoever started this process learns how it ended.
-        signal.raise_signal(stopped_by)
+        signal.raise_signal(self._stopped_by)
         return True
 
-    def _stop(self, number: int, _frame: FrameType | None) -> NoReturn:
-        if os.getpid() != self._pid:
-            # A worker that has not begun yet.
-            os._exit(0)
-        raise _Stopped(number)
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        # Noted, not raised: an exception would be lost where it comes into a destructor.
+        self._stopped_by = number
 
     def _start(self, number: int, before: dict[signal.Signals, Any]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
+        # Held back until the parent knows the worker, and the worker no longer ends as the parent does.
+        signal.pthread_sigmask(signal.SIG_BLOCK, before)
         pid = os.fork()
         if pid:
             self._workers[pid] = number
+        else:
+            self._worker = number
+            signal.set_wakeup_fd(-1)
+            for name, handler in before.items():
+                signal.signal(name, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, before)
+        if pid:
             return
-        self._worker = number
-        for name, handler in before.items():
-            signal.signal(name, handler)
         os.close(self._ends)
         self._listening.close()
         self._work(Place(number, self._channels), self._alive)
 
-    def _hand_out(self, before: dict[signal.Signals, Any]) -> None:
-        self._listening.settimeout(1.0)
-        turn = 0
-        while True:
-            self._reap(before)
-            if self._worker is not None:
-                return
-            try:
-                connection, _ = self._listening.accept()
-            except TimeoutError:
-                continue
-            except OSError:
-                # The client went away again, or descriptors are short for a moment.
-                time.sleep(0.01)
-                continue
-            with connection:
-                # The next one where the first takes no more.
-                for step in range(len(self._channels)):
-                    if _sent(self._channels[(turn + step) % len(self._channels)][0], [connection.fileno()]):
-                        break
-            turn += 1
+    def _hand_out(self) -> None:
+        """Give the next connection to a worker; return after a second at most, and at once when the process is asked to end."""
+        ready, _, _ = select.select([self._listening.fileno(), self._woken[0]], [], [], 1.0)
+        if self._listening.fileno() not in ready:
+            return
+        try:
+            connection, _ = self._listening.accept()
+        except OSError:
+            # The client went away again, or descriptors are short for a moment.
+            time.sleep(0.01)
+            return
+        with connection:
+            # The next one where the first takes no more.
+            for step in range(len(self._channels)):
+                if _sent(self._channels[(self._turn + step) % len(self._channels)][0], [connection.fileno()]):
+                    break
+        self._turn += 1
 
     def _reap(self, before: dict[signal.Signals, Any]) -> None:
         """Start again what has died, unless that does not help."""
@@ -247,7 +248,8 @@ class _Parent:
             self._deaths = [one for one in self._deaths if one > now - _DEATHS_WITHIN] + [now]
             if len(self._deaths) > _MOST_DEATHS:
                 sys.stderr.write("rye mcp: its workers end as soon as they begin; the server ends.\n")
-                raise _Stopped(signal.SIGTERM)
+                self._stopped_by = signal.SIGTERM
+                return
             self._start(number, before)
             if self._worker is not None:
                 return
