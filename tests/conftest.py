@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from rye.sandbox import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +28,15 @@ def user_space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("USER_SPACE", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def own_process() -> Iterator[None]:
+    """A command called in this process leaves the other tests' module path, and does not close the process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path])
+        patch.setattr(environment, "close", lambda: None)
+        yield
 
 
 @pytest.fixture
