@@ -290,17 +290,7 @@ def serve(root: str, address: Address, token: str | None, names: tuple[str, ...]
 
     listening = http.listen(address)
     address = Address(address.host, listening.getsockname()[1])
-    config = uvicorn.Config(
-        SandboxGuard(Runtime(root).app(), address, token, names),
-        http=http.bounded_protocol(),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        lifespan="off",
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=3,
-    )
+    config = http.web_config(SandboxGuard(Runtime(root).app(), address, token, names), _MOST_CONNECTIONS)
     _announce(address, token, show_token=show_token)
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -309,17 +309,7 @@ def _web_server(server: Server[Any], address: Address, token: str, place: Place 
         inner = Named(inner, place)
     protocol = bounded_protocol(place)
     begin: set[asyncio.Task[Any]] = set()
-    config = uvicorn.Config(
-        Guard(inner, address, token),
-        http=protocol,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        lifespan="on",
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=3,
-    )
+    config = web_config(Guard(inner, address, token), _MOST_CONNECTIONS, protocol, lifespan="on")
 
     class WebServer(uvicorn.Server):
         parent = -1
@@ -347,6 +337,28 @@ def _web_server(server: Server[Any], address: Address, token: str, place: Place 
             self.should_exit = True
 
     return WebServer(config)
+
+
+def web_config(app: _App, most: int, protocol: Any = None, **others: Any) -> Any:
+    """Return the web server's settings, as every server of the package has them.
+
+    Args:
+        app: what answers, its guard before it.
+        most: connections at a time.
+        protocol: from `bounded_protocol`; by default one without a place.
+        others: further settings of uvicorn; they replace the common ones.
+    """
+    import uvicorn
+
+    common = {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "ws": "none",
+        "lifespan": "off",
+        "timeout_graceful_shutdown": 3,
+    }
+    return uvicorn.Config(app, http=protocol or bounded_protocol(), limit_concurrency=most, **{**common, **others})
 
 
 def bounded_protocol(place: Place | None = None) -> Any:

@@ -38,19 +38,7 @@ class Review:
 
         from rye.mcp_server import http
 
-        config = uvicorn.Config(
-            self.app,
-            http=http.bounded_protocol(),
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            ws="none",
-            lifespan="off",
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=3,
-        )
+        config = http.web_config(self.app, _MOST_CONNECTIONS, log_level="error", date_header=False, timeout_keep_alive=30)
         return uvicorn.Server(config)
 
 
