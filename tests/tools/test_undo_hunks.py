@@ -21,6 +21,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
+from rye.journal import journal
+from rye.line_ids import document
+from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, refused
 from support.real_histories import histories
 
@@ -237,6 +240,62 @@ def test_hunks_of_other_encodings(project, encoding):
     assert path.read_bytes().decode(encoding) == old.replace("zeile 3 ", "drei ")
     done("undo", project, entry_id=back)
     assert path.read_bytes() == both
+
+
+GERMAN = "".join(f"Zeile {at} mit größeren Übungen für Köche\r\n" for at in range(20))
+JAPANESE = "".join(f"{at}行目の日本語の文章です。これは説明のための文字列です。\r\n" for at in range(20))
+UNREAD = [("utf-16", GERMAN), ("utf-32", GERMAN), ("utf-8-sig", GERMAN), ("cp1252", GERMAN), ("shift_jis", JAPANESE)]
+
+
+@pytest.mark.parametrize("way", ["write", "bash", "upload"])
+@pytest.mark.parametrize(("encoding", "old"), UNREAD)
+def test_hunks_of_a_file_that_was_never_read(project, encoding, old, way):
+    """Its encoding is told by its bytes; such a file once had one hunk."""
+    path = project / "e.txt"
+    path.write_bytes(old.encode(encoding))
+    new = old.replace("3", "three", 1).replace("12", "twelve", 1)
+    if way == "write":
+        declared = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(encoding, encoding)
+        content = ("\ufeff" if encoding.startswith("utf-") and encoding != "utf-8-sig" else "") + new
+        entry = done("write", project, file_path="e.txt", content=content, encoding=declared)["entry_id"]
+    elif way == "bash":
+        bash(project, "true")
+        (project / "in.txt").write_bytes(new.encode(encoding))
+        bash(project, "true")
+        entry = bash(project, "cat in.txt > e.txt")["change_id"]
+    else:
+        with Workspace(project) as ws, ws.place("e.txt") as place:
+            made = journal.whole_entry(ws, "upload", place, path.read_bytes(), new.encode(encoding))
+            journal.apply_change(ws, place, new.encode(encoding), made)
+            entry = made.id
+    assert path.read_bytes() == new.encode(encoding)
+    listed = done("undo", project, list=True, entry_id=entry)
+    assert [one["start"] for one in listed["hunks"]] == [4, 13]
+    assert f"+{new.splitlines()[12]}\n" in listed["output"] + "\n"
+    back = done("undo", project, entry_id=entry, hunks=[2])["entry_id"]
+    assert path.read_bytes() == old.replace("3", "three", 1).encode(encoding)
+    done("undo", project, entry_id=back)
+    done("undo", project, entry_id=entry)
+    assert path.read_bytes() == old.encode(encoding)
+
+
+def test_a_guessed_encoding_stays_a_guess_after_an_undo(project):
+    path = project / "e.txt"
+    path.write_bytes(GERMAN.encode("cp1252"))
+    entry = done("write", project, file_path="e.txt", content=GERMAN.replace("3", "three"), encoding="cp1252")["entry_id"]
+    done("undo", project, entry_id=entry)
+    with Workspace(project) as ws, document.view(ws, "e.txt") as view:
+        assert (view.text.encoding.name, view.text.encoding.certain) == ("cp1252", False)
+
+
+def test_a_utf16_file_without_a_mark_is_told_by_the_encoding_of_the_new_content(project):
+    path = project / "e.txt"
+    path.write_bytes(GERMAN.encode("utf-16-le"))
+    new = GERMAN.replace("3", "three", 1).replace("12", "twelve", 1)
+    entry = done("write", project, file_path="e.txt", content=new, encoding="utf-16-le")["entry_id"]
+    assert len(done("undo", project, list=True, entry_id=entry)["hunks"]) == 2
+    done("undo", project, entry_id=entry, hunks=[1])
+    assert path.read_bytes().decode("utf-16-le") == GERMAN.replace("12", "twelve", 1)
 
 
 def test_a_written_file_that_changed_elsewhere_since_is_taken_back_beside_that(project, file):

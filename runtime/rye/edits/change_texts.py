@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from rye.call import context
 from rye.edits import splices as edits_splices
 from rye.fs import names
-from rye.journal import merges, tree_changes
+from rye.journal import hunks, tree_changes
 from rye.journal.entries import Entry, Recorded
 from rye.journal.history import History, Row
+from rye.plain_class import changed
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
-from rye.workspace.encoding import Encoding
-from rye.workspace.text import parse
+from rye.workspace.encoding import UTF8, Encoding
+from rye.workspace.text import parse, split
 
 if TYPE_CHECKING:
     from rye.workspace.workspace import Workspace
@@ -139,29 +140,29 @@ def whole_diff(entry: Entry) -> list[str]:
 def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[Entry | str]:
     """Yield, for each change, an entry of the whole file whose diff can be printed, or one line that says what changed."""
     for one in changes:
-        sides = [_lines(contents, state) for state in one[1:]]
+        sides = [_text(contents, state) for state in one[1:]]
         path = names.show(os.fsencode(one.path))
         if sides[0] is None or sides[1] is None or not (sides[0] or sides[1]):
             yield f"{path}: {_said(one.before)} -> {_said(one.after)}"
             continue
+        code, was = (hunks.code_of(side) or UTF8 for side in (sides[1], sides[0]))
+        # Text without a letter beyond ASCII is in the encoding of the other side, too.
+        was, code = code if sides[0].isascii() else was, was if sides[1].isascii() else code
         before, after = (None if state is None else "0" * 64 for state in one[1:])
-        yield Entry("0" * 15, 0.0, "", path, before, after, "utf-8", [Recorded(0, sides[0], sides[1])], whole=True)
+        lines = Recorded(0, split(sides[0], was), split(sides[1], code))
+        made = Entry("0" * 15, 0.0, "", path, before, after, was.name, [lines], whole=True)
+        yield changed(made, encoding_after=code.name)
         if one.before is not None and one.after is not None and one.before.mode != one.after.mode:
             yield f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"
 
 
-def _lines(contents: Contents, state: State | None) -> list[bytes] | None:
+def _text(contents: Contents, state: State | None) -> bytes | None:
     if state is None:
-        return []
+        return b""
     if state.kind != "file" or state.value is None or state.size > _MAX_TEXT:
         return None
     data = contents.read(bytes.fromhex(state.value))
-    if data is None or b"\0" in data:
-        return None
-    with suppress(UnicodeDecodeError):
-        data.decode()
-        return merges.lines_of(data)
-    return None
+    return None if data is None or hunks.code_of(data) is None else data
 
 
 def _said(state: State | None) -> str:

@@ -141,7 +141,8 @@ def _in_the_way(document: Document, positions: Mapping[str, int], splice: Record
     high = max(own) + 1 if own else before if before is not None and before > low else low + 1
     if after is not None and before is not None and after < before:
         low, high = min(low, after + 1), max(high, before)
-    return hunks.in_the_way(document.path, document.text.lines(low, high), merges.Missing(number - 1, low, high))
+    place = merges.Missing(number - 1, low, high)
+    return hunks.in_the_way(document.path, document.text.lines(low, high), place, document.text.encoding.name)
 
 
 def _spots_in_whole(
@@ -156,7 +157,7 @@ def _spots_in_whole(
     chosen = None if numbers is None else [number - 1 for number in numbers]
     splices, missing = merges.without(*sides, current, chosen)
     if missing:
-        places = [hunks.in_the_way(document.path, current[one.start : one.stop], one) for one in missing]
+        places = [hunks.in_the_way(document.path, current[one.start : one.stop], one, code.name) for one in missing]
         raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", places)
     recorded = entry.splices[0]
     found = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
@@ -249,4 +250,6 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:
         raise _damaged(entry)
     back = journal.whole_entry(ws, UNDO, place, now, data, entry.encoding)
     back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
-    return WholeFile(back, data, entry.encoding, splice.removed_ids, shorts=splice.removed_shorts)
+    # A guess at the encoding of a file that nobody had read stays one.
+    declared = entry.encoding if any(splice.removed_ids) or "\n".encode(entry.encoding) != b"\n" else "utf-8"
+    return WholeFile(back, data, declared, splice.removed_ids, shorts=splice.removed_shorts)

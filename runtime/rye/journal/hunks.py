@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rye.errors import UsageError
+from rye.errors import UsageError, WorkspaceError
 from rye.journal import merges
 from rye.journal.entries import Entry
 from rye.journal.tree_changes import printable
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.workspace.encoding import mark_of
+from rye.workspace.encoding import detect, mark_of
+from rye.workspace.text import split
 
 if TYPE_CHECKING:
     from rye.journal.history import History
     from rye.snapshots.tree import Change, State
+    from rye.workspace.encoding import Encoding
     from rye.workspace.workspace import Workspace
 
 MAX_TEXT = 4 * 1024 * 1024
@@ -40,6 +42,7 @@ class Hunk(NamedTuple):
         start, removed: the first line before the change (from 1; of an insertion the line behind it), and the raw lines.
         new_start, added: the same after the change.
         undone_by: the undo that took it back; empty: it is in place.
+        codes: the codec names of the lines removed, and of those added.
     """
 
     path: str
@@ -50,14 +53,15 @@ class Hunk(NamedTuple):
     new_start: int = 0
     added: Sequence[bytes] = ()
     undone_by: str = ""
+    codes: tuple[str, str] = ("utf-8", "utf-8")
 
     def diff(self) -> list[str]:
         """Return it as lines of a diff: the place, then the lines removed and added."""
         if self.kind != "lines":
             return [f"@@ {self.kind} @@"]
         out = [f"@@ -{self.start},{len(self.removed)} +{self.new_start},{len(self.added)} @@"]
-        for sign, lines in (("-", self.removed), ("+", self.added)):
-            out += [sign + line.rstrip(b"\r\n").decode("utf-8", "backslashreplace") for line in lines]
+        for sign, lines, code in zip("-+", (self.removed, self.added), self.codes, strict=True):
+            out += [sign + _text_of(line, code) for line in lines]
         return out
 
 
@@ -79,12 +83,13 @@ def of_entry(ws: Workspace, history: History, entry: Entry, path: str | None = N
 
 def of_file(entry: Entry) -> list[Hunk]:
     """Return the hunks of a change that an edit of one file made."""
+    codes = (entry.encoding, entry.encoding_after or entry.encoding)
     if not entry.whole:
-        return _of_splices(entry.path, [(one.start, one.removed, one.added) for one in entry.splices])
+        return _of_splices(entry.path, [(one.start, one.removed, one.added) for one in entry.splices], codes)
     sides = whole_sides(entry)
     if sides is None:
         return [Hunk(entry.path, 1, "whole")]
-    return _between(entry.path, *sides) or [Hunk(entry.path, 1, "whole")]
+    return _between(entry.path, *sides, codes) or [Hunk(entry.path, 1, "whole")]
 
 
 def whole_sides(entry: Entry) -> tuple[list[bytes], list[bytes]] | None:
@@ -113,39 +118,66 @@ def of_change(contents: Contents, change: Change) -> list[Hunk]:
     before, after = change.before, change.after
     if sides is None or before is None or after is None:
         return [Hunk(change.path, 1, "whole")]
-    out = _between(change.path, *(merges.lines_of(side) for side in sides))
+    out = _between(change.path, sides.before, sides.after, sides.codes)
     if before.mode != after.mode:
         out.append(Hunk(change.path, len(out) + 1, "mode"))
     # Another file with the same content in its place: only its other names differ.
     return out or [Hunk(change.path, 1, "whole")]
 
 
-def texts(contents: Contents, change: Change) -> tuple[bytes, bytes] | None:
-    """Return a file's content before and after; None where it has no lines to compare, or a side is not stored."""
-    before, after = (_text(contents, state) for state in (change.before, change.after))
-    return None if before is None or after is None else (before, after)
+class Texts(NamedTuple):
+    """A file's raw lines before and after a change, and the codec names of both. A byte order mark is in the first line."""
+
+    before: list[bytes]
+    after: list[bytes]
+    codes: tuple[str, str]
+
+
+def texts(contents: Contents, change: Change) -> Texts | None:
+    """Return a file's lines before and after; None where it has none to compare, or a side is not stored."""
+    sides = [_text(contents, state) for state in (change.before, change.after)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    codes = [code_of(side) for side in sides if side is not None]
+    # Lines are compared as bytes, which are cut alike where the newline has the same bytes.
+    if None in codes or len({code.newline for code in codes if code is not None}) > 1:
+        return None
+    lines = [split(side, code) for side, code in zip(sides, codes, strict=True) if side is not None and code is not None]
+    names = [code.name for code in codes if code is not None]
+    return Texts(lines[0], lines[1], (names[0], names[1]))
 
 
 def _text(contents: Contents, state: State | None) -> bytes | None:
     if state is None or state.kind != "file" or state.value is None or state.size > MAX_TEXT:
         return None
-    data = contents.read(bytes.fromhex(state.value))
-    return None if data is None or b"\0" in data else data
+    return contents.read(bytes.fromhex(state.value))
 
 
-def _between(path: str, old: Sequence[bytes], new: Sequence[bytes]) -> list[Hunk]:
+def code_of(data: bytes) -> Encoding | None:
+    """Return the encoding of a content as its bytes tell it; None where it is no text."""
+    try:
+        code = detect(data)
+    except WorkspaceError:
+        return None
+    # A NUL may come late in a program's file.
+    return None if len(code.newline) == 1 and b"\0" in data else code
+
+
+def _between(path: str, old: Sequence[bytes], new: Sequence[bytes], codes: tuple[str, str]) -> list[Hunk]:
     shift, splices = 0, []
     for hunk in merges.hunks(new, old):
         splices.append((hunk.start - shift, hunk.lines, new[hunk.start : hunk.stop]))
         shift += hunk.stop - hunk.start - len(hunk.lines)
-    return _of_splices(path, splices)
+    return _of_splices(path, splices, codes)
 
 
-def _of_splices(path: str, splices: Sequence[tuple[int, Sequence[bytes], Sequence[bytes]]]) -> list[Hunk]:
+def _of_splices(
+    path: str, splices: Sequence[tuple[int, Sequence[bytes], Sequence[bytes]]], codes: tuple[str, str]
+) -> list[Hunk]:
     out: list[Hunk] = []
     shift = 0
     for number, (start, removed, added) in enumerate(splices, 1):
-        out.append(Hunk(path, number, "lines", start + 1, removed, start + shift + 1, added))
+        out.append(Hunk(path, number, "lines", start + 1, removed, start + shift + 1, added, codes=codes))
         shift += len(added) - len(removed)
     return out
 
@@ -190,9 +222,13 @@ def fields(found: Sequence[Hunk]) -> list[dict[str, Any]]:
     ]
 
 
-def in_the_way(path: str, lines: Sequence[bytes], place: merges.Missing) -> dict[str, object]:
+def _text_of(line: bytes, code: str) -> str:
+    return line.decode(code, "backslashreplace").rstrip("\r\n")
+
+
+def in_the_way(path: str, lines: Sequence[bytes], place: merges.Missing, code: str) -> dict[str, object]:
     """Return, as fields, the lines that stand where a hunk cannot be taken out; `lines` are those of the place, raw."""
-    texts = [line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")[:_SHOWN_CHARS] for line in lines[:_SHOWN_LINES]]
+    texts = [_text_of(line, code)[:_SHOWN_CHARS] for line in lines[:_SHOWN_LINES]]
     return {"file_path": printable(path), "hunk": place.number + 1, "line": place.start + 1, "lines": texts}
 
 

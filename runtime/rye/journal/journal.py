@@ -15,16 +15,16 @@ import time
 from typing import TYPE_CHECKING
 
 from rye.call import context, profile
-from rye.errors import EditError, WorkspaceError
+from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import atomic
 from rye.journal import entries, history
 from rye.journal.entries import Entry, Recorded
-from rye.line_ids import store
+from rye.line_ids import document, store
 from rye.plain_class import changed
 from rye.snapshots import known_tree
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
-from rye.workspace.encoding import UTF8, Encoding
+from rye.workspace.encoding import UTF8, Encoding, is_text
 from rye.workspace.text import split
 from rye.workspace.workspace import MAX_FILE_BYTES, Place, Workspace, read_all
 
@@ -52,27 +52,40 @@ def undoing(entry: Entry, undoes: str) -> Entry:
 
 
 def whole_entry(
-    ws: Workspace, tool: str, place: Place, old: bytes | None, data: bytes | None, encoding: str = "utf-8"
+    ws: Workspace, tool: str, place: Place, old: bytes | None, data: bytes | None, encoding: str | None = None
 ) -> Entry:
     """Return the entry for a change of a whole file: all lines out, all lines in, with the IDs that the old ones have.
 
-    `encoding` is that of the new content.
+    `encoding` is that of the new content; None: as its bytes tell. So do those of an old content that was never read.
     """
     before, after = (None if content is None else digest_of(content) for content in (old, data))
     stored = None if old is None else store.load(ws, place.path, dense=False)
     # The index of another content would name other lines.
     known = stored if stored is not None and stored.index.content_hash == before else None
-    code = known.encoding if known is not None else UTF8
+    code = known.encoding if known is not None else _told_by(old, encoding, stored)
     removed = split(old or b"", code)
     ids = {at: mark.id for at, mark in known.index.marks.items()} if known is not None else {}
     names = [ids.get(at) for at in range(len(removed))]
     shorts = [known.index.told(at) for at in range(len(removed))] if known is not None else []
-    added = split(data or b"", Encoding(encoding, newline="\n".encode(encoding)))
+    after_code = _told_by(data, None, stored).name if encoding is None else encoding
+    added = split(data or b"", Encoding(after_code, newline="\n".encode(after_code)))
     mode = stat.S_IMODE(place.stat.st_mode) if place.stat is not None and data is None else None
     entry = new_entry(
         ws, tool, place.shown, before, after, code.name, [Recorded(0, removed, added, names, removed_shorts=shorts)]
     )
-    return changed(entry, whole=True, mode=mode, encoding_after=encoding)
+    return changed(entry, whole=True, mode=mode, encoding_after=after_code)
+
+
+def _told_by(content: bytes | None, declared: str | None, stored: store.Stored | None) -> Encoding:
+    """Return the encoding of a content by its bytes; where they do not tell, what is remembered of the file, or declared."""
+    others = [stored.encoding.name] if stored is not None else []
+    for name in (None, *others, *([declared] if declared is not None else [])):
+        # Bytes with NULs are UTF-16 without a mark, or no text: only what is known of the file tells.
+        with contextlib.suppress(WorkspaceError, UsageError):
+            code = document.encoding_of(content or b"", name, stored)
+            if name is None or (len(code.newline) > 1 and is_text(content or b"", code)):
+                return code
+    return UTF8
 
 
 def hard_links(place: Place) -> list[str]:

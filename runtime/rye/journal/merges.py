@@ -90,17 +90,13 @@ def without(
     return out, missing
 
 
-def taken_out(before: bytes, after: bytes, now: bytes, chosen: Collection[int] | None = None) -> bytes | list[Missing]:
-    """Return the text `now` without hunks of a change, as `without`; where that is not exact, the hunks in the way."""
-    current = lines_of(now)
-    splices, missing = without(lines_of(before), lines_of(after), current, chosen)
-    if missing:
-        return missing
+def replaced(current: Sequence[bytes], splices: Sequence[Hunk], newline: bytes) -> bytes | list[Missing]:
+    """Return a text with some of its lines replaced; where a line would come behind one without a newline, that place."""
     out = list(current)
     for splice in reversed(splices):
         out[splice.start : splice.stop] = splice.lines
     # Only the last line may be without a newline.
-    if any(not line.endswith(b"\n") for line in out[:-1]):
+    if any(not line.endswith(newline) for line in out[:-1]):
         return [Missing(0, max(len(current) - 1, 0), len(current))]
     return b"".join(out)
 

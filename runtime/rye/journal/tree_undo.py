@@ -26,6 +26,7 @@ from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace.path_errors import system_failure
+from rye.workspace.text import split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,10 +164,16 @@ def _merged(
         current = _read(fd, name)
     if sha256(current).hexdigest() != now.value:
         return []
-    result = merges.taken_out(*sides, current, None if chosen is None else [number - 1 for number in chosen])
+    code = hunks.code_of(current)
+    newline = "\n".encode(sides.codes[1])
+    if code is None or code.newline != newline:
+        return []
+    lines = split(current, code)
+    wanted = None if chosen is None else [number - 1 for number in chosen]
+    splices, missing = merges.without(sides.before, sides.after, lines, wanted)
+    result = missing or merges.replaced(lines, splices, newline)
     if isinstance(result, list):
-        lines = merges.lines_of(current)
-        return [hunks.in_the_way(one.path, lines[place.start : place.stop], place) for place in result]
+        return [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
     digest = contents.put(result)
     mode = now.mode
     # The mode is the hunk behind those of the lines.

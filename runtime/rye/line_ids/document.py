@@ -338,7 +338,7 @@ def _streamed(file: OpenFile) -> Text | None:
 
 def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) -> Text:
     _, data = _stable(file)
-    return glanced(data, _encoding(data, declared, stored))
+    return glanced(data, encoding_of(data, declared, stored))
 
 
 @contextmanager
@@ -456,7 +456,7 @@ def _anew(
     keep: bool = True,
 ) -> Document:
     """Index a content that was not known: as the successor of the known one, or as the first."""
-    code = _encoding(data, declared, stored)
+    code = encoding_of(data, declared, stored)
     # In the width of the stored index, so that old and new digests can be compared.
     text, width, digests = scan(data, code, stored.index.width if stored else None)
     if stored is None:
@@ -474,7 +474,12 @@ def _anew(
     return document
 
 
-def _encoding(data: bytes, declared: str | None, stored: store.Stored | None) -> Encoding:
+def encoding_of(data: bytes, declared: str | None, stored: store.Stored | None) -> Encoding:
+    """Return the encoding in which a file's content is read: by its bytes, what is declared, and what is remembered of it.
+
+    Raises:
+        WorkspaceError, UsageError: as `rye.workspace.encoding.detect`.
+    """
     code = detect(data, declared)
     known = stored.encoding if stored is not None else None
     # A guess must not change from one read to the next: a known or confirmed encoding goes first.

@@ -15,6 +15,7 @@ from rye.journal import merges, tree_changes
 from rye.record import file_history
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
+from rye.workspace.text import split
 
 if TYPE_CHECKING:
     from rye.journal.entries import Entry
@@ -104,15 +105,18 @@ def of_contents(path: str, before: bytes | None, after: bytes | None) -> FileDif
     """Return the difference between two contents of a file; None: there was none. Nothing of it can be taken back."""
     notes = ["The file was made."] if before is None else ["The file was deleted."] if after is None else []
     old, new = before or b"", after or b""
-    if max(len(old), len(new)) > MAX_TEXT or b"\0" in old or b"\0" in new:
+    codes = [edits_hunks.code_of(side) for side in (old, new)]
+    if max(len(old), len(new)) > MAX_TEXT or codes[0] is None or codes[1] is None or codes[0].newline != codes[1].newline:
         return FileDiff("", path, (), [*notes, f"{len(old):,} bytes before, {len(new):,} after."])
-    sides = merges.lines_of(old), merges.lines_of(new)
+    names = (codes[0].name, codes[1].name)
+    sides = split(old, codes[0]), split(new, codes[1])
     shift, found = 0, []
     for number, one in enumerate(merges.hunks(sides[1], sides[0]), 1):
         added = sides[1][one.start : one.stop]
-        found.append(_lines(edits_hunks.Hunk(path, number, "lines", one.start + shift + 1, one.lines, one.start + 1, added)))
+        hunk = edits_hunks.Hunk(path, number, "lines", one.start + shift + 1, one.lines, one.start + 1, added, codes=names)
+        found.append(_lines(hunk))
         shift += len(one.lines) - len(added)
-    return FileDiff("", path, found, notes, *(_bare(side) for side in sides))
+    return FileDiff("", path, found, notes, *map(_bare, sides, names))
 
 
 # --- edits of one file ---
@@ -124,7 +128,7 @@ def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> FileDif
     if entry.whole:
         return _of_whole(entry, found, codes)
     notes = () if found else ("No line changed." if entry.before == entry.after else _TOO_MANY,)
-    shown = [_lines(one, codes) for one in found]
+    shown = [_lines(one) for one in found]
     around = None if rows is None else _around(ws, entry, rows)
     sides = () if around is None else [_bare(merges.lines_of(data), code) for data, code in zip(around, codes, strict=True)]
     return FileDiff(entry.id, entry.path, shown, notes, *sides)
@@ -136,7 +140,7 @@ _TOO_MANY: Final = "The change is recorded without its lines: they were too many
 def _of_whole(entry: Entry, found: Sequence[edits_hunks.Hunk], codes: tuple[str, str]) -> FileDiff:
     sides = edits_hunks.whole_sides(entry)
     if sides is not None:
-        return FileDiff(entry.id, entry.path, [_shown(one, codes) for one in found], (), *map(_bare, sides, codes))
+        return FileDiff(entry.id, entry.path, [_shown(one) for one in found], (), *map(_bare, sides, codes))
     splice = entry.splices[0] if entry.splices else None
     old, new = (b"".join(side) for side in (splice.removed, splice.added)) if splice else (b"", b"")
     note = "The file was made." if entry.before is None else "The file was deleted." if entry.after is None else _changed(codes)
@@ -176,13 +180,14 @@ def _of_path(contents: Contents, entry_id: str, change: Change) -> FileDiff:
     texts = edits_hunks.texts(contents, change)
     if texts is not None:
         shown = [_shown(one)._replace(note=_note(one, change)) for one in found]
-        return FileDiff(entry_id, change.path, shown, (), *(_bare(merges.lines_of(text)) for text in texts))
+        return FileDiff(entry_id, change.path, shown, (), *map(_bare, texts[:2], texts.codes))
     # A file that was made or deleted is one hunk, with all its lines.
     made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
     data = contents.read(bytes.fromhex(made.value)) if made and _is_text(made) and made.value else None
-    if made is None or data is None or b"\0" in data:
+    code = None if data is None else edits_hunks.code_of(data)
+    if made is None or data is None or code is None:
         return FileDiff(entry_id, change.path, [Hunk(1, note=_said(change))])
-    lines = _bare(merges.lines_of(data))
+    lines = _bare(split(data, code), code.name)
     sides: tuple[list[str], list[str]] = ([], lines) if change.before is None else (lines, [])
     note = "The file was made." if change.before is None else "The file was deleted."
     return FileDiff(entry_id, change.path, [Hunk(1, 0, 0, *sides)], (note,), *sides)
@@ -216,13 +221,13 @@ def _state(state: State | None) -> str:
 # --- lines as text ---
 
 
-def _shown(hunk: edits_hunks.Hunk, codes: tuple[str, str] = ("utf-8", "utf-8")) -> Hunk:
-    return _lines(hunk, codes) if hunk.kind == "lines" else Hunk(hunk.number)
+def _shown(hunk: edits_hunks.Hunk) -> Hunk:
+    return _lines(hunk) if hunk.kind == "lines" else Hunk(hunk.number)
 
 
-def _lines(hunk: edits_hunks.Hunk, codes: tuple[str, str] = ("utf-8", "utf-8")) -> Hunk:
+def _lines(hunk: edits_hunks.Hunk) -> Hunk:
     """Return a hunk with its lines as text. Their ends are said where one has none, and where these are all that differs."""
-    sides = _texts(hunk.removed, codes[0]), _texts(hunk.added, codes[1])
+    sides = _texts(hunk.removed, hunk.codes[0]), _texts(hunk.added, hunk.codes[1])
     removed, added = ([line.rstrip("\r\n") + ("" if line.endswith("\n") else _end(line)) for line in side] for side in sides)
     if removed == added:
         removed, added = ([line.rstrip("\r\n") + _end(line) for line in side] for side in sides)

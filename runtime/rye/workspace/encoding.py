@@ -216,6 +216,11 @@ def _decodes(data: bytes, name: str) -> bool:
     return True
 
 
+def is_text(data: bytes, code: Encoding) -> bool:
+    """Tell whether a content can be text in an encoding: all of it decodes, and it begins as no known kind of binary file."""
+    return not binary_kind(data) and _decodes(data[len(code.bom) :], code.name)
+
+
 def _detected(data: bytes) -> Encoding | None:
     from rye.workspace.encoding_guess import guess
 
