@@ -1,7 +1,8 @@
 """Random command scripts of a model, and what a user and the user's programs do after each; run by `test_random_scripts.py`.
 
 Arguments: a folder, `require` or `off`, how many scripts, a seed. Prints one line of JSON: how
-many scripts ran, after how many a program of the model ran outside, by shape, how many canaries were read, and the scripts that did it.
+many scripts ran, after how many a program of the model ran outside, by shape, how many canaries were read, and the scripts that did it;
+the codes of refusals, and whole the results of calls that broke.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ USERS_OWN = (
     ("git worktree add -q w", 0.15),
     ("git -c protocol.file.allow=always submodule add -q ../other vendor/lib", 0.15),
 )  # fmt: skip
+
+
+# No script may make the call itself break, whatever it does to the project.
+UNEXPECTED = ("io_error", "tool_crashed", "internal_error")
 
 
 class Users:
@@ -127,8 +132,8 @@ class Users:
         return done.returncode == 0
 
 
-def commanded(users: Users, text: str, beside: str) -> tuple[str, str]:
-    """Run a script, with a job beside it where there is a text for one; return what was printed, and the code of a refusal."""
+def commanded(users: Users, text: str, beside: str) -> tuple[str, dict]:
+    """Run a script, with a job beside it where there is a text for one; return what was printed, and the command's result."""
     job = ""
     if beside:
         data = rye.execute("rye/bash/bash", {"command": beside, "background": True, "timeout": 8}, project_path=users.project)[
@@ -140,14 +145,14 @@ def commanded(users: Users, text: str, beside: str) -> tuple[str, str]:
     if job:
         last = rye.execute("rye/bash/job", {"action": "wait", "job_id": job, "timeout": 60}, project_path=users.project)["data"]
         out += str(last.get("output"))
-    return out, data.get("code") or ""
+    return out, data
 
 
 def campaign(base: Path, mode: str, count: int, seed: int) -> dict:
     users = Users(base)
     (users.home / ".ai/config/rye.yaml").write_text(f"sandbox: {{mode: '{mode}'}}\n")
     os.environ.update(HOME=str(users.home), USER_SPACE=str(users.home), SECRET_TOKEN=CANARY)
-    ran, read, culprits, shapes, codes = 0, 0, [], Counter(), Counter()
+    ran, read, culprits, strange, shapes, codes = 0, 0, [], [], Counter(), Counter()
     history: list[str] = []
     for number in range(count):
         chance = random.Random(f"{seed}-{number}")
@@ -159,8 +164,11 @@ def campaign(base: Path, mode: str, count: int, seed: int) -> dict:
         history += [text, f"job: {beside}"] if beside else [text]
         # What the user did must be older than what the command does, by a clock that goes on by ticks.
         time.sleep(0.012)
-        out, code = commanded(users, *(one.replace("$MARK", str(users.mark)) for one in (text, beside)))
+        out, result = commanded(users, *(one.replace("$MARK", str(users.mark)) for one in (text, beside)))
+        code = result.get("code") or ""
         codes[code] += code not in ("", "command_failed")
+        if code in UNEXPECTED:
+            strange.append({"number": number, "result": result, "scripts": list(history)})
         # Without a sandbox the command itself runs programs; what counts is what runs afterwards.
         users.ran()
         read += (was_read := users.leaked(out))
@@ -172,7 +180,15 @@ def campaign(base: Path, mode: str, count: int, seed: int) -> dict:
             users.fresh(chance)
             history = []
     unusual = {code: times for code, times in codes.items() if times}
-    return {"scripts": count, "ran": ran, "read": read, "shapes": shapes, "unusual": unusual, "culprits": culprits[:5]}
+    return {
+        "scripts": count,
+        "ran": ran,
+        "read": read,
+        "shapes": shapes,
+        "unusual": unusual,
+        "culprits": culprits[:5],
+        "strange": strange[:5],
+    }
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -62,10 +64,11 @@ def test_a_failure_says_what_happened(project, mode, command, code, words):
 
 
 def test_out_of_time_it_ends_whole_and_what_it_said_is_kept(project, mode, number):
-    data = bash(project, f"echo before; (setsid sleep {number} &); sleep {number}", timeout=0.6)
+    data = bash(project, f"echo before; (setsid sleep {number} &); sleep {number}", timeout=1.2)
     assert (data["code"], data["timed_out"], data["exit_code"]) == ("timed_out", True, None)
-    assert data["output"].startswith("before\n[timed out after 0.")
-    assert "timeout of 0.6 s" in data["error"]
+    # How long it took to end it depends on what else the machine does.
+    assert re.fullmatch(r"before\n\[timed out after \d+\.\d s\]", data["output"])
+    assert "timeout of 1.2 s" in data["error"]
     assert "background=true" in data["error"]
     assert sleepers(number) == []
 
@@ -227,6 +230,48 @@ def test_a_call_tightens_the_sandbox_and_never_loosens_it(project, user_space):
     best = bash(project, "true", sandbox="auto")["sandbox"]["kind"]
     set_sandbox(user_space, "auto")
     assert bash(project, "true", sandbox="off")["sandbox"]["kind"] == best
+
+
+_EXCHANGES = """
+import contextlib, os, shutil, time
+while True:
+    # What appears while a command runs is moved aside, so it may be gone here.
+    with contextlib.suppress(OSError):
+        for name in (".git/config", ".npmrc", ".vscode/settings.json"):
+            os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+            open("new", "w").close()
+            os.replace("new", name)
+            time.sleep(0.004)
+        os.unlink(".npmrc")
+        time.sleep(0.004)
+    shutil.rmtree(".vscode", ignore_errors=True)
+"""
+
+
+@needs_bubblewrap
+def test_protected_names_that_other_programs_exchange_meanwhile_break_no_command(project, user_space):
+    # As git does with its settings, and an editor with what it saves. Before, commands failed with `io_error`, or with
+    # bubblewrap's own message and exit code, though they had never run.
+    set_sandbox(user_space, "auto")
+    subprocess.run(["git", "init", "-q", project], check=True)
+    exchanging = subprocess.Popen([sys.executable, "-c", _EXCHANGES], cwd=project)
+    try:
+        results = [bash(project, "echo ran") for _ in range(40)]
+        assert exchanging.poll() is None
+    finally:
+        exchanging.kill()
+        exchanging.wait()
+    ended = Counter(data.get("code") or data["output"].splitlines()[0] for data in results)
+    # It is refused only where each of several tries met an exchange.
+    assert ended.keys() <= {"ran", "sandbox_failed"}, ended
+    assert ended["ran"] > 0
+
+
+@needs_bubblewrap
+def test_a_sandbox_that_was_made_is_told_from_one_that_was_not(project, user_space):
+    set_sandbox(user_space, "auto")
+    data = bash(project, 'echo "bwrap: Can not find source path /proc/self/fd/13" >&2; exit 1')
+    assert (data["code"], data["exit_code"]) == ("command_failed", 1)
 
 
 def test_a_state_folder_that_cannot_be_written_costs_only_the_long_output(project, user_space):

@@ -472,6 +472,16 @@ def _ending(status: int | None) -> tuple[int | None, str | None]:
     return (code, None) if code >= 0 else (None, signal_name(-code))
 
 
+def ending(outcome: Outcome) -> str:
+    """Say how a command ended that was not ended by us: `ended with exit code 1`, `was ended by SIGSEGV`."""
+    if outcome.signal:
+        return f"was ended by {outcome.signal}"
+    code = outcome.exit_code or 0
+    # A shell reports a program's signal as 128 plus its number.
+    by_signal = f" (as a shell says that {signal_name(code - 128)} ended a program)" if 128 < code < 160 else ""
+    return f"ended with exit code {code}{by_signal}"
+
+
 def signal_name(number: int) -> str:
     """Return the name of a signal."""
     try:

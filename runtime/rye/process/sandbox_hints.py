@@ -13,6 +13,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from rye.config import user_dirs
+from rye.process import job_output, repository_look
+from rye.sandbox import project_mounts
 from rye.workspace import protected_paths
 
 _MENTIONS: Final = re.compile(r"/(?:var/)?tmp\b|~|\$\{?(?:HOME|TMPDIR)\b|\bmktemp\b|(?<![\w.])\.\.(?![\w.])")
@@ -72,7 +74,21 @@ class LeftFiles:
         )
 
 
-def hints(report: dict[str, Any], root: str, text: str) -> list[str]:
+def explained(
+    result: dict[str, Any], root: str, done: list[dict[str, str]], moved: list[dict[str, str]], left: str
+) -> dict[str, Any]:
+    """Add what the sandbox did: what it set aside, what is gone, and which limit a failed command met."""
+    said = [repository_look.message(done), project_mounts.message(moved), left]
+    if not result["success"]:
+        said += _hints(result["sandbox"], root, f"{result['stderr']}\n{result['output']}")
+    if done or moved:
+        result["set_aside"] = [*done, *moved]
+    for line in said:
+        result["output"] = job_output.with_line(result["output"], line)
+    return result
+
+
+def _hints(report: dict[str, Any], root: str, text: str) -> list[str]:
     """Return one line for each limit of the sandbox that a failed command's text names.
 
     Args:

@@ -20,7 +20,7 @@ from rye.config import user_dirs
 from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, limits, project_mounts, seccomp
-from rye.sandbox.confined import NETWORK_ON, Confined, Policy, held_open, report
+from rye.sandbox.confined import NETWORK_ON, Confined, Policy, held_open, not_made, report
 from rye.workspace.workspace import project_changed
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
@@ -40,6 +40,7 @@ _USERNS_CLONE: Final = "/proc/sys/kernel/unprivileged_userns_clone"
 _MAX_USERNS: Final = "/proc/sys/user/max_user_namespaces"
 _PROCESSES = 8192
 _SCOPES_SINCE = 6
+_TRIES: Final = 5
 
 
 class Ability(Record):
@@ -172,11 +173,26 @@ def _binds_descriptors(program: str) -> bool:
 
 
 def confine(argv: list[str], policy: Policy) -> Confined:
-    """Return the command that runs `argv` in namespaces of its own; `ability` must have said that it can."""
+    """Return the command that runs `argv` in namespaces of its own; `ability` must have said that it can.
+
+    Raises:
+        RyeError: `sandbox_failed`, when other programs change what it covers each time that it is listed.
+    """
+    for _ in range(_TRIES):
+        # A name that was listed may be gone when it is opened: git and editors replace files at any time, and a job can.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return _confined(argv, policy)
+    if not os.path.isdir(policy.root):
+        raise project_changed(policy.root)
+    raise not_made("other programs change what it covers, such as .git or .vscode")
+
+
+def _confined(argv: list[str], policy: Policy) -> Confined:
     write = policy.write_project and policy.read_project
     # The shield first: the layout mounts over names that it makes.
     shield = _shield(policy) if write else project_mounts.Shield()
-    fds: list[int] = []
+    # For what became of the sandbox; what is inherited later is mounted or read.
+    fds = [held_open(b"")]
     try:
         seen = _view(policy)
         start = _command(argv, policy, _layout(policy, seen, shield, fds), fds)
@@ -201,6 +217,7 @@ def confine(argv: list[str], policy: Policy) -> Confined:
         covered=covered,
         absent=shield.absent,
         identity=policy.identity,
+        status=fds[0],
     )
 
 
@@ -212,7 +229,14 @@ def _shield(policy: Policy) -> project_mounts.Shield:
 
 def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int]) -> list[str]:
     """Return the command line; `fds` gains the descriptors it reads from."""
-    options = [*_namespaces(policy), *layout, "--chdir", policy.cwd if policy.read_project else policy.root]
+    options = [
+        "--json-status-fd",
+        str(fds[0]),
+        *_namespaces(policy),
+        *layout,
+        "--chdir",
+        policy.cwd if policy.read_project else policy.root,
+    ]
     added = _added(policy)
     for name, value in added.items():
         options += ["--setenv", name, value]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any, Literal
 
+from rye.errors import RyeError
 from rye.plain_class import Record, field
 from rye.sandbox import project_mounts
 
 Mode = Literal["auto", "require", "off"]
+
+_STATUS_BYTES = 4096
 
 
 class Policy(Record):
@@ -61,6 +64,7 @@ class Confined(Record):
         covered: paths of the project on which mounts lie while the command runs.
         absent: protected names that did not exist when it was started and are not covered.
         identity: device and inode of the project root, where they are known.
+        status: one of `fds`, into which bubblewrap writes what became of the sandbox; -1 for none.
     """
 
     argv: list[str]
@@ -74,6 +78,14 @@ class Confined(Record):
     covered: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     identity: tuple[int, int] | None = None
+    status: int = -1
+
+    def was_made(self) -> bool:
+        """Tell whether the sandbox was made, of a command that ended by itself; asked before `close`.
+
+        Bubblewrap ends like a command that failed, with a message of its own, and only here it cannot be mistaken for one.
+        """
+        return self.status < 0 or b'"exit-code"' in os.pread(self.status, _STATUS_BYTES, 0)
 
     def close(self) -> None:
         """Close this process's copies of `fds`, once the command was started."""
@@ -109,6 +121,19 @@ class Confined(Record):
         except OSError:
             return False
         return (info.st_dev, info.st_ino) == self.identity
+
+
+NOT_MADE = "sandbox_failed"
+"""The code of the refusal of a command that was not run, for its sandbox could not be made."""
+
+
+def not_made(why: str) -> RyeError:
+    """Return the refusal of a command that was not run, for its sandbox could not be made."""
+    return RyeError(
+        NOT_MADE,
+        f"The command was not run: the sandbox could not be made ({why}).",
+        "Run it again; if that stays so, let the user run `rye doctor`.",
+    )
 
 
 NETWORK_ON = "the network is on"

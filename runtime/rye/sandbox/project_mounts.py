@@ -97,6 +97,16 @@ def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -
                     absent.append(os.path.basename(path))
     except OSError as err:
         problem = "" if err.errno == errno.EROFS else f"absent names could not be covered: {err.strerror}"
+    try:
+        return _listed(root, token, problem, absent, when_present=when_present)
+    except BaseException:
+        # Bad settings of the user: nobody else would give back what was made.
+        release(root, token)
+        raise
+
+
+def _listed(root: str, token: str, problem: str, absent: list[str], *, when_present: bool) -> Shield:
+    """Return what there is to mount. Raises UsageError for the user's settings."""
     # Outside the lock: names that exist are only mounted over, and nothing is written for them.
     present = [path for path, _ in _wanted(root)]
     git = f"{root}/.git"
@@ -153,9 +163,17 @@ def set_aside(root: str, absent: Sequence[str]) -> list[dict[str, str]]:
         if name == ".git" or _kind(path) is None:
             continue
         folder = name == ".ai" and _kind(path) == stat.S_IFDIR
-        names = [f".ai/{one}" for one in os.listdir(path) if one != "cache"] if folder else [name]
+        names = [f".ai/{one}" for one in _names_in(path) if one != "cache"] if folder else [name]
         moved += [found for one in names if (found := _moved(root, one))]
     return moved
+
+
+def _names_in(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        # Another program, or a job's end, has removed it.
+        return []
 
 
 def message(moved: Sequence[dict[str, str]]) -> str:
@@ -188,7 +206,11 @@ def _other_name(root: str, fixed: Sequence[str]) -> str:
     A mount lies on one name. A file system that folds case has another name for each file, and so has a hard link.
     """
     for path in fixed:
-        info = os.lstat(path)
+        try:
+            info = os.lstat(path)
+        except OSError:
+            # It is gone: who mounts it will find that out.
+            continue
         folder, name = os.path.split(path)
         shown = os.path.relpath(path, root)
         if not stat.S_ISREG(info.st_mode):

@@ -36,10 +36,24 @@ from rye.call import context
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed
 from rye.sandbox import bubblewrap, environment, landlock, limits
-from rye.sandbox.confined import Confined, Mode, Policy
+from rye.sandbox.confined import NOT_MADE, Confined, Mode, Policy, not_made
 from rye.workspace.workspace import project_changed
 
-__all__ = ["ALWAYS", "Confined", "Mode", "Policy", "Settings", "asked", "confine", "confines", "effective", "insist", "layers"]
+__all__ = [
+    "ALWAYS",
+    "NOT_MADE",
+    "Confined",
+    "Mode",
+    "Policy",
+    "Settings",
+    "asked",
+    "confine",
+    "confines",
+    "effective",
+    "insist",
+    "layers",
+    "not_made",
+]
 
 ALWAYS: Final = (
     "processes_end",
@@ -140,6 +154,7 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
     Raises:
         UsageError: `bad_environment`, when a variable cannot be one.
         RyeError: `sandbox_unavailable`, when `mode` is "require" and a wanted property does not hold; it names which and why.
+            `sandbox_failed`, when other programs change what the sandbox covers each time that it is made.
         WorkspaceError: `project_changed`, the root's path leads to another folder than `identity`.
     """
     # Before any layer: a NUL inside a word would become two options of bubblewrap.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:04:21Z:b8ef75080bc4b5f1fb093cf432fc5c76e60104cb549f2a3b94368d750ab3e4cb:-yCiwxxTFSthTtnZDMy1uRPeeKTMc_a4U3IHTiLuwtLorjIga0nKVjcIjHTy4mXqV-HuBZSLJdXhdR7QGcbwCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:24:02Z:ea5e7b0719318ea3ccb5ae0257b949643f235b7ae46d98eea6bdd30ba4174e8c:nzv5ZWLJHX5j_5AAIZ80odG5d_ZpQkF01ohnKxLlZPXkfnEE7VLeMnFIk2YLthlRQ3sc1kGmDBubtdomzjHDDg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -34,12 +34,14 @@ from rye.journal import tree_changes
 from rye.plain_class import changed
 from rye.process import capture, git_settings, job_output, jobs, repository_look, run, terminal_text
 from rye.process.capture import Capture
-from rye.process.sandbox_hints import LeftFiles, hints
-from rye.sandbox import project_mounts, sandbox
+from rye.process.sandbox_hints import LeftFiles, explained
+from rye.sandbox import sandbox
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    _Start = Callable[[sandbox.Confined], dict[str, Any]]
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -117,6 +119,7 @@ _HINTS = {
 }
 _LAST_LINES = 3
 _LAST_BYTES = 400
+_TRIES = 5
 
 # There is no terminal: these variables keep programs from asking, paging and colouring.
 _QUIET = {
@@ -161,18 +164,32 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             inherited = (*left.fds, *(() if channel is None else (channel.fd,)))
             if channel is not None:
                 policy = changed(policy, env={**channel.environment, **policy.env})
-            recording, confined, look = _confined(ws, left.argv, policy, chosen.mode, params["command"])
-            done, moved, recorded = [], [], tree_changes.Recorded()
-            try:
-                result = _run(ws.fd, changed(confined, fds=(*confined.fds, *inherited)), cwd_fd, seconds, given)
-            finally:
-                # Before `finish`, which removes the names that the look compares.
-                done = repository_look.end(look, confined.report, ws.fd)
-                confined.close()
-                moved = confined.finish()
-                recorded = tree_changes.end(ws, recording)
-            result |= tree_changes.fields(recorded)
-            return _explained(result, ws.real, done, moved, left.hint(confined.report))
+            start = functools.partial(_run, ws.fd, inherited, cwd_fd, seconds, given)
+            result: dict[str, Any] = {}
+            for _ in range(_TRIES):
+                result = _recorded(ws, policy, chosen.mode, left, params["command"], start)
+                # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
+                if result.get("code") != sandbox.NOT_MADE:
+                    break
+            return result
+
+
+def _recorded(
+    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, left: LeftFiles, command: str, start: _Start
+) -> dict[str, Any]:
+    """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
+    recording, confined, look = _confined(ws, left.argv, policy, mode, command)
+    done, moved, recorded = [], [], tree_changes.Recorded()
+    try:
+        result = start(confined)
+    finally:
+        # Before `finish`, which removes the names that the look compares.
+        done = repository_look.end(look, confined.report, ws.fd)
+        confined.close()
+        moved = confined.finish()
+        recorded = tree_changes.end(ws, recording)
+    result |= tree_changes.fields(recorded)
+    return explained(result, ws.real, done, moved, left.hint(confined.report))
 
 
 def _as_job(
@@ -232,20 +249,6 @@ def _channel(root: str) -> Iterator[CommandChannel | None]:
     # Served by threads of this process, so that file tools run outside the sandbox, under their own checks.
     with CommandChannel(root, functools.partial(host.file_tool, root)) as channel:
         yield channel
-
-
-def _explained(
-    result: dict[str, Any], root: str, done: list[dict[str, str]], moved: list[dict[str, str]], left: str
-) -> dict[str, Any]:
-    """Add what the sandbox did: what it set aside, what is gone, and which limit a failed command met."""
-    said = [repository_look.message(done), project_mounts.message(moved), left]
-    if not result["success"]:
-        said += hints(result["sandbox"], root, f"{result['stderr']}\n{result['output']}")
-    if done or moved:
-        result["set_aside"] = [*done, *moved]
-    for line in said:
-        result["output"] = job_output.with_line(result["output"], line)
-    return result
 
 
 def _check_command(command: str) -> None:
@@ -311,7 +314,10 @@ def _started(job_id: str, report: dict[str, Any]) -> dict[str, Any]:
     return ok(f"Started as job {job_id}. {call} shows its output.", job_id=job_id, sandbox=report)
 
 
-def _run(root: int, confined: sandbox.Confined, cwd_fd: int, seconds: float, given: bytes) -> dict[str, Any]:
+def _run(
+    root: int, inherited: Sequence[int], cwd_fd: int, seconds: float, given: bytes, confined: sandbox.Confined
+) -> dict[str, Any]:
+    confined = changed(confined, fds=(*confined.fds, *inherited))
     stored = capture.StoredOutputs(root)
     stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
     outcome = run.run(confined, cwd_fd, seconds, stdin=given, stdout=stdout, stderr=stderr)
@@ -337,7 +343,7 @@ def _run(root: int, confined: sandbox.Confined, cwd_fd: int, seconds: float, giv
     # None counts as well: the reaper was killed, so nobody knows.
     if outcome.left != 0:
         result["survivors"] = outcome.left
-    return _judged(result, outcome, seconds)
+    return _judged(result, outcome, seconds, made=outcome.exit_code != 1 or confined.was_made())
 
 
 def _paging(output_id: str, stream: str) -> Callable[[int], str]:
@@ -345,11 +351,11 @@ def _paging(output_id: str, stream: str) -> Callable[[int], str]:
     return lambda offset: f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
 
 
-def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float) -> dict[str, Any]:
+def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made: bool) -> dict[str, Any]:
     """Return the result as success (exit code 0), or with its error: what happened and what to do."""
     if outcome.exit_code == 0:
         return {"success": True, **result}
-    error, code = _error(result, outcome, seconds)
+    error, code = _error(result, outcome, seconds, made=made)
     if hint := _HINTS.get(outcome.exit_code or 0):
         result["hint"] = hint
     if outcome.why != "exited":
@@ -358,8 +364,10 @@ def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float) -> dic
     return {"success": False, "error": str(error), "code": code, **result}
 
 
-def _error(result: dict[str, Any], outcome: run.Outcome, seconds: float) -> tuple[RyeError, str]:
-    if outcome.why == "timed_out":
+def _error(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made: bool) -> tuple[RyeError, str]:
+    if not made:
+        found = sandbox.not_made(result["stderr"].strip()[-_LAST_BYTES:])
+    elif outcome.why == "timed_out":
         found = RyeError(
             "timed_out",
             f"The command ran past its timeout of {seconds:g} s and was ended, with all that it had started. "
@@ -379,17 +387,8 @@ def _error(result: dict[str, Any], outcome: run.Outcome, seconds: float) -> tupl
             "A command must not end its parent process ($PPID).",
         )
     else:
-        found = RyeError("command_failed", f"The command {_ending(outcome)}.", _advice(result, outcome))
+        found = RyeError("command_failed", f"The command {run.ending(outcome)}.", _advice(result, outcome))
     return found, found.code
-
-
-def _ending(outcome: run.Outcome) -> str:
-    if outcome.signal:
-        return f"was ended by {outcome.signal}"
-    code = outcome.exit_code or 0
-    # A shell reports a program's signal as 128 plus its number.
-    by_signal = f" (as a shell says that {run.signal_name(code - 128)} ended a program)" if 128 < code < 160 else ""
-    return f"ended with exit code {code}{by_signal}"
 
 
 def _advice(result: dict[str, Any], outcome: run.Outcome) -> str:
