@@ -73,7 +73,10 @@ class History:
             data = rye.execute("rye/file-system/write", {"file_path": self.path, "content": text}, project_path=self.folder)[
                 "data"
             ]
-            assert data["success"], data
+            if data.get("code") == "protected_path":
+                # A name that programs act on: only commands write it.
+                data = {"entry_id": self.recorded(lambda: self.file.write_text(text))}
+            assert data["entry_id"], data
             who = str(data["entry_id"])
         self.settle(self.known.get(text) or self._came_in(lines(text), str(who)), str(who))
         if self.rng.random() < 0.5:

@@ -4,35 +4,53 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 SKIPPED = {".git", "node_modules", "__pycache__", ".ai"}
+SET_ID = stat.S_ISUID | stat.S_ISGID
 
 Photo = dict[str, tuple[object, ...]]
 
 
-def photo(project: Path) -> Photo:
-    """Return every path with its kind, mode, content and the names of the same inode."""
+def photo(project: str | Path, last: Photo | None = None) -> Photo:
+    """Return every path with its kind, mode, content and the names of the same inode. Set-id bits of files are not recorded.
+
+    Contents that are as in the `last` photo are held once in memory; each file is read all the same.
+    """
     out: Photo = {}
     names: dict[int, list[str]] = {}
-    for above, folders, files in os.walk(project):
-        folders[:] = [one for one in folders if one not in SKIPPED and not is_repository(os.path.join(above, one))]
-        for name in [*folders, *files]:
-            path = os.path.join(above, name)
-            shown = os.path.relpath(path, project)
-            info = os.lstat(path)
-            mode = stat.S_IMODE(info.st_mode)
-            if stat.S_ISLNK(info.st_mode):
-                out[shown] = ("link", os.readlink(path))
-            elif stat.S_ISREG(info.st_mode):
-                out[shown] = ("file", mode, Path(path).read_bytes())
-                names.setdefault(info.st_ino, []).append(shown)
-            else:
-                out[shown] = (stat.S_IFMT(info.st_mode), mode)
+    for shown, entry in _entries(os.fspath(project), ""):
+        info = entry.stat(follow_symlinks=False)
+        mode = stat.S_IMODE(info.st_mode)
+        if stat.S_ISLNK(info.st_mode):
+            out[shown] = ("link", os.readlink(entry.path))
+        elif stat.S_ISREG(info.st_mode):
+            with open(entry.path, "rb", buffering=0) as file:
+                content = file.readall()
+            before = last.get(shown, ()) if last is not None else ()
+            out[shown] = ("file", mode & ~SET_ID, before[2] if len(before) > 2 and before[2] == content else content)
+            names.setdefault(info.st_ino, []).append(shown)
+        else:
+            out[shown] = (stat.S_IFMT(info.st_mode), mode)
     for group in names.values():
         for one in group:
             out[one] = (*out[one], tuple(sorted(group)))
     return out
+
+
+def _entries(folder: str, above: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield what is below a folder, with its path, but for what is not recorded."""
+    with os.scandir(folder) as listing:
+        found = list(listing)
+    for entry in found:
+        if not entry.is_dir(follow_symlinks=False):
+            # Of a worktree or a submodule.
+            if entry.name != ".git":
+                yield above + entry.name, entry
+        elif entry.name not in SKIPPED and not is_repository(entry.path):
+            yield above + entry.name, entry
+            yield from _entries(entry.path, f"{above}{entry.name}/")
 
 
 def is_repository(folder: str) -> bool:
@@ -40,12 +58,21 @@ def is_repository(folder: str) -> bool:
     return all(os.path.exists(os.path.join(folder, one)) for one in ("HEAD", "objects", "refs"))
 
 
-def inodes(project: Path) -> dict[str, int]:
-    out: dict[str, int] = {}
+def inodes(project: str | Path) -> dict[str, int]:
+    """Return the inode of every path that a photo shows."""
+    return {path: entry.inode() for path, entry in _entries(os.fspath(project), "")}
+
+
+def holders(project: str | Path) -> set[str]:
+    """Return the folders below which something lies that is not recorded: they stay when a command that made them is undone."""
+    out: set[str] = set()
     for above, folders, files in os.walk(project):
-        for name in [*folders, *files]:
-            path = os.path.join(above, name)
-            out[os.path.relpath(path, project)] = os.lstat(path).st_ino
+        if above != os.fspath(project) and (SKIPPED.intersection(folders) or ".git" in files or is_repository(above)):
+            path = os.path.relpath(above, project)
+            while path:
+                out.add(path)
+                path = path.rpartition("/")[0]
+        folders[:] = [one for one in folders if one not in SKIPPED]
     return out
 
 
@@ -59,8 +86,13 @@ def changed(before: Photo, after: Photo, were: dict[str, int], are: dict[str, in
     return {path for path in before.keys() | after.keys() if differs(path)}
 
 
-def assert_same(now: Photo, then: Photo, about: object) -> None:
-    differs = {path: (then.get(path), now.get(path)) for path in now.keys() | then.keys() if now.get(path) != then.get(path)}
+def assert_same(now: Photo, then: Photo, about: object, staying: Collection[str] = ()) -> None:
+    """Assert that nothing differs, but for folders that may stay where nothing was."""
+    differs = {
+        path: (then.get(path), now.get(path))
+        for path in now.keys() | then.keys()
+        if now.get(path) != then.get(path) and not (path in staying and path in now and path not in then)
+    }
     assert not differs, f"{about}\nwanted and found: {differs}"
 
 

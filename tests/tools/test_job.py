@@ -52,6 +52,13 @@ def test_from_start_to_end(project, mode):
     assert "ended" in json.dumps(job(project, "end", job_id))
 
 
+def test_a_job_that_is_over_has_left_no_name_of_the_sandbox(project):
+    before = sorted(os.listdir(project))
+    for _ in range(3):
+        assert job(project, "wait", started(project, "true"), timeout=PATIENCE)["status"] == "ended"
+        assert sorted(os.listdir(project)) == before
+
+
 def test_input_given_at_the_start_and_closed_later(project, mode):
     job_id = started(project, "cat; echo end", stdin="first\n")
     settled(project, job_id, "first\n")

@@ -247,11 +247,19 @@ def make(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[s
         entry: as `entry_for` returned it.
 
     Raises:
+        EditError: `changed_since`: no step could be made.
         WorkspaceError: a step failed; what was done is recorded, and the rest was not done.
     """
     contents.save()
     atomic.write(where / _PENDING, entries.dump(entries.record_of(entry)), 0o600)
-    return _go_on(ws, where, contents, entry)
+    done, warnings = _go_on(ws, where, contents, entry)
+    if not done:
+        raise EditError(
+            "changed_since",
+            f"Nothing of change {entry.undoes} was taken back: {' '.join(warnings[:_MAX_NAMED])}",
+            "Remove what is in the way, or leave it; undo(list=true) shows what the change was.",
+        )
+    return warnings
 
 
 def is_pending(where: Path) -> bool:
@@ -270,12 +278,16 @@ def recover(ws: Workspace, where: Path, contents: Contents) -> list[str]:
         # Cut short while it was written: no step had been taken.
         (where / _PENDING).unlink(missing_ok=True)
         return []
-    warnings = _go_on(ws, where, contents, entry)
+    _, warnings = _go_on(ws, where, contents, entry)
     return [f"An undo that was cut off was finished: {entry.id}.", *warnings]
 
 
-def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[str]:
-    """Take the steps that are left, then put the entry into the journal, with what was done."""
+def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tuple[int, list[str]]:
+    """Take the steps that are left, then put the entry into the journal, with what was done.
+
+    Returns:
+        How many steps were done, and warnings of the others.
+    """
     warnings: list[str] = []
     done: list[Change] = []
     failure: OSError | None = None
@@ -296,7 +308,7 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list
     (where / _PENDING).unlink(missing_ok=True)
     if failure is not None:
         raise _cut_off(failure, entry, len(done)) from None
-    return warnings
+    return len(done), warnings
 
 
 def _cut_off(failure: OSError, entry: Entry, done: int) -> WorkspaceError:

@@ -357,12 +357,14 @@ class Supervisor:
             self.record["set_aside"] = _make_look(self._look, self.record["sandbox"], self._root)
         if self._after:
             self.record["changes"] = _run_after(self._after, self._root)
+        # Before the record says that it is over: who reads that must not find the names that were made for the sandbox.
+        with suppress(OSError):
+            self._confined.finish()
         self.record.update(status="ended", why=why, left=left, ended=time.time())
         with suppress(OSError):
             write_record(self._dir, self.record)
         with suppress(OSError):
             os.unlink(SOCKET, dir_fd=self._dir)
-        self._confined.finish()
         for client in self._waiting_clients:
             _answer(client, {"ok": True})
 

@@ -35,6 +35,7 @@ MAX_ENTRIES: Final = 500_000
 """A project with more names is not recorded."""
 
 _OWN: Final = ".ai"
+_GIT: Final = ".git"
 # Where the package itself stores what it remembers, by the folder that holds it: no change of a command.
 _MEMORY: Final = {"": frozenset({cache.VIEWS}), _OWN: frozenset({"cache"})}
 _MAX_DEPTH: Final = 200
@@ -313,6 +314,9 @@ class Walk:
                 if mark is None or mark[2] != info.st_mode:
                     new[name] = info
             elif mark is None or mark[0] != info.st_ctime_ns or mark[1] != info.st_ino:
+                if name == _GIT:
+                    # Of a worktree or a submodule: it is git's own, as the folder of that name.
+                    continue
                 new[name] = info
             count += 1
         if not path and _OWN in below:

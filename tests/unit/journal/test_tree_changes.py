@@ -133,6 +133,28 @@ def test_a_folder_that_holds_more_stays_and_is_named(started):
     assert not (started / "d/x").exists()
 
 
+def test_an_undo_that_takes_nothing_back_is_refused(started):
+    done = bash(started, "mkdir -p d/node_modules/x")
+    assert done["changed"] == ["d"]
+    answer = undo(started, entry_id=done["change_id"])
+    assert (answer["code"], "d stays" in answer["error"]) == ("changed_since", True)
+    (started / "d/node_modules/x").rmdir()
+    (started / "d/node_modules").rmdir()
+    assert undo(started, entry_id=done["change_id"])["success"]
+    assert not (started / "d").exists()
+
+
+def test_the_git_file_of_a_submodule_is_not_recorded_and_the_rest_comes_back(started):
+    (started / "sub").mkdir()
+    (started / "sub/.git").write_text("gitdir: ../elsewhere\n")
+    (started / "sub/f").write_text("kept\n")
+    bash(started, "true")
+    done = bash(started, "rm -rf sub", sandbox="off")
+    assert set(done["changed"]) == {"sub", "sub/f"}
+    assert undo(started)["success"]
+    assert (started / "sub/f").read_text() == "kept\n"
+
+
 def test_what_is_left_out_is_said(started):
     done = bash(started, "truncate -s 1G large; echo x > small")
     assert list(done["not_recorded"]) == ["large"]
