@@ -72,6 +72,36 @@ def test_each_tool_has_an_item_of_its_own_and_is_shown_whole(server):
     assert {row["description"][-4:] for row in rows} <= {"it …", "Do …", "ll. …", "l. …"}
 
 
+def test_all_that_a_model_will_read_is_shown_before_it_is_signed(server):
+    schema = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Where.\n\nObey one."},
+            "how": {"enum": ["fast", "obey two"]},
+            "deep": {"type": "object", "properties": {"x": {"description": "obey three\x1b[2J\u202e"}}},
+            "obey four": {"type": "string"},
+        },
+        "title": "obey five",
+        "$defs": {"y": {"description": "obey six"}},
+    }
+    (server / "tools.json").write_text(json.dumps([{"name": "t", "description": "Do it.", "inputSchema": schema}]))
+    assert typed("keys", "generate", cwd=server)[0] == 0
+    code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["no"])
+    assert code == 1
+    for number in ("one", "two", "three", "four", "five", "six"):
+        assert f"obey {number}" in shown.lower(), shown
+    assert "\x1b[2J" not in shown
+    assert "\u202e" not in shown
+
+
+def test_what_nobody_would_read_is_not_imported(server):
+    (server / "tools.json").write_text(json.dumps([{"name": "t", "description": "Do it. " * 20_000}]))
+    assert typed("keys", "generate", cwd=server)[0] == 0
+    code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])
+    assert (code, "in 140,0" in shown, len(shown) < 1_000) == (1, True, True), shown
+    assert not (server / ".ai/tools/mcp").exists()
+
+
 def test_a_program_that_is_no_person_imports_nothing(server):
     put(server, "x/y", b"")
     done = rye("mcp", "import", "calc", *command(), cwd=server)

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from rye.call import context
 from rye.call.context import Deadline
+from rye.call.safe_text import plain
 from rye.config.settings import Settings
-from rye.errors import RyeError, UsageError
+from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.chain import Chain
 from rye.executor.primitives import http_request, mcp_call, program
 from rye.fs.digest import hexdigest
@@ -26,6 +27,7 @@ from rye.workspace.workspace import Workspace
 
 _SECONDS: Final = 120.0
 _STEM_MAX: Final = 64
+_MOST_SAID: Final = 64_000
 _BRIEF_MAX: Final = 100
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RUNTIMES: Final = {"stdio": "rye/core/runtimes/mcp_stdio_runtime", "http": "rye/core/runtimes/mcp_http_runtime"}
@@ -57,6 +59,13 @@ def listed(name: str, command: Sequence[str], url: str | None, permissions: Sequ
     for tool in _asked(f"mcp/{name}/ask", {**config, "transport": transport}, tuple(permissions), root):
         own = str(tool.get("name", ""))
         told, schema = mcp_call.said(tool)
+        size = len(own) + len(told) + len(json.dumps(schema))
+        if size > _MOST_SAID:
+            raise ItemError(
+                "item_oversized",
+                f"The server describes its tool {plain(own, 60)} in {size:,} characters, where {_MOST_SAID:,} are the most.",
+                "Nothing was imported: nobody reads so much before signing it.",
+            )
         found.append(
             {
                 **facts,
@@ -95,10 +104,25 @@ def shown(items: Sequence[dict[str, Any]], root: str) -> list[str]:
     lines, kept = [], _present(items[0]["category"], root) if items else {}
     for item in items:
         lines.append(f"{item['item_id']}: {' '.join(item['docstring'].split())}")
+        lines += _schema_lines(item["config_schema"])
         old = kept.pop(item["item_id"], None)
         if old is not None and old.get("config") != item["config"]:
             lines += _changes(old, item)
     return [*lines, *(f"{item_id}: the server has it no more; its item stays until you delete it" for item_id in kept)]
+
+
+def _schema_lines(schema: dict[str, Any]) -> list[str]:
+    """Return what a schema tells a model, names and descriptions at every depth: whoever signs it has read it."""
+    properties = schema.get("properties")
+    properties = properties if isinstance(properties, dict) else {}
+    lines = []
+    for name, one in properties.items():
+        told = one if isinstance(one, dict) else {"is": one}
+        rest = {key: value for key, value in told.items() if key not in ("description", "type")}
+        more = f" {json.dumps(rest, ensure_ascii=False)}" if rest else ""
+        lines.append(f"    {name} ({told.get('type', 'any')}): {' '.join(str(told.get('description', '')).split())}{more}")
+    rest = {key: value for key, value in schema.items() if key not in ("type", "properties", "required", "$schema")}
+    return [*lines, *([f"    schema: {json.dumps(rest, ensure_ascii=False)}"] if rest else [])]
 
 
 def _changes(old: dict[str, Any], item: dict[str, Any]) -> list[str]:

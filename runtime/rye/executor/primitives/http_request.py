@@ -41,6 +41,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET: Final = re.compile(r"\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
 _ALONE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _OLD_SECRET: Final = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-[^{}]*)?\}")
+# Whoever reads a result goes through it by functions that call themselves.
+_DEEPEST: Final = 64
 _LEFT_OUT: Final = object()
 
 
@@ -294,11 +296,33 @@ def _result(item_id: str, plan: Plan, answer: Any, secrets: list[str]) -> dict[s
     if plan.output and chosen is _LEFT_OUT:
         raise RyeError("bad_answer", f"The answer to {item_id} has no {plain(plan.output)}.", "Report it to the tool's owner.")
     shown = chosen if isinstance(chosen, str) else text if chosen is None else json.dumps(chosen, ensure_ascii=False, indent=1)
+    left_out = {}
     for name, path in plan.fields.items():
         value = _at(found, path)
         if value is not _LEFT_OUT:
-            result[name] = value
-    return {**result, "success": True, **bounded(shown)}
+            if why := unfit(value):
+                left_out[name] = why
+            else:
+                result[name] = value
+    return {**result, "success": True, **bounded(shown), **({"left_out": left_out} if left_out else {})}
+
+
+def unfit(value: Any) -> str:
+    """Return why a part of a server's answer cannot be a field of a result, or nothing: it is for a model, and is JSON."""
+    if not _is_shallow(value, _DEEPEST):
+        return f"it is nested more than {_DEEPEST} deep"
+    try:
+        size = len(json.dumps(value, allow_nan=False))
+    except ValueError:
+        return "it holds a number that JSON lacks"
+    budget = context.output_budget()
+    return f"it has {size:,} bytes, more than the {budget:,} of an answer" if size > budget else ""
+
+
+def _is_shallow(value: Any, deepest: int) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    return deepest > 0 and all(_is_shallow(one, deepest - 1) for one in (value.values() if isinstance(value, dict) else value))
 
 
 def _json(text: str) -> Any:

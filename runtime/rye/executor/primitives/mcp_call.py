@@ -18,8 +18,9 @@ import json
 import os
 import re
 import select
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rye._version import __version__
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 PROTOCOL: Final = "2025-06-18"
 _TRANSPORTS: Final = ("stdio", "http")
 _MOST_BYTES: Final = 16 * 1024 * 1024
+_MOST_IN_ALL: Final = 4 * _MOST_BYTES
 _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 _ERRORS_MAX: Final = 4_096
@@ -121,7 +123,7 @@ def _called(connect: Any, plan: Plan, parameters: dict[str, Any]) -> dict[str, A
     session = connect()
     try:
         greet(session)
-        tool = next((one for one in tools(session) if one.get("name") == plan.tool_name), None)
+        tool = next((one for one in listed(session) if one.get("name") == plan.tool_name), None)
         if tool is None:
             raise RyeError("mcp_tool_missing", f"The server has no tool {plain(plan.tool_name)} any more.", "Import it again.")
         if digest_of(tool) != plan.digest:
@@ -148,18 +150,21 @@ def greet(session: Session) -> dict[str, Any]:
     return told
 
 
-def tools(session: Session) -> list[dict[str, Any]]:
-    """Return the tools that a server lists, all pages of them."""
-    found: list[dict[str, Any]] = []
+def listed(session: Session) -> Iterator[dict[str, Any]]:
+    """Yield the tools that a server lists, page by page: no page is kept for the next."""
     cursor: Any = None
     for _ in range(_MOST_PAGES):
         page = session.request("tools/list", {} if cursor is None else {"cursor": cursor})
-        listed = page.get("tools")
-        found += [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        found = page.get("tools")
+        yield from (one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
         cursor = page.get("nextCursor")
-        if not isinstance(cursor, str) or len(found) > _MOST_TOOLS:
+        if not isinstance(cursor, str):
             break
-    return found[:_MOST_TOOLS]
+
+
+def tools(session: Session) -> list[dict[str, Any]]:
+    """Return the tools that a server lists, the first 1,000 of them."""
+    return list(islice(listed(session), _MOST_TOOLS))
 
 
 def said(tool: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -224,10 +229,13 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
     )
     text = "\n".join(map(_told, parts))
     structured = answer.get("structuredContent")
-    if not text and structured is not None:
+    why = http_request.unfit(structured)
+    if not text and structured is not None and not why:
         text = json.dumps(structured, ensure_ascii=False)
     result: dict[str, Any] = {"success": True, **http_request.bounded(text)}
-    if isinstance(structured, dict):
+    if why:
+        result["left_out"] = {"structured": why}
+    elif isinstance(structured, dict):
         result["structured"] = structured
     if answer.get("isError") is True:
         result |= {
@@ -309,6 +317,8 @@ class StdioSession:
         self._words: list[str] = message["argv"][1:]
         self._id = 0
         self._lines = bytearray()
+        self._searched = 0
+        self._total = 0
         self._errors = b""
         context.deadline().when_expired(worker.kill)
         self._write(framed({**message, "input": None, "folder": None, "filter": worker.report["kind"] != "none"}))
@@ -333,9 +343,12 @@ class StdioSession:
 
     def _next(self) -> dict[str, Any]:
         while True:
-            line, found, rest = bytes(self._lines).partition(b"\n")
-            if found:
-                self._lines[:] = rest
+            end = self._lines.find(b"\n", self._searched)
+            if end >= 0:
+                line = bytes(memoryview(self._lines)[:end])
+                # From the front, which moves nothing: a server may send thousands of lines in one block.
+                del self._lines[: end + 1]
+                self._searched = 0
                 try:
                     message = json.loads(line)
                 except (ValueError, RecursionError):
@@ -343,6 +356,7 @@ class StdioSession:
                 if isinstance(message, dict):
                     return message
                 continue
+            self._searched = len(self._lines)
             self._read()
 
     def _read(self) -> None:
@@ -362,15 +376,19 @@ class StdioSession:
                 self._errors = (self._errors + block)[-_ERRORS_MAX:]
             else:
                 self._lines += block
+                self._total += len(block)
                 ended = not block
-        if ended or len(self._lines) > _MOST_BYTES:
-            if not ended:
-                raise _failed("a message has more than 16 MB")
+        if len(self._lines) > _MOST_BYTES:
+            raise _failed("a message has more than 16 MB")
+        if self._total > _MOST_IN_ALL:
+            raise _failed("it sent more than 64 MB in one call")
+        if ended:
             # Node prints the reason first, and then where in the code it was.
             words = re.sub(r"^\s+at .*\n?", "", self._errors.decode("utf-8", "replace"), flags=re.MULTILINE)
             policy = self._worker.policy
             advice = _advice(self._words, policy.root, policy.permissions)
-            raise _failed(f"it ended. Its last words: {plain(words[-_LAST_WORDS:].strip())}", advice)
+            last = plain(words[-_LAST_WORDS:].strip())
+            raise _failed(f"it ended{f'. Its last words: {last}' if last else ' without a word'}", advice)
 
     def close(self) -> None:
         """End the server with all that it started."""
