@@ -26,10 +26,10 @@ from rye.config.settings import Settings
 from rye.executor import executor, run_code
 from rye.executor.admission import Admission
 from rye.line_ids.document import view_lines
-from rye.mcp_server.calls import Calls
+from rye.mcp_server.calls import Calls, Request
+from rye.mcp_server.messages import Peer
 from rye.mcp_server.quick import QuickCalls
 from rye.mcp_server.results import Results
-from rye.mcp_server.server import Request
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
@@ -97,10 +97,10 @@ def whole(project: str) -> dict[str, Callable[[], object]]:
     answers: list[bytes] = []
     quick = QuickCalls(
         Direct(execute, written),
-        lambda _, given, actor, report: Request(ITEM, given, ITEM, repeatable=True, report=report, actor=actor),
+        lambda _, given, peer, report: Request(ITEM, given, ITEM, repeatable=True, report=report, actor=peer.actor),
     )
     quick.answer_by(answers.append)
-    quick.open("bench 1", "2025-11-25")
+    quick.open(Peer("bench 1", "2025-11-25"), {})
     params = {"name": "read", "arguments": {"file_path": "a.py"}}
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
 

@@ -13,7 +13,8 @@ import rye
 from rye.config import user_dirs
 from rye.errors import RyeError
 from rye.mcp_server.listing import Selection
-from rye.mcp_server.server import Service
+from rye.mcp_server.messages import Peer, Refused
+from rye.mcp_server.service import Service
 from rye.sandbox import bubblewrap, sandbox
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
@@ -74,9 +75,9 @@ def test_a_server_refuses_another_folder(inner, tmp_path, how):
     response = service._execute("rye/primary-tools/rye_execute", nested, rye.call.context.CallOptions())
     assert "secret" not in str(response)
     assert "project_changed" in str(response)
-    for ask in (service.list_tools, service.list_resources):
-        with pytest.raises(Exception, match="is another folder now"):
-            anyio.run(ask, None, None)
+    for method in ("tools/list", "resources/list"):
+        with pytest.raises(Refused, match="is another folder now"):
+            anyio.run(service.answer, method, {}, Peer("someone 1", "2025-11-25"))
 
 
 @pytest.mark.parametrize("layer", ["bubblewrap", "landlock", "none"])

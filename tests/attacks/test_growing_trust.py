@@ -14,7 +14,7 @@ from rye.executor import isolated
 from rye.items.sign_verify import sign
 from rye.items.targets import resolve
 from rye.mcp_server.listing import Selection
-from rye.mcp_server.server import Service
+from rye.mcp_server.service import Service
 from rye.sandbox import sandbox
 from rye.trust import decisions, signature
 from rye.trust.decisions import Root

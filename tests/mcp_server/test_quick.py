@@ -9,11 +9,16 @@ import time
 
 import pytest
 
+from rye.mcp_server.messages import Peer
 from rye.mcp_server.quick import QuickCalls
 from support.mcp_peer import peer
 
 PLAIN = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "read", "arguments": {"file_path": "a.txt"}}}
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+SOMEONE = Peer("someone 1", "2025-11-25")
+ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 
 class Started:
@@ -30,9 +35,9 @@ class Started:
 @pytest.fixture
 def quick():
     started, written = Started(), []
-    made = QuickCalls(started, lambda name, given, actor, report: (name, given, actor, report) if name == "read" else None)
+    made = QuickCalls(started, lambda name, given, caller, report: (name, given, caller, report) if name == "read" else None)
     made.answer_by(written.append)
-    made.open("someone 1", "2025-11-25")
+    made.open(SOMEONE, {})
     made.started, made.written = started, written
     return made
 
@@ -48,7 +53,7 @@ def line(**changes):
 
 def test_a_plain_call_is_taken(quick):
     assert quick.takes(line())
-    assert quick.started.begun[0][0] == ("read", {"file_path": "a.txt"}, "someone 1", None)
+    assert quick.started.begun[0][0] == ("read", {"file_path": "a.txt"}, SOMEONE, None)
     quick.started.begun[0][2]({"resultType": "complete", "content": [{"type": "text", "text": "é"}], "isError": False}, None)
     answer = {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "é"}], "isError": False}}
     assert [json.loads(one) for one in quick.written] == [answer]
@@ -90,8 +95,10 @@ def test_what_is_no_json_is_left_to_the_library(quick):
 def test_a_new_session_is_opened_by_the_library(quick):
     assert not quick.takes(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}')
     assert not quick.takes(line())
-    quick.open("someone 2", "2026-07-28")
+    quick.open(Peer("someone 2", "2026-07-28"), ENVELOPE)
     assert not quick.takes(line())
+    assert not quick.takes(line(params___meta={"io.modelcontextprotocol/protocolVersion": "2026-07-28"}))
+    assert quick.takes(line(params___meta={**ENVELOPE, "mine": 1}))
 
 
 def test_an_id_in_use_is_left_to_the_library(quick):

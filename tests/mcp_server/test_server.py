@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 import rye
@@ -501,11 +502,16 @@ def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(proj
         assert server.call(run, {"command": "sh check.sh"})["structuredContent"]["exit_code"] == 0
 
 
-def test_the_extra_is_named_when_it_is_missing(project):
-    hidden = "import sys; sys.modules['mcp'] = None; from rye.cli.main import main; sys.exit(main(sys.argv[1:]))"
+def test_the_extra_is_named_when_it_is_missing(project, tmp_path):
+    # All that is installed, but for the library.
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for one in Path(anyio.__file__).parents[1].iterdir():
+        if not one.name.startswith("mcp"):
+            (packages / one.name).symlink_to(one)
     done = subprocess.run(
-        [sys.executable, "-c", hidden, "mcp", "--project", str(project)],
-        env=environment(),
+        [sys.executable, "-S", "-m", "rye", "mcp", "--project", str(project)],
+        env={**environment(), "PYTHONPATH": f"{environment()['PYTHONPATH']}:{packages}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

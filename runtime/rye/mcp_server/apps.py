@@ -6,12 +6,9 @@ list changes, and to take them back. Each other tool says that no page may call 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
+from typing import Any, Final
 
 EXTENSION: Final = "io.modelcontextprotocol/ui"
 MIME: Final = "text/html;profile=mcp-app"
@@ -22,11 +19,10 @@ TOOL: Final = "rye/file-system/undo"
 _PAGE: Final = Path(__file__).parent / "static" / "changes.html"
 
 
-def shown_by(context: ServerRequestContext[Any]) -> bool:
-    """Tell whether a client shows pages, by what it declared."""
-    client = context.session.client_params
-    extensions = (client.capabilities.extensions if client else None) or {}
-    types = (extensions.get(EXTENSION) or {}).get("mimeTypes")
+def shown_by(extensions: Mapping[str, Any] | None) -> bool:
+    """Tell whether a client shows pages, by the extensions that it declared."""
+    own = (extensions or {}).get(EXTENSION) or {}
+    types = own.get("mimeTypes")
     return isinstance(types, list) and MIME in types
 
 

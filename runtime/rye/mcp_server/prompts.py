@@ -85,7 +85,7 @@ def filled(project: str, name: str, arguments: dict[str, str]) -> dict[str, Any]
     return {**({"description": about} if about else {}), "messages": [{"role": "user", "content": content}]}
 
 
-def completed(project: str, reference: Any, argument: str, typed: str) -> dict[str, Any]:
+def completed(project: str, reference: dict[str, Any], argument: str, typed: str) -> dict[str, Any]:
     """Return what may follow a typed text, as the protocol's completion.
 
     Args:
@@ -94,9 +94,9 @@ def completed(project: str, reference: Any, argument: str, typed: str) -> dict[s
         argument: the name of the argument.
         typed: what was typed so far.
     """
-    if reference.type == "ref/prompt":
-        found = _of_prompt(project, reference.name, argument, typed)
-    elif reference.uri.startswith("rye://knowledge/") and argument == "id":
+    if reference["type"] == "ref/prompt":
+        found = _of_prompt(project, reference["name"], argument, typed)
+    elif reference["uri"].startswith("rye://knowledge/") and argument == "id":
         ids = sorted({one[0] for one in spaces.listed("knowledge", spaces.spaces(project))})
         found = [item_id for item_id in ids if typed in item_id]
     else:

@@ -1,9 +1,9 @@
 """Plain `tools/call` requests over standard input and output, answered without the protocol library.
 
 Most messages of a session are calls of one shape, and the library takes longer for one than a read takes. So a line that
-certainly is such a call, in a session that the library has opened, goes from the line's JSON to the call and from its result
-to the line's JSON. Everything else is left to the library, as if nothing stood before it: every other method, a call with any
-field that is not named here, every fault, and the first call of each tool.
+certainly is such a call, in a session that is open, goes from the line's JSON to the call and from its result to the line's
+JSON. Everything else is left to others, as if nothing stood before them: every other method, a call with any field that is not
+named here, every fault, and tools that were not listed yet.
 
 Such a call can be cancelled like any other, has the same limits, and is answered once or, when it was cancelled, never.
 """
@@ -11,26 +11,21 @@ Such a call can be cancelled like any other, has the same limits, and is answere
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from rye.call.context import Cancellation
+from rye.mcp_server import messages
+from rye.mcp_server.messages import ENVELOPE, Peer, Reporter
 from rye.plain_class import Record
 
 if TYPE_CHECKING:
     from rye.mcp_server.calls import Calls, Request
 
-Reporter = Callable[[float, str], Awaitable[None]]
-
 _MEMBERS: Final = {"jsonrpc", "id", "method", "params"}
 _PARAMS: Final = {"name", "arguments", "_meta"}
-# What the revisions from 2026 on put into `_meta` begins so; they want more of an answer.
-_ENVELOPE: Final = "io.modelcontextprotocol/"
-# As the library answers: a handler's failure, and what was cut off by the end of the input.
-_FAILED: Final = 0
-_CLOSED: Final = -32000
 
 
 class _Running(Record, frozen=False):
@@ -43,13 +38,15 @@ class _Running(Record, frozen=False):
 class QuickCalls:
     """The calls of one client. Its methods belong to the event loop of the server, but for the answers."""
 
-    def __init__(self, calls: Calls, request_of: Callable[[str, dict[str, Any], str, Reporter | None], Request | None]) -> None:
+    def __init__(
+        self, calls: Calls, request_of: Callable[[str, dict[str, Any], Peer, Reporter | None], Request | None]
+    ) -> None:
         """Take what runs calls, and what makes a request of a tool's name, arguments, caller and report; None: unknown tool."""
         self._calls = calls
         self._request_of = request_of
         self._put: Callable[[bytes], None] | None = None
-        self._actor = ""
-        self._version = ""
+        self._peer: Peer | None = None
+        self._envelope: dict[str, Any] = {}
         # By the id as text, since some clients name a number so when they cancel it.
         self._running: dict[str, _Running] = {}
         self._lock = threading.Lock()
@@ -58,9 +55,13 @@ class QuickCalls:
         """Take what writes a line to the client, from any thread."""
         self._put = put
 
-    def open(self, actor: str, version: str) -> None:
-        """Note who calls, as the library found when it served a call: from now on plain calls are taken."""
-        self._actor, self._version = (actor, version) if version < "2026" else ("", "")
+    def open(self, peer: Peer, envelope: dict[str, Any]) -> None:
+        """Note who calls: from now on plain calls are taken, if their `_meta` has these entries of the protocol's own."""
+        self._peer, self._envelope = peer, envelope
+
+    def runs(self, number: int | str) -> bool:
+        """Tell whether a call has this id."""
+        return str(number) in self._running
 
     def takes(self, line: bytes) -> bool:
         """Take a line if it is a plain call; what it does not take goes to the library."""
@@ -69,17 +70,17 @@ class QuickCalls:
                 self._cancel(line)
             elif b"initialize" in line:
                 # The next session may be another client's.
-                self._actor = ""
+                self._peer = None
             return False
-        if not self._actor or self._put is None:
+        if self._peer is None or self._put is None:
             return False
         try:
             message = from_json(line)
             found = self._plain(message)
-            request = None if found is None else self._request_of(found[0], found[1], self._actor, found[2])
+            request = None if found is None else self._request_of(found[0], found[1], self._peer, found[2])
         except (ValueError, TypeError, RecursionError):
             return False
-        return request is not None and self._begin(message["id"], request)
+        return request is not None and self._begin(message["id"], request, self._peer)
 
     def _plain(self, message: Any) -> tuple[str, dict[str, Any], Reporter | None] | None:
         """Return the name and arguments of a plain call, and what reports its progress; None for everything else."""
@@ -94,23 +95,30 @@ class QuickCalls:
         if not isinstance(arguments, dict) or not isinstance(meta, dict):
             return None
         token = meta.get("progressToken", "")
-        if token.__class__ not in (int, str) or any(name.startswith(_ENVELOPE) for name in meta):
+        if token.__class__ not in (int, str):
             return None
-        return params["name"], arguments, self._reporter(meta["progressToken"]) if "progressToken" in meta else None
+        if (meta or self._envelope) and {name: meta[name] for name in meta if name.startswith(ENVELOPE)} != self._envelope:
+            return None
+        return params["name"], arguments, self.reporter(meta["progressToken"]) if "progressToken" in meta else None
 
-    def _reporter(self, token: int | str) -> Reporter:
+    def reporter(self, token: int | str) -> Reporter:
+        """Return what sends progress notifications under a token of the client's."""
+
         async def report(done: float, text: str) -> None:
-            params = {"progressToken": token, "progress": done, **({"message": text} if text else {})}
-            self._write(to_json({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}) + b"\n")
+            self._write(messages.progress_line(token, done, text))
 
         return report
 
-    def _begin(self, number: int | str, request: Request) -> bool:
+    def _begin(self, number: int | str, request: Request, peer: Peer) -> bool:
         running = _Running(number, Cancellation())
 
         def answer(result: dict[str, Any] | None, failure: BaseException | None) -> None:
             if self._settles(running):
-                self._write(self._line(number, result) if result is not None else _refused(number, _FAILED, str(failure)))
+                if result is None:
+                    line = messages.failure_line(number, failure, peer.revision)
+                else:
+                    line = messages.result_line(number, "tools/call", result, peer.revision)
+                self._write(line)
 
         self._running[str(number)] = running
         if self._calls.begin(request, running.cancellation, answer):
@@ -131,16 +139,6 @@ class QuickCalls:
         if self._put is not None:
             self._put(line)
 
-    def _line(self, number: int | str, result: dict[str, Any]) -> bytes:
-        if result["content"][1:] or "structuredContent" in result:
-            from mcp_types import methods
-
-            result = methods.serialize_server_result("tools/call", self._version, result)
-        else:
-            # The revisions served here do not know it.
-            result = {name: value for name, value in result.items() if name != "resultType"}
-        return to_json({"jsonrpc": "2.0", "id": number, "result": result}) + b"\n"
-
     def _cancel(self, line: bytes) -> None:
         """End a call of these that a notification names; the library, which gets it too, does not know the call."""
         try:
@@ -158,8 +156,4 @@ class QuickCalls:
         for running in list(self._running.values()):
             if self._settles(running):
                 running.cancellation.cancel()
-                self._write(_refused(running.number, _CLOSED, "Connection closed"))
-
-
-def _refused(number: int | str, code: int, message: str) -> bytes:
-    return to_json({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}) + b"\n"
+                self._write(messages.closed_line(running.number))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
 
-    from rye.mcp_server.quick import QuickCalls
+    from rye.mcp_server.session import Session
 
 _AHEAD: Final = 64
 """Messages read before the server has taken them; a client that sends more waits."""
@@ -150,8 +150,9 @@ class _Unblocked:
 class _Outgoing:
     """The stream to which the protocol library writes its messages."""
 
-    def __init__(self, writer: _Writer) -> None:
+    def __init__(self, writer: _Writer, session: Session | None = None) -> None:
         self._writer = writer
+        self._session = session
         self._closed = False
 
     async def send(self, message: SessionMessage) -> None:
@@ -159,6 +160,8 @@ class _Outgoing:
 
         if self._closed:
             raise anyio.ClosedResourceError
+        if self._session is not None and getattr(message.message, "id", None) == self._session.replayed:
+            return
         # By alias and without unset fields: the protocol's names, and no nulls that it does not allow.
         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._writer.put(text.encode() + b"\n")
@@ -175,26 +178,26 @@ class _Outgoing:
 
 @asynccontextmanager
 async def streams(
-    wire: Wire, quick: QuickCalls | None = None
+    wire: Wire, session: Session | None = None
 ) -> AsyncIterator[tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _Outgoing]]:
     """Return the two streams that the protocol library works on, until the client closes its end.
 
-    Lines that `quick` takes do not reach the library.
+    Lines that `session` takes do not reach the library.
     """
     import anyio
 
     writer = _Writer(wire.outgoing)
     arrived, incoming = anyio.create_memory_object_stream[Any](_AHEAD)
-    reader = _Reader(wire.incoming, arrived, writer, quick)
-    if quick is not None:
-        quick.answer_by(writer.put)
+    reader = _Reader(wire.incoming, arrived, writer, session)
+    if session is not None:
+        session.answer_by(writer.put)
     reader.begin()
     try:
-        yield incoming, _Outgoing(writer)
+        yield incoming, _Outgoing(writer, session)
     finally:
         reader.end()
-        if quick is not None:
-            quick.close()
+        if session is not None:
+            session.close()
     # Bounded: a client that no longer reads costs two seconds at most.
     writer.finish(2.0)
 
@@ -202,10 +205,10 @@ async def streams(
 class _Reader:
     """Passes the client's messages on as they come. Its methods run in the event loop in which it is made."""
 
-    def __init__(self, fd: int, arrived: MemoryObjectSendStream[Any], writer: _Writer, quick: QuickCalls | None = None) -> None:
+    def __init__(self, fd: int, arrived: MemoryObjectSendStream[Any], writer: _Writer, session: Session | None = None) -> None:
         import asyncio
 
-        self._fd, self._arrived, self._writer, self._quick = fd, arrived, writer, quick
+        self._fd, self._arrived, self._writer, self._session = fd, arrived, writer, session
         self._loop = asyncio.get_running_loop()
         self._begun = bytearray()
         self._skips = False
@@ -227,6 +230,8 @@ class _Reader:
         """Stop reading; messages that came before are still answered."""
         self._loop.remove_reader(self._fd)
         self._arrived.close()
+        if self._session is not None:
+            self._session.end()
 
     def _take(self) -> bool:
         """Read once and pass on the complete messages; return whether to go on."""
@@ -278,7 +283,7 @@ class _Reader:
             # The end of the line that was too long.
             lines, self._skips = lines[1:], False
         self._begun = bytearray(rest)
-        return [found for line in lines if (found := self._message(line)) is not None], bool(data)
+        return [found for line in lines for found in self._messages(line)], bool(data)
 
     def _bound(self) -> None:
         """Drop a line that has become too long, and answer it once."""
@@ -290,12 +295,13 @@ class _Reader:
         if self._skips:
             self._begun.clear()
 
-    def _message(self, line: bytes) -> SessionMessage | None:
+    def _messages(self, line: bytes) -> list[SessionMessage]:
+        """Return what a line is for the library: nothing, or its message and, the first time, how the session began."""
+        if not line.strip() or (self._session is not None and self._session.takes(line)):
+            return []
         from mcp.shared.message import SessionMessage
         from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
 
-        if not line.strip() or (self._quick is not None and self._quick.takes(line)):
-            return None
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             # The library takes a request whose id is of another type for a notification.
@@ -304,7 +310,11 @@ class _Reader:
             message, refusal = None, refusal_of(line)
         if refusal is not None:
             self._writer.put(refusal)
-        return SessionMessage(message) if message is not None and refusal is None else None
+        if message is None or refusal is not None:
+            return []
+        before = [] if self._session is None else self._session.hand_over()
+        earlier = [jsonrpc_message_adapter.validate_json(one, by_name=False) for one in before]
+        return [SessionMessage(one) for one in (*earlier, message)]
 
 
 def refusal_of(line: bytes) -> bytes | None:

@@ -182,10 +182,8 @@ def _chosen(names: str, project: str) -> tuple[str, ...]:
 
 
 def _require_library() -> None:
-    try:
-        import mcp.server.lowlevel  # noqa: F401 - to see that it is there
-    except ModuleNotFoundError:
-        raise _no_library() from None
+    if not _is_installed("mcp"):
+        raise _no_library()
 
 
 def _is_installed(distribution: str) -> bool:
