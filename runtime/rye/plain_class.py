@@ -50,6 +50,7 @@ class _RecordType(type):
 
     __fields__: dict[str, _Field]
     __setters__: tuple[Callable[[object, object], None], ...]
+    __places__: dict[str, int]
     __tails__: dict[int, tuple[Any, ...]]  # how many fields are given -> the defaults of the rest, where all have one
     __check__: Callable[[object], None] | None
     __values__: Callable[[object], tuple[Any, ...]]
@@ -60,6 +61,7 @@ class _RecordType(type):
         fields |= {name: _described(namespace.pop(name, _REQUIRED)) for name in own}
         made = super().__new__(cls, name, bases, {**namespace, "__slots__": tuple(own), "__match_args__": tuple(fields)})
         made.__fields__ = fields
+        made.__places__ = {name: at for at, name in enumerate(fields)}
         # The slot descriptors set a field without `__setattr__`, which frozen records refuse.
         made.__setters__ = tuple(getattr(made, name).__set__ for name in fields)
         made.__tails__ = dict(_tails([*fields.values()]))
@@ -160,10 +162,13 @@ def _default(made: _RecordType, name: str, one: _Field) -> Any:
 def changed(record: R, **fields: Any) -> R:
     """Return another record, like this one but for `fields`."""
     made = type(record)
-    # By position, which needs no look for names: some are made in each call.
-    values = [fields.pop(name, value) for name, value in zip(made.__fields__, made.__values__(record), strict=True)]
-    if fields:
-        raise TypeError(f"{made.__name__} has no field {next(iter(fields))!r}")
+    values = [*made.__values__(record)]
+    # By position: most fields stay, and some records are changed in each call.
+    places = made.__places__
+    for name, value in fields.items():
+        if name not in places:
+            raise TypeError(f"{made.__name__} has no field {name!r}")
+        values[places[name]] = value
     return made(*values)
 
 

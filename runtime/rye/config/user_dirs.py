@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from contextvars import ContextVar, Token
 from functools import lru_cache
 
 from rye.errors import UsageError
@@ -21,12 +22,32 @@ def user_space() -> str:
     Raises:
         UsageError: `bad_user_space`, when it is no absolute path: a project could hold what it then leads to.
     """
-    return _paths(os.environ.get("USER_SPACE") or home())[0]
+    return (_of_call.get() or _now())[0]
 
 
 def user_ai() -> str:
     """Return `${USER_SPACE:-~}/.ai`. Errors as `user_space`."""
-    return _paths(os.environ.get("USER_SPACE") or home())[1]
+    return (_of_call.get() or _now())[1]
+
+
+def _now() -> tuple[str, str]:
+    return _paths(os.environ.get("USER_SPACE") or home())
+
+
+# The user's space and its `.ai`, as a call found them when it began: some ten of its steps ask.
+_of_call: ContextVar[tuple[str, str] | None] = ContextVar("rye_user_space", default=None)
+
+
+class HeldSpace:
+    """A block, such as a call, that sees one user's space from its beginning to its end. Errors as `user_space`."""
+
+    def __enter__(self) -> None:
+        """Look once; a block within a block sees what the outer one does."""
+        self._before: Token[tuple[str, str] | None] = _of_call.set(_of_call.get() or _now())
+
+    def __exit__(self, *_: object) -> None:
+        """Look anew from now on."""
+        _of_call.reset(self._before)
 
 
 def settings_file(name: str = "rye.yaml") -> str:

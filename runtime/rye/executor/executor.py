@@ -130,13 +130,14 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
     settings = context.current().settings or Settings()
     with context.using(options=call.options, host=call.host, settings=settings, needs=(), printed=None) as here:
         try:
-            _log(call, settings, "start")
-            with Workspace(call.project_path) as workspace:
-                # Made for this call, and nobody else has it yet.
-                here.workspace = workspace
-                # Before anything is read: another folder may have been moved to this path since the client connected.
-                workspace.hold_to(call.options.root)
-                work(call, workspace, response)
+            with user_dirs.HeldSpace():
+                _log(call, settings, "start")
+                with Workspace(call.project_path) as workspace:
+                    # Made for this call, and nobody else has it yet.
+                    here.workspace = workspace
+                    # Before anything is read: another folder may have been moved to this path since the client connected.
+                    workspace.hold_to(call.options.root)
+                    work(call, workspace, response)
         except RyeError as err:
             _refuse(response, err)
         except (MemoryError, ImportError, RuntimeError) as err:
@@ -387,7 +388,8 @@ def _invoke(
     limit = Deadline(seconds)
     # Made before the tool can use up the memory.
     outcome = [_CRASHED_WITHOUT_MEMORY]
-    ended = threading.Event()
+    # A list, since appending to it is one step: an `Event` would bring a second lock.
+    ended: list[bool] = []
     decided = threading.Lock()
     decided.acquire()
 
@@ -403,7 +405,7 @@ def _invoke(
             # No memory is left for an error either: the result that was made before reports it.
             pass
         finally:
-            ended.set()
+            ended.append(True)
             decide()
 
     if cancellation is not None:
@@ -415,7 +417,7 @@ def _invoke(
         run_code.start(work)
         try:
             decided.acquire(timeout=seconds)
-            if not ended.is_set():
+            if not ended:
                 # After `expire` a commit that had begun in time is over; its tool gets a short time to report it.
                 limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
                 decided.acquire(timeout=limit.grace_seconds())
@@ -423,7 +425,7 @@ def _invoke(
             limit.expire()
             raise
         # The flag decides, not the result: `outcome` is filled from the beginning (see above).
-        return outcome[0] if ended.is_set() else _late(limit), run_code.printed_text(here)
+        return outcome[0] if ended else _late(limit), run_code.printed_text(here)
 
 
 _CRASHED_WITHOUT_MEMORY: dict[str, Any] = failure(_out_of_memory())

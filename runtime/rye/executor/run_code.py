@@ -43,22 +43,19 @@ def call(
     root: str,
     entry_point: str = "execute",
     folder: str = "",
+    kept: list[ModuleType] | None = None,
 ) -> Any:
     """Run the module from its start and return what its function returns for (params, project_path), awaited if it must be.
 
-    `folder` holds the tool's other files, where it has any.
+    `folder` holds the tool's other files, where it has any. A tool whose module holds nothing of a call may give `kept`, where
+    the module stays: its text is run at the first call only.
 
     Raises:
         UsageError: `no_entry_point`; and whatever the tool raises.
     """
-    module = ModuleType(f"rye_tool_{digest[:16]}")
-    if folder:
-        # A tool of several files finds the others beside its own.
-        module.__file__ = f"{folder}/{item_id.rpartition('/')[2]}.py"
-    # Dataclasses and pickles of a tool look their module up by name.
-    sys.modules[module.__name__] = module
-    # Anew for each call: module-level state of one call is not visible to the next.
-    exec(code, module.__dict__)  # noqa: S102 - verified bytes, compiled above
+    module = kept[0] if kept else _module(code, item_id, digest, folder)
+    if kept is not None and not kept:
+        kept.append(module)
     execute = getattr(module, entry_point, None)
     if not callable(execute):
         raise UsageError(
@@ -73,6 +70,18 @@ def call(
 
         return asyncio.run(waited())
     return answer
+
+
+def _module(code: CodeType, item_id: str, digest: str, folder: str) -> ModuleType:
+    """Make a tool's module by running its text from the start: state at its top level is not seen by another call."""
+    module = ModuleType(f"rye_tool_{digest[:16]}")
+    if folder:
+        # A tool of several files finds the others beside its own.
+        module.__file__ = f"{folder}/{item_id.rpartition('/')[2]}.py"
+    # Dataclasses and pickles of a tool look their module up by name.
+    sys.modules[module.__name__] = module
+    exec(code, module.__dict__)  # noqa: S102 - verified bytes, compiled above
+    return module
 
 
 class Crashed(Exception):  # noqa: N818 - it says what happened to the tool

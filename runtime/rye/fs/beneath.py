@@ -189,6 +189,8 @@ def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
 
 def _lexical(parts: Sequence[bytes]) -> Parts:
     """Drop `.` and `..`; exact where no link was passed, which the caller has established."""
+    if not (b"" in parts or b"." in parts or b".." in parts):
+        return tuple(parts)
     out: list[bytes] = []
     for part in parts:
         if part == b"..":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rye.call.results import shortened
@@ -361,26 +361,40 @@ def open_locked_for_edit(ws: Workspace, path: str, parts: Parts, encoding: str |
         yield _open(ws, file, encoding, whole=True)
 
 
-@contextmanager
-def _locked(ws: Workspace, path: str, *, needed: bool = True) -> Iterator[OpenFile]:
+class _locked:  # noqa: N801 - used as the function that it stands for: each call of a file enters one
     """Open the file that `path` names once its lock is held; the lock is that of the physical path.
 
     Where no file system has locks, one that is not `needed` is left out: indexes are replaced whole.
     """
-    # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
-    for _ in range(5):
-        parts = ws.regular(path)
-        with ExitStack() as stack:
+
+    def __init__(self, ws: Workspace, path: str, *, needed: bool = True) -> None:
+        self._ws, self._path, self._needed = ws, path, needed
+
+    def __enter__(self) -> OpenFile:
+        # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
+        for _ in range(5):
+            parts = self._ws.regular(self._path)
+            lock = cache.locked(self._ws, b"/".join(parts))
             try:
-                stack.enter_context(cache.locked(ws, b"/".join(parts)))
+                lock.__enter__()
             except WorkspaceError as err:
-                if needed or err.code != "no_locks":
+                if self._needed or err.code != "no_locks":
                     raise
-            file = stack.enter_context(ws.file(path))
-            if file.parts == parts:
-                yield file
-                return
-    raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
+            try:
+                file = self._ws.open_file(self._path)
+                if file.parts == parts:
+                    self._lock, self._fd = lock, file.fd
+                    return file
+                os.close(file.fd)
+            except BaseException:
+                lock.__exit__()
+                raise
+            lock.__exit__()
+        raise WorkspaceError("conflict", f"{self._path} keeps pointing to other places.", "Name the file itself.")
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+        self._lock.__exit__()
 
 
 def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -> Document:

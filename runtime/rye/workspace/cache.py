@@ -11,7 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rye.call.context import check_deadline, deadline
@@ -43,20 +43,30 @@ def name_of(path: bytes) -> str:
     return sha256(path).hexdigest()[:16]
 
 
-@contextmanager
-def folder(ws: Workspace, *parts: str) -> Iterator[int]:
+class folder:  # noqa: N801 - used as the function that it stands for: each call enters three of them
     """Hold open a folder of the cache, made if missing: in the project, else in the user's state folder.
 
     Raises:
         WorkspaceError: `cache_unwritable` when neither can be written.
     """
+
+    def __init__(self, ws: Workspace, *parts: str) -> None:
+        """Take the folder's parts below the cache."""
+        self._ws, self._parts = ws, parts
+
+    def __enter__(self) -> int:
+        """Return its descriptor."""
+        self._fd = _folder(self._ws, self._parts)
+        return self._fd
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        os.close(self._fd)
+
+
+def _folder(ws: Workspace, parts: tuple[str, ...]) -> int:
     fd = _in_project(ws, (".ai", "cache", *parts))
-    if fd is None:
-        fd = _in_state(ws, parts)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+    return _in_state(ws, parts) if fd is None else fd
 
 
 @contextmanager
@@ -171,8 +181,7 @@ def _write(dir_fd: int, name: str, data: bytes | Sequence[bytes]) -> None:
         atomic.write(name, data, durably=False, dir_fd=dir_fd)
 
 
-@contextmanager
-def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float | None = None) -> Iterator[None]:
+class locked:  # noqa: N801 - used as the function that it stands for: each call of a file enters one
     """Hold the locks of some files (physical project-relative paths) across processes and threads.
 
     Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
@@ -183,27 +192,49 @@ def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float | No
             `no_locks` where neither the project nor the state folder lies on a file system that has locks.
         DeadlineError: the call's time is up.
     """
-    wanted = sorted({name_of(path)[:2] for path in paths})
-    begun = time.monotonic()
-    end = begun + min(_MAX_WAIT if patience is None else patience, deadline().remaining()) if wait else begun
-    with ExitStack() as stack:
+
+    def __init__(self, ws: Workspace, *paths: bytes, wait: bool = True, patience: float | None = None) -> None:
+        """Take which files' locks are wanted, and how long others may hold them."""
+        self._ws, self._paths, self._wait, self._patience = ws, paths, wait, patience
+        self._held: list[int] = []
+
+    def __enter__(self) -> None:
+        """Take the locks: all, or none."""
+        wanted = sorted({name_of(path)[:2] for path in self._paths})
+        begun = time.monotonic()
+        most = min(_MAX_WAIT if self._patience is None else self._patience, deadline().remaining())
         try:
-            with folder(ws, "locks") as base:
-                _lock_all(stack, base, wanted, begun, end)
-        except OSError as err:
-            if err.errno not in atomic.NO_LOCKS:
-                raise system_failure(err, "The file's lock") from None
-            # Every process finds the same file system without locks, so all of them lock there.
-            _lock_in_state(stack, ws, wanted, begun, end)
-        yield
+            _lock_somewhere(self._held, self._ws, wanted, begun, begun + most if self._wait else begun)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Release them."""
+        while self._held:
+            _release(self._held.pop())
 
 
-def _lock_all(stack: ExitStack, base: int, wanted: list[str], begun: float, end: float) -> None:
-    """Take the named locks in a folder, for as long as the stack lives."""
+def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
+    try:
+        base = _folder(ws, ("locks",))
+        try:
+            _lock_all(held, base, wanted, begun, end)
+        finally:
+            os.close(base)
+    except OSError as err:
+        if err.errno not in atomic.NO_LOCKS:
+            raise system_failure(err, "The file's lock") from None
+        # Every process finds the same file system without locks, so all of them lock there.
+        _lock_in_state(held, ws, wanted, begun, end)
+
+
+def _lock_all(held: list[int], base: int, wanted: list[str], begun: float, end: float) -> None:
+    """Take the named locks in a folder; `held` gains the descriptors of those that are taken, or waited for."""
     for name in wanted:
         fd = _open_lock(base, f"{name}.lock")
         _lock_files.add(fd)
-        stack.callback(_release, fd)
+        held.append(fd)
         if not _taken(fd, end):
             raise _held(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - begun)
 
@@ -227,11 +258,11 @@ def _forget_locks() -> None:
 os.register_at_fork(after_in_child=_forget_locks)
 
 
-def _lock_in_state(stack: ExitStack, ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
+def _lock_in_state(held: list[int], ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
     """Take the locks in the user's state folder: the project's file system has none (NFS without a lock service, some FUSE)."""
     base = _in_state(ws, ("locks",))
     try:
-        _lock_all(stack, base, wanted, begun, end)
+        _lock_all(held, base, wanted, begun, end)
     except OSError as err:
         if err.errno not in atomic.NO_LOCKS:
             raise system_failure(err, "The file's lock") from None

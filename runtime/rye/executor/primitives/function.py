@@ -14,23 +14,26 @@ from rye.call.safe_text import plain
 from rye.errors import ItemError
 from rye.executor import run_code
 from rye.executor.chain import Chain, Started
-from rye.plain_class import Record
+from rye.plain_class import Record, field
 
 if TYPE_CHECKING:
     import ast
-    from types import CodeType
+    from types import CodeType, ModuleType
 
 
 class Plan(Record):
     """A tool's compiled module, the name of its function, its other files as base64 by path, and its limit of memory (bytes).
 
-    The limit, 0 for none, holds a worker: this process, which the system's tools share, has none of its own.
+    The limit, 0 for none, holds a worker: this process, which the system's tools share, has none of its own. `kept` has the
+    module of a tool of the system bundle: these keep nothing at its top level (tests/tools/test_no_state.py), so it serves all
+    calls of these very bytes.
     """
 
     code: CodeType
     entry_point: str
     files: dict[str, str]
     memory: int = 0
+    kept: list[ModuleType] = field(factory=list)
 
 
 def plan(chain: Chain, tree: ast.Module | None) -> Plan:
@@ -69,9 +72,9 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
         requirements.check(tool)
     # Its other files stand in a folder of the worker's: this process imports nothing but what is installed.
     if here and not plan.files:
-        return Started(
-            partial(run_code.call, plan.code, tool.id, tool.verified.digest, parameters, root, plan.entry_point), None
-        )
+        kept = plan.kept if chain.links[0].candidate.space == "system" else None
+        digest = tool.verified.digest
+        return Started(partial(run_code.call, plan.code, tool.id, digest, parameters, root, plan.entry_point, "", kept), None)
     from rye.executor import isolated
 
     worker = isolated.worker(tool, root)
