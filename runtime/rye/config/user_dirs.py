@@ -104,6 +104,7 @@ def project_key(root: str | int) -> str:
 
 # Descriptors of open project roots, with the key once it was asked for: while one is open, its identity cannot change.
 _open_roots: dict[int, str] = {}
+_open_noted: dict[int, str] = {}
 
 
 def hold_root(fd: int) -> None:
@@ -114,6 +115,7 @@ def hold_root(fd: int) -> None:
 def release_root(fd: int) -> None:
     """Forget a descriptor before it is closed: the next file may get its number."""
     _open_roots.pop(fd, None)
+    _open_noted.pop(fd, None)
 
 
 def _key_of(fd: int) -> str:
@@ -144,6 +146,9 @@ def state_dir(root: str | int) -> str:
         OSError: there is no such project, or the user's space cannot be written; callers decide what that means for them.
     """
     path = f"{user_ai()}/state/{project_key(root)}"
+    # While a call holds the root open, the path that it was noted under is looked up once.
+    if isinstance(root, int) and _open_noted.get(root) == path and os.path.isdir(path):
+        return path
     real = _real_path(root)
     # Checked at each use: the user may have removed the folder while this process runs.
     if _noted.get(path) != real or not os.path.isdir(path):
@@ -152,6 +157,8 @@ def state_dir(root: str | int) -> str:
         if len(_noted) > _MANY:
             _noted.clear()
         _noted[path] = real
+    if root in _open_roots:
+        _open_noted[int(root)] = path
     return path
 
 

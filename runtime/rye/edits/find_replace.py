@@ -27,26 +27,29 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
     """Find a text in lines [start, stop); it may span lines, and a newline at its end is the line's own."""
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     texts = document.texts(start, stop)
-    whole = _joined(texts)
+    whole, starts = _joined(texts), _starts(texts)
     places, every = _places(whole, old), _places(whole, old, overlapping=True)
     splices = [
         terminated(document.text, start + low, start + high, [document.encode(line) for line in lines])
-        for low, high, lines in replaced(texts, old, new)
+        for low, high, lines in _replaced(whole, starts, places, len(old), new)
     ]
-    starts = _starts(texts)
     lines = sorted({start + bisect_right(starts, place) - 1 for place in every})
     return Found(len(places), lines, splices, len(every) > len(places))
 
 
 def replaced(texts: Sequence[str], old: str, new: str) -> list[tuple[int, int, list[str]]]:
     """Return (first line, line behind the last, new lines) of each range of lines that matches of `old` touch."""
-    whole, starts = _joined(texts), _starts(texts)
+    whole = _joined(texts)
+    return _replaced(whole, _starts(texts), _places(whole, old), len(old), new)
+
+
+def _replaced(whole: str, starts: list[int], places: list[int], size: int, new: str) -> list[tuple[int, int, list[str]]]:
     out: list[tuple[int, int, list[str]]] = []
-    for low, high, inside in _regions(_places(whole, old), len(old), starts):
+    for low, high, inside in _regions(places, size, starts):
         pieces, at = list[str](), starts[low]
         for place in inside:
             pieces += [whole[at:place], new]
-            at = place + len(old)
+            at = place + size
         lines = "".join([*pieces, whole[at : starts[high]]]).split("\n")
         # What took the newline of the last line leaves it without one here; the file's end is kept as it was.
         out.append((low, high, lines[:-1] if lines[-1] == "" else lines))
@@ -54,11 +57,11 @@ def replaced(texts: Sequence[str], old: str, new: str) -> list[tuple[int, int, l
 
 
 def _joined(texts: Sequence[str]) -> str:
-    return "".join(f"{text}\n" for text in texts)
+    return "\n".join([*texts, ""])
 
 
 def _starts(texts: Sequence[str]) -> list[int]:
-    return list(accumulate((len(text) + 1 for text in texts), initial=0))
+    return list(accumulate([len(text) + 1 for text in texts], initial=0))
 
 
 def _places(whole: str, old: str, *, overlapping: bool = False) -> list[int]:

@@ -75,13 +75,13 @@ def _parser_of(path: str) -> Callable[[bytes], Broken | None] | None:
 
 
 def _python(data: bytes) -> Broken | None:
-    import ast
+    import symtable
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Only parsed: nothing of the file runs.
-            ast.parse(data)
+            # Only parsed: nothing of the file runs. Not by `ast`, which takes twice as long to make objects of the tree.
+            symtable.symtable(data, "edited", "exec")  # type: ignore[arg-type] # bytes, whose coding line counts
     except SyntaxError as err:
         return Broken(f"Python {sys.version_info[0]}.{sys.version_info[1]}", str(err.msg), err.lineno or 1)
     except ValueError:

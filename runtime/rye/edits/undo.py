@@ -213,10 +213,14 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
     """Return the caller's own last change that is not undone, of any file or of one; a batch counts as one change."""
     others: Row | None = None
     warnings: list[str] = []
-    for row in history:
+    for row in history.rows():
         if row.undoes is not None or row.id in history.undone or row.tool == tree_changes.SOMEONE_ELSE:
             continue
-        if path is not None and (path in history.undone_parts.get(row.id, ()) or not _touches(ws, row, path)):
+        # After the rest: most rows are of what was undone before, and this looks at the disk.
+        if not history.exists(row):
+            continue
+        read = None if path is None or row.files == 1 else entries.load(edits_history.folder(ws) / f"{row.id}.json")
+        if path is not None and (path in history.undone_parts.get(row.id, ()) or not _touches(row, read, path)):
             continue
         if row.actor != context.actor():
             # Remembered for the refusal, so that the caller can name it if it is meant.
@@ -225,7 +229,7 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
         try:
             if row.batch is not None and path is None:
                 return _Chosen(_of_batch(ws, history, row.batch), row.batch, warnings=warnings)
-            entry = journal.find(ws, row.id)
+            entry = read or journal.find(ws, row.id)
             if entry.files is not None and tree_changes.is_of_running(ws, entry):
                 # A job, or the very command that asks: what it does is not over.
                 continue
@@ -253,11 +257,10 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
     )
 
 
-def _touches(ws: Workspace, row: Row, path: str) -> bool:
-    """Tell whether a change has to do with a path; a command's may with several."""
+def _touches(row: Row, entry: Entry | None, path: str) -> bool:
+    """Tell whether a change has to do with a path; a command's, which is read for it, may with several."""
     if row.files == 1:
         return row.path == path
-    entry = entries.load(edits_history.folder(ws) / f"{row.id}.json")
     return entry is not None and path in entry.paths
 
 
@@ -268,10 +271,13 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     """Return the newest changes with their diffs. A change whose record is damaged cannot be undone and is left out."""
     known: list[tuple[Row, Entry]] = []
     damaged = 0
-    rows = iter(history) if path is None else (row for row in history if _touches(ws, row, path))
+    where = edits_history.folder(ws)
+    asked = history if path is None else (row for row in history if row.files != 1 or row.path == path)
+    rows = ((row, entries.load(where / f"{row.id}.json")) for row in asked)
+    if path is not None:
+        rows = ((row, entry) for row, entry in rows if _touches(row, entry, path))
     # `islice` takes no larger number.
-    for row in islice(rows, min(offset - 1 + limit, sys.maxsize)):
-        entry = entries.load(edits_history.folder(ws) / f"{row.id}.json")
+    for row, entry in islice(rows, min(offset - 1 + limit, sys.maxsize)):
         if entry is None:
             damaged += 1
         else:

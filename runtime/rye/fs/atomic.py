@@ -14,6 +14,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
@@ -108,15 +109,20 @@ def write(
         sync(folder)
 
 
+@lru_cache(maxsize=1)
+def _renameat2() -> Any:
+    # In a process that opens anything beneath a root ctypes is loaded.
+    import ctypes
+
+    return getattr(ctypes.CDLL(None), "renameat2", None)
+
+
 def _exchanged(one: str, other: str | Path, dir_fd: int | None) -> bool:
     """Exchange two names; False where that is not possible, or one is not there.
 
     At a rename over a file ext4 writes the new content to the disk first, which takes ten milliseconds beside other work.
     """
-    # In a process that opens anything beneath a root ctypes is loaded.
-    import ctypes
-
-    call = getattr(ctypes.CDLL(None), "renameat2", None)
+    call = _renameat2()
     at = _AT_FDCWD if dir_fd is None else dir_fd
     return call is not None and call(at, os.fsencode(one), at, os.fsencode(other), _RENAME_EXCHANGE) == 0
 

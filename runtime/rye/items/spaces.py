@@ -21,7 +21,7 @@ from rye.call.safe_text import nearest
 from rye.config import user_dirs
 from rye.errors import ItemError, TrustError
 from rye.fs import beneath
-from rye.fs.digest import sha256
+from rye.fs.digest import hexdigest
 from rye.plain_class import Record
 from rye.trust import decisions
 from rye.trust.decisions import Decisions
@@ -73,7 +73,7 @@ class Candidate(Record):
 
     def __post_init__(self) -> None:
         """Hash the bytes, once a call: whoever needs to name them takes this."""
-        object.__setattr__(self, "digest", sha256(self.raw).hexdigest())
+        object.__setattr__(self, "digest", hexdigest(self.raw))
 
 
 def system_folder() -> str:

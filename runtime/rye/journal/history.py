@@ -37,6 +37,8 @@ _TRIM_EVERY = 64 * 1024
 # Trimming goes this far below the bounds, so that it is not needed at the next change again.
 _KEEP_SHARE = 0.9
 _TAIL = 16 * 1024
+_NEWEST = 4 * 1024
+_FIRST_DIGITS = re.compile(rb'^[0-9a-f]{8} \["([0-9a-f]{11})', re.MULTILINE)
 _ARRIVING = 256
 _LARGEST = 64 * 1024 * 1024
 
@@ -77,12 +79,14 @@ def folder(ws: Workspace) -> Path:
 
 def next_number(ws: Workspace, now: float) -> int:
     """Return the number for a new entry's ID: the time in milliseconds, or more where the journal is ahead of the clock."""
-    tail = b""
+    found: list[bytes] = []
     with contextlib.suppress(OSError), open(folder(ws) / _INDEX, "rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
         # The tail is enough: IDs ascend. No CRC is checked, because a number too high only leaves a gap.
-        tail = os.pread(file.fileno(), _TAIL, max(0, os.fstat(file.fileno()).st_size - _TAIL))
-    newest = max((int(found, 16) for found in re.findall(rb'^[0-9a-f]{8} \["([0-9a-f]{11})', tail, re.MULTILINE)), default=0)
-    return max(int(now * 1000), newest + 1)
+        for most in (_NEWEST, _TAIL):
+            found = found or _FIRST_DIGITS.findall(os.pread(file.fileno(), most, max(0, size - most)))
+    # All of one length, so that they compare as their numbers do.
+    return max(int(now * 1000), int(max(found, default=b"0"), 16) + 1)
 
 
 def append(where: Path, rows: Sequence[Row]) -> bool:
@@ -204,16 +208,16 @@ def _first_kept(where: Path, rows: Sequence[Row]) -> int:
     return first
 
 
-def _age(where: Path, row: Row) -> float:
+def _age(where: Path | str, row: Row) -> float:
     try:
-        return os.stat(where / f"{row.id}.json").st_mtime
+        return os.stat(f"{where}/{row.id}.json").st_mtime
     except OSError:
         return 0.0
 
 
-def oldest_kept(where: Path) -> float:
+def oldest_kept(where: Path | str) -> float:
     """Return the time before which entries count as gone (seconds since 1970), whether or not they were dropped yet."""
-    return atomic.believed_now(where / _STAMP) - context.settings().number("journal.max_age_days") * _DAY
+    return atomic.believed_now(f"{where}/{_STAMP}") - context.settings().number("journal.max_age_days") * _DAY
 
 
 class History:
@@ -230,10 +234,10 @@ class History:
 
     def __init__(self, ws: Workspace) -> None:
         """Read the index."""
-        self._folder = folder(ws)
+        self._folder = str(folder(ws))
         self._oldest = oldest_kept(self._folder)
         self._rebuilt = False
-        data = atomic.read(self._folder / _INDEX, _LARGEST) or b""
+        data = atomic.read(f"{self._folder}/{_INDEX}", _LARGEST) or b""
         if not data.endswith(b"\n"):
             data = self._anew()
         self._data, self._end = data, len(data)
@@ -245,13 +249,14 @@ class History:
 
     def _anew(self) -> bytes:
         self._rebuilt = True
-        return rebuild(self._folder)
+        return rebuild(Path(self._folder))
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the changes whose entries are there."""
-        return (row for row in self._rows() if self._exists(row))
+        return filter(self.exists, self.rows())
 
-    def _rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
+        """Yield the changes, also those whose entries are gone: `exists` tells, at the price of a look at the disk."""
         yield from [*self.known.values()]
         while self._end:
             # The last line not read yet; each ends with a newline.
@@ -298,7 +303,8 @@ class History:
             # The newest of them, which is read first.
             self.undone.setdefault(target, next(iter(taken.values())))
 
-    def _exists(self, row: Row) -> bool:
+    def exists(self, row: Row) -> bool:
+        """Tell whether a change's entry is there."""
         return _age(self._folder, row) >= self._oldest
 
     @property
@@ -310,7 +316,7 @@ class History:
         """Return the ID of the entry that undid this one, or None."""
         # Only its own line names an entry that nothing has undone.
         if entry_id not in self.known and self._data.count(b'"%b"' % entry_id.encode("ascii", "replace")) > 1:
-            for row in self._rows():
+            for row in self.rows():
                 if row.id == entry_id:
                     break
         return self.undone.get(entry_id)
@@ -341,7 +347,7 @@ class History:
         while at >= 0:
             low, high = self._data.rfind(b"\n", 0, at) + 1, self._data.find(b"\n", at)
             row = _row(self._data[low:high])
-            if row is not None and getattr(row, name) == text and self._exists(row):
+            if row is not None and getattr(row, name) == text and self.exists(row):
                 rows.setdefault(row.id, row)
             at = self._data.rfind(mark, 0, low)
         return list(rows.values())

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import WorkspaceError
 from rye.fs import names
-from rye.fs.digest import MUCH, sha256, sha256_of_much
+from rye.fs.digest import sha256_for
 from rye.line_ids.addresses import runs_of
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
@@ -262,10 +262,10 @@ def _load_dense(fd: int, name: str, record: dict[str, Any], *, dense: bool) -> t
 
 
 def _digest(*parts: bytes) -> str:
-    found = (sha256 if sum(map(len, parts)) < MUCH else sha256_of_much)()
+    found = sha256_for(sum(map(len, parts)))()
     for part in parts:
         found.update(part)
-    return found.hexdigest()[:32]
+    return str(found.hexdigest()[:32])
 
 
 def save(

@@ -23,6 +23,7 @@ STRIDE = 256
 """There is a checkpoint at least every so many lines."""
 
 _CHUNK = 1 << 20
+_SMALL = 1 << 16
 _GLANCE = 1 << 18
 
 
@@ -65,7 +66,9 @@ class Text:
         stop = self.count if stop is None else min(stop, self.count)
         if start >= stop:
             return []
-        line, low, high = self.points.around(start, stop - 1, self.size)
+        # A small file is cut once for all that is asked of it.
+        small = self.size <= _SMALL
+        line, low, high = (0, self.points.offsets[0], self.size) if small else self.points.around(start, stop - 1, self.size)
         cut = self._cut if self._cut[:2] == (low, high) else (low, high, split(self.slice(low, high), self.encoding))
         # Only a small cut is held, or a large file would stay in memory.
         if high - low <= _CHUNK:
@@ -93,6 +96,8 @@ class Text:
         known, low, high = self.points.around(line, line, self.size)
         if known == line:
             return low
+        if self.size <= _SMALL:
+            return low + sum(map(len, self.lines(known, line)))
         return low + sum(map(len, split(self.slice(low, high), self.encoding)[: line - known]))
 
     def line_at(self, offset: int) -> int:

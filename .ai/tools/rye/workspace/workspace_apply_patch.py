@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T11:05:51Z:a045b545ee8194de0de5aab7274f7906e6bb0c635569a98dfcb9bd06546f9059:-75hVi5EpitUVB4ZF66cOQ0vVJ8qCOwTa5gcFYx0X6xqLTtab8lcTsYKHF55Kq7J8_yApNt93PusjHhCOuIHAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:47:19Z:66bc4be731b126da0cd9e1f9e0e67fcd988e92d6f74b8879007519384a2d52e3:2srieK-1xCHB1KM2b8hAW5xfSA6U96x7JgNcoUsPKKndOY9z1QCEyjeV-tlj3TP1V3wYZjR-dc28QCrzHEroBg==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if the patch was planned on an editor's unsaved contents.
@@ -18,8 +18,8 @@ from typing import Any
 from rye.edits import patch_store
 from rye.errors import EditError
 from rye.journal import commit
-from rye.patches import patches
-from rye.patches.patch_calls import Order, answered, outcome, run_batch
+from rye.patches import patch_calls, patches
+from rye.patches.patch_calls import Order, answered, outcome
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
@@ -72,6 +72,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
                     f'Call get_patch_change(id="{batch_id}") to see it; undo(batchId="{batch_id}") takes it back.',
                 )
             batch = patches.parse(record["request"], iter(record["ids"]).__next__, problems)
-            return run_batch(ws, batch, Order(params.get("activeFiles") or [], dry_run=params["dryRun"]), problems)
+            return patch_calls.run_batch(ws, batch, Order(params.get("activeFiles") or [], dry_run=params["dryRun"]), problems)
 
     return answered(__item_id__, project_path, work, batchId=batch_id)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T11:05:51Z:e3a7135c568df6e9b4a5dd60daa1415fafef35e4920672870d1c9bea8e916a07:76BkknxHlxXNQt7Gp0E93Nsq5q20ionuP-l2d14-qvjIOBaS-_oXUS6NTxRNlcD65GlmLkS5PJPoKDN3pJW0Aw==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:47:19Z:de5f2f568cbdf25cd2ff36d74dc1ccd3bd364a2dcb646678aa849a531c0bfbd0:MEfK04wqNfO1cFXbEdngy8lLuNAhRaiQP4WnCWfVKSTPzqHJ9F-HviCgpOC0ghTbuAHepLuxumYTrUbxnBXYDw==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -21,8 +21,8 @@ from typing import Any
 
 from rye.edits import patch_store
 from rye.journal import commit
-from rye.patches import patches
-from rye.patches.patch_calls import Order, answered, run_batch
+from rye.patches import patch_calls, patches
+from rye.patches.patch_calls import Order, answered
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
@@ -166,7 +166,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     def work() -> dict[str, Any]:
         with Workspace(project_path) as ws:
             problems = patches.Problems(warnings=commit.recover(ws), guard=params.get("guard", "tell"))
-            return run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
+            return patch_calls.run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
 
     count = sum(len(request.get(key, ())) for key in ("files", "createFiles", "deleteFiles"))
     return answered(__item_id__, project_path, work, files=count)
