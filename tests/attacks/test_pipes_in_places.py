@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -144,6 +145,24 @@ def test_no_verb_waits_at_one(project, verb):
     # It may refuse them; it does not wait.
     argv = [sys.executable, "-m", "rye", *verb.split(), "--project", project]
     subprocess.run(argv, env=environment(), capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+
+
+@pytest.mark.parametrize("place", ["pipe", "device"])
+@pytest.mark.parametrize("name", [".gitignore", "a/b/.gitignore"])
+def test_rules_that_never_end_are_named_and_not_waited_for(project, tmp_path, place, name):
+    # Before, a link to a pipe outside was waited for until the search's 30 seconds were over.
+    os.mkfifo(tmp_path / "outside")
+    (project / "a/b").mkdir(parents=True)
+    (project / "found.txt").write_text("needle\n")
+    (project / name).symlink_to(tmp_path / "outside" if place == "pipe" else "/dev/zero")
+    for tool, parameters in (("grep", {"pattern": "needle"}), ("glob", {"pattern": "**/*.txt"})):
+        began = time.monotonic()
+        answer = rye.execute(f"rye/file-system/{tool}", parameters, project_path=project)["data"]
+        assert (answer["code"], name in answer["error"]) == ("bad_ignore_file", True), answer
+        # Half of what the search would wait: the machine may be busy.
+        assert time.monotonic() - began < 15
+        found = rye.execute(f"rye/file-system/{tool}", {**parameters, "no_ignore": True}, project_path=project)["data"]
+        assert "found.txt" in found["output"]
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ that is no pattern is passed over.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -14,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from rye.errors import UsageError
+from rye.errors import UsageError, WorkspaceError
 from rye.filesearch import globs
-from rye.fs import beneath
+from rye.fs import beneath, names
 
 MAX_BYTES = 1 << 20
 """Of a larger file only so much is read."""
@@ -34,24 +35,42 @@ class Rule(NamedTuple):
 
 
 class Pipes:
-    """Named pipes in the place of a `.gitignore` file: ripgrep opens them, and would wait for a writer until its time is up."""
+    """What lies in the place of a `.gitignore` file and never ends: ripgrep reads it, until its time or its memory is up.
+
+    A named pipe of the project is let pass. A pipe elsewhere may be another program's, a device has no end: they are refused.
+    """
 
     def __init__(self, root_fd: int, folder: beneath.Parts) -> None:
         """Remember the project and the folder in it that is searched; nothing is looked for yet."""
         self._root, self._folder = root_fd, folder
-        self._found: list[beneath.Parts] | None = None
+        self._found: list[tuple[beneath.Parts, int]] | None = None
 
     def let_pass(self) -> None:
-        """Open and close each for writing: whoever waits there reads the end of the file."""
+        """Open and close each for writing: whoever waits there reads the end of the file.
+
+        Raises:
+            WorkspaceError: `bad_ignore_file`.
+        """
         if self._found is None:
             self._found = list(_pipes_below(self._root, self._folder))
-        for parts in self._found:
-            with suppress(OSError):
-                # Without a reader this fails, and nothing happens. A link is followed inside the project only.
-                os.close(beneath.open_beneath(self._root, parts, os.O_WRONLY | os.O_NONBLOCK)[0])
+        for parts, kind in self._found:
+            try:
+                if kind == stat.S_IFIFO:
+                    # Without a reader this fails, and nothing happens. A link is followed inside the project only.
+                    os.close(beneath.open_beneath(self._root, parts, os.O_WRONLY | os.O_NONBLOCK)[0])
+                    continue
+            except OSError as err:
+                if err.errno != errno.EXDEV:
+                    continue
+            what = "leads to a named pipe outside the project" if kind == stat.S_IFIFO else "is or leads to a device"
+            raise WorkspaceError(
+                "bad_ignore_file",
+                f"{names.show(b'/'.join(parts))} {what}, which no search can read to its end.",
+                "Give no_ignore=true, or ask the user to remove it.",
+            )
 
 
-def _pipes_below(root_fd: int, folder: beneath.Parts) -> Iterator[beneath.Parts]:
+def _pipes_below(root_fd: int, folder: beneath.Parts) -> Iterator[tuple[beneath.Parts, int]]:
     waiting, count = [folder], 0
     while waiting and count < _MOST_NAMES:
         parts = waiting.pop()
@@ -64,10 +83,20 @@ def _pipes_below(root_fd: int, folder: beneath.Parts) -> Iterator[beneath.Parts]
                         inner = (*parts, os.fsencode(entry.name))
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(inner)
-                        elif entry.name == ".gitignore" and stat.S_ISFIFO(entry.stat().st_mode):
-                            yield inner
+                        elif entry.name == ".gitignore":
+                            kind = stat.S_IFMT(_mode(entry))
+                            if kind in (stat.S_IFIFO, stat.S_IFCHR):
+                                yield inner, kind
             finally:
                 os.close(fd)
+
+
+def _mode(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_mode
+    except OSError:
+        # A link to nowhere.
+        return 0
 
 
 def parse(data: bytes) -> list[Rule]:

@@ -181,6 +181,7 @@ class Tree:
             raise ripgrep.too_slow(pattern)
         # Killed by the memory limit.
         if code < 0:
+            gitignore.Pipes(self.ws.fd, self.parts).let_pass()
             raise OutOfMemoryError("search_failed", "The search needed more memory than it may have.")
         refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
         if refusal is not None:

@@ -57,7 +57,7 @@ _lock = threading.Lock()
 def scan(space: Space, item_type: str) -> Scan:
     """Look at the files of a type in a space; hidden ones and other suffixes are left out, as in `spaces.listed`."""
     folder, suffixes = spaces.type_folder(item_type)
-    top = f"{space.folder}/{folder}"
+    top = spaces.top_folder(space, folder)
     with _lock:
         seen: list[_Folder] = []
         _look(top, suffixes, time.time_ns() - _SETTLED_NS, seen, spaces.DEEPEST)

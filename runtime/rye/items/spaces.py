@@ -225,7 +225,7 @@ def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
     # Not at the top: it takes 4 ms to load, and a call of one tool does without.
     from pathlib import Path
 
-    return sorted((item_id, Path(path)) for item_id, path in _walk(f"{space.folder}/{folder}", suffixes))
+    return sorted((item_id, Path(path)) for item_id, path in _walk(top_folder(space, folder), suffixes))
 
 
 def named(item_type: str, name: str, among: Sequence[Space]) -> list[str]:
@@ -233,9 +233,20 @@ def named(item_type: str, name: str, among: Sequence[Space]) -> list[str]:
     folder, suffixes = type_folder(item_type)
     found: set[str] = set()
     for space in chain(among, _lazily(lambda: () if found else installed_bundles())):
-        ids = (item_id for item_id, _ in _walk(f"{space.folder}/{folder}", suffixes))
+        ids = (item_id for item_id, _ in _walk(top_folder(space, folder), suffixes))
         found.update(one for one in ids if one.rpartition("/")[2] == name and serves(space, one))
     return sorted(found)
+
+
+def top_folder(space: Space, folder: str) -> str:
+    """Return the path of a type's folder in a space; empty where a link leads out of the space.
+
+    Nothing that lies there could be read as an item, and a project can lead to a folder of any size.
+    """
+    top = f"{space.folder}/{folder}"
+    if os.path.islink(top) and not os.path.realpath(top).startswith(f"{os.path.realpath(space.folder)}/"):
+        return ""
+    return top
 
 
 def read_file(space: Space, path: str) -> bytes | None:

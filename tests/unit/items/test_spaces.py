@@ -10,7 +10,7 @@ import pytest
 
 import rye
 from rye.errors import ItemError
-from rye.items import spaces
+from rye.items import scans, spaces
 from support.signed_tools import MINE, OK, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -297,3 +297,23 @@ def test_key_documents_beyond_the_limit_are_named(project, user_space, monkeypat
         (folder / f"{number}.toml").write_bytes(b"no document")
     first = spaces.trust_store(spaces.spaces(project)).problems[0]
     assert first == f"{folder} holds 6 key documents; the 3 behind 2.toml are ignored."
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_folder_of_items_that_leads_out_of_its_space_is_not_walked(project, tmp_path, inside):
+    # A clone can lead `.ai/tools` to `/`: every command walked the whole disk, for items that could not be read anyway.
+    trust_key()
+    place = project / ".ai/elsewhere" if inside else tmp_path / "elsewhere"
+    place.mkdir(parents=True)
+    put_tool(project, "my/tool", OK)
+    (project / ".ai/tools").rename(place / "tools")
+    (project / ".ai/tools").symlink_to("elsewhere/tools" if inside else place / "tools")
+    space = spaces.spaces(project)[0]
+    assert [one for one, _ in spaces.items_in(space, "tool")] == (["my/tool"] if inside else [])
+    assert len(scans.scan(space, "tool").files) == int(inside)
+    assert spaces.named("tool", "tool", [space]) == (["my/tool"] if inside else [])
+    # What is listed is what is found.
+    if inside:
+        assert found(project).item_id == "my/tool"
+    else:
+        assert code(project) == "item_not_found"
