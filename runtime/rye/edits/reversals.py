@@ -10,7 +10,7 @@ from types import MappingProxyType
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, prepare
 from rye.errors import EditError, WorkspaceError
-from rye.journal import hunks, journal, merges
+from rye.journal import followed_lines, hunks, journal, merges
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
@@ -20,6 +20,8 @@ from rye.workspace.text import Text
 from rye.workspace.workspace import Place, Workspace
 
 UNDO = "rye/file-system/undo"
+
+_MOVED = "the lines it made, or their neighbours, are not there any more as it left them"
 
 
 @contextmanager
@@ -72,9 +74,9 @@ def _reversal(
     document = _opened(ws, entry, place, stack)
     exact = sha256(document.data or b"").hexdigest() == entry.after
     if entry.whole:
-        spots, names = _spots_in_whole(document, entry, numbers)
+        spots, names = _spots_in_whole(ws, document, entry, numbers)
     else:
-        spots = _spots(document, entry, numbers, exact=exact)
+        spots = _spots(ws, document, entry, numbers, exact=exact)
         names = [_revivable(splice) for at, splice in enumerate(entry.splices, 1) if numbers is None or at in numbers]
     if not _apart(document.text, spots):
         raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
@@ -112,8 +114,10 @@ def _revivable(splice: Recorded) -> Revived:
     return Revived(splice.removed_ids or [None] * len(splice.removed), splice.removed_shorts)
 
 
-def _spots(document: Document, entry: Entry, numbers: Sequence[int] | None, *, exact: bool) -> list[edits_splices.Splice]:
-    """Find where the entry's lines are now: exactly, or through the IDs of its lines and their neighbours."""
+def _spots(
+    ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None, *, exact: bool
+) -> list[edits_splices.Splice]:
+    """Find where the entry's lines are now: exactly, by the IDs of its lines and their neighbours, or by the record."""
     numbered = [(at, one) for at, one in enumerate(entry.splices, 1) if numbers is None or at in numbers]
     if exact:
         back = edits_splices.reversed_splices([(s.start, len(s.added), s.removed) for s in entry.splices])
@@ -129,8 +133,16 @@ def _spots(document: Document, entry: Entry, numbers: Sequence[int] | None, *, e
         else:
             out.append(edits_splices.Splice(start, start + len(splice.added), list(splice.removed)))
     if current:
-        raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", current)
+        out = _followed(ws, document, entry, numbers)
+        if not out:
+            raise _changed(entry, _MOVED, current)
     return out
+
+
+def _followed(ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None) -> list[edits_splices.Splice]:
+    """Find the hunks by what the record says of the file since; empty where it does not tell."""
+    found = followed_lines.places(ws, entry, entry.path, numbers, document.data or b"")
+    return [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in found or ()]
 
 
 def _in_the_way(document: Document, positions: Mapping[str, int], splice: Recorded, number: int) -> dict[str, object]:
@@ -146,7 +158,7 @@ def _in_the_way(document: Document, positions: Mapping[str, int], splice: Record
 
 
 def _spots_in_whole(
-    document: Document, entry: Entry, numbers: Sequence[int] | None
+    ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None
 ) -> tuple[list[edits_splices.Splice], list[Revived]]:
     """Find where the hunks of a written file are now, by comparing the text; return what becomes of them, and their IDs."""
     sides = hunks.whole_sides(entry)
@@ -156,9 +168,12 @@ def _spots_in_whole(
     current = document.text.lines()
     chosen = None if numbers is None else [number - 1 for number in numbers]
     splices, missing = merges.without(*sides, current, chosen)
+    followed: list[edits_splices.Splice] = []
     if missing:
         places = [hunks.in_the_way(document.path, current[one.start : one.stop], one, code.name) for one in missing]
-        raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", places)
+        followed = _followed(ws, document, entry, numbers)
+        if not followed:
+            raise _changed(entry, _MOVED, places)
     recorded = entry.splices[0]
     found = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     spans = [(one.start - 1, one.start - 1 + len(one.removed)) for one in found]
@@ -166,7 +181,7 @@ def _spots_in_whole(
         Revived(recorded.removed_ids[low:high] or [None] * (high - low), recorded.removed_shorts[low:high])
         for low, high in spans
     ]
-    return [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in splices], names
+    return followed or [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in splices], names
 
 
 def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:

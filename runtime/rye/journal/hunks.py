@@ -85,11 +85,11 @@ def of_file(entry: Entry) -> list[Hunk]:
     """Return the hunks of a change that an edit of one file made."""
     codes = (entry.encoding, entry.encoding_after or entry.encoding)
     if not entry.whole:
-        return _of_splices(entry.path, [(one.start, one.removed, one.added) for one in entry.splices], codes)
+        return of_splices(entry.path, [(one.start, one.removed, one.added) for one in entry.splices], codes)
     sides = whole_sides(entry)
     if sides is None:
         return [Hunk(entry.path, 1, "whole")]
-    return _between(entry.path, *sides, codes) or [Hunk(entry.path, 1, "whole")]
+    return between(entry.path, *sides, codes) or [Hunk(entry.path, 1, "whole")]
 
 
 def whole_sides(entry: Entry) -> tuple[list[bytes], list[bytes]] | None:
@@ -118,7 +118,7 @@ def of_change(contents: Contents, change: Change) -> list[Hunk]:
     before, after = change.before, change.after
     if sides is None or before is None or after is None:
         return [Hunk(change.path, 1, "whole")]
-    out = _between(change.path, sides.before, sides.after, sides.codes)
+    out = between(change.path, sides.before, sides.after, sides.codes)
     if before.mode != after.mode:
         out.append(Hunk(change.path, len(out) + 1, "mode"))
     # Another file with the same content in its place: only its other names differ.
@@ -163,17 +163,19 @@ def code_of(data: bytes) -> Encoding | None:
     return None if len(code.newline) == 1 and b"\0" in data else code
 
 
-def _between(path: str, old: Sequence[bytes], new: Sequence[bytes], codes: tuple[str, str]) -> list[Hunk]:
+def between(path: str, old: Sequence[bytes], new: Sequence[bytes], codes: tuple[str, str]) -> list[Hunk]:
+    """Return the hunks that turn one text into another."""
     shift, splices = 0, []
     for hunk in merges.hunks(new, old):
         splices.append((hunk.start - shift, hunk.lines, new[hunk.start : hunk.stop]))
         shift += hunk.stop - hunk.start - len(hunk.lines)
-    return _of_splices(path, splices, codes)
+    return of_splices(path, splices, codes)
 
 
-def _of_splices(
+def of_splices(
     path: str, splices: Sequence[tuple[int, Sequence[bytes], Sequence[bytes]]], codes: tuple[str, str]
 ) -> list[Hunk]:
+    """Return the hunks of an edit: first line (from 0) in the text before, lines removed and added."""
     out: list[Hunk] = []
     shift = 0
     for number, (start, removed, added) in enumerate(splices, 1):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
-from rye.journal import entries, hunks, journal, merges, tree_changes
+from rye.journal import entries, followed_lines, hunks, journal, merges, tree_changes
 from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
@@ -31,6 +31,7 @@ from rye.workspace.text import split
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rye.workspace.encoding import Encoding
     from rye.workspace.workspace import Workspace
 
 _PENDING: Final = "undo"
@@ -74,7 +75,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
         if path not in (None, one.path):
             continue
         ws.guard(_parts(one.path))
-        why = _planned(ws, contents, made, one, chosen.get(one.path), current)
+        why = _planned(ws, contents, made, entry, one, chosen.get(one.path), current)
         if why:
             refused.append(f"{tree_changes.printable(one.path)} {why}")
     if refused:
@@ -90,7 +91,13 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
 
 
 def _planned(
-    ws: Workspace, contents: Contents, made: Plan, one: Change, chosen: Sequence[int] | None, current: list[dict[str, object]]
+    ws: Workspace,
+    contents: Contents,
+    made: Plan,
+    entry: Entry,
+    one: Change,
+    chosen: Sequence[int] | None,
+    current: list[dict[str, object]],
 ) -> str:
     """Add one path to the plan; return why that cannot be, in words, or an empty text. `current` takes the lines in the way."""
     if one.after is not None and one.after.kind == "file" and one.after.value is None:
@@ -111,7 +118,7 @@ def _planned(
             # As recorded, because the names that a file shares are not seen at its path.
             made.changes.append(Change(one.path, one.after, one.before))
             return ""
-    merged = _merged(ws, contents, one, now, chosen)
+    merged = _merged(ws, contents, entry, one, now, chosen)
     if isinstance(merged, State):
         if chosen is None or not _alike(now, one.after):
             made.merged.append(one.path)
@@ -143,7 +150,7 @@ def _lost(contents: Contents, state: State | None) -> str:
 
 
 def _merged(
-    ws: Workspace, contents: Contents, one: Change, now: State | None, chosen: Sequence[int] | None
+    ws: Workspace, contents: Contents, entry: Entry, one: Change, now: State | None, chosen: Sequence[int] | None
 ) -> State | list[dict[str, object]]:
     """Return the file with the change, or hunks of it, taken out where it is unchanged, its content stored.
 
@@ -173,7 +180,11 @@ def _merged(
     splices, missing = merges.without(sides.before, sides.after, lines, wanted)
     result = missing or merges.replaced(lines, splices, newline)
     if isinstance(result, list):
-        return [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
+        places = [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
+        followed = _followed(ws, entry, one.path, chosen, current, code)
+        if followed is None:
+            return places
+        result = followed
     digest = contents.put(result)
     mode = now.mode
     # The mode is the hunk behind those of the lines.
@@ -183,6 +194,18 @@ def _merged(
         elif chosen is not None and now.mode != one.before.mode:
             return []
     return State("file", mode, digest.hex(), len(result))
+
+
+def _followed(
+    ws: Workspace, entry: Entry, path: str, chosen: Sequence[int] | None, current: bytes, code: Encoding
+) -> bytes | None:
+    """Return a file without hunks of a change that only the record of what came after can find; None where it cannot."""
+    found = followed_lines.places(ws, entry, path, chosen, current)
+    if found is None:
+        return None
+    lines = split(current[len(code.bom) :], code)
+    result = merges.replaced(lines, found, code.newline)
+    return None if isinstance(result, list) else code.bom + result
 
 
 def _parts(path: str) -> beneath.Parts:

@@ -14,12 +14,12 @@ from difflib import SequenceMatcher
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rye.journal import file_history
 from rye.journal.merges import lines_of, shared_ends
-from rye.record import file_history
 
 if TYPE_CHECKING:
     from rye.journal.entries import Entry
-    from rye.record.file_history import Step
+    from rye.journal.file_history import Step
     from rye.workspace.workspace import Workspace
 
 # Texts that stand in every file say nothing of where a line came from.

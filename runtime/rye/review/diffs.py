@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.errors import RyeError
+from rye.journal import file_history, merges, tree_changes
 from rye.journal import hunks as edits_hunks
-from rye.journal import merges, tree_changes
-from rye.record import file_history
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.workspace.text import split

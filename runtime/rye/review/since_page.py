@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from rye.record import file_history
+from rye.journal import file_history
 from rye.review import diff_lines, diffs
 from rye.review.frame import Frame, button
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.record import blame, file_history
-from rye.record.file_history import Step
+from rye.journal import file_history
+from rye.journal.file_history import Step
+from rye.record import blame
 from rye.workspace.workspace import Workspace
 
 SOURCE = Path(rye.__file__).parent

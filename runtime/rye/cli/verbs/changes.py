@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_table, printable, project_of, require_person
 from rye.edits import change_texts
 from rye.errors import UsageError
-from rye.journal import history
+from rye.journal import file_history, history
 from rye.journal.history import Row
-from rye.record import blame, exports, file_history, timeline
+from rye.record import blame, exports, timeline
 from rye.record.exports import FileDiff
 
 if TYPE_CHECKING:

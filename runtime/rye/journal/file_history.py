@@ -7,7 +7,7 @@ it the way ends, and what is older is unknown. A file that a command renamed is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,6 +19,8 @@ from rye.journal.merges import lines_of
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
+from rye.workspace.encoding import Encoding, mark_of
+from rye.workspace.text import split
 
 if TYPE_CHECKING:
     from rye.journal.history import Row
@@ -55,18 +57,19 @@ class FileHistory(NamedTuple):
     whole: bool
 
 
-def of_file(ws: Workspace, path: str, rows: list[Row] | None = None) -> FileHistory:
+def of_file(ws: Workspace, path: str, rows: Iterable[Row] | None = None, since: str = "") -> FileHistory:
     """Return the history of a file, given by its path from the root.
 
     Args:
         ws: the workspace.
         path: as the journal has it.
         rows: the journal's rows, newest first; read if None.
+        since: the entry that is the first step; what is older is left out.
     """
-    listed = list(history.History(ws)) if rows is None else rows
+    listed = history.History(ws) if rows is None else rows
     with Contents(known_tree.folder(ws.fd)) as contents:
         way = _Way(ws, contents, path)
-        return way.back(listed)
+        return way.back(listed, since)
 
 
 class _Way:
@@ -82,7 +85,7 @@ class _Way:
             return file.read()
         return None
 
-    def back(self, rows: list[Row]) -> FileHistory:
+    def back(self, rows: Iterable[Row], since: str) -> FileHistory:
         where = history.folder(self._ws)
         for row in rows:
             if row.files == 1 and row.path != self._path:
@@ -90,6 +93,8 @@ class _Way:
             entry = entries.load(where / f"{row.id}.json")
             if entry is not None and self._path in entry.paths and not self._take(entry):
                 return FileHistory(self._steps[::-1], whole=False)
+            if row.id == since:
+                break
         return FileHistory(self._steps[::-1], whole=True)
 
     def _take(self, entry: Entry) -> bool:
@@ -181,28 +186,15 @@ def _reversed(entry: Entry, data: bytes) -> bytes | None:
         return None
     if entry.whole:
         return b"".join(entry.splices[0].removed)
-    newline = "\n".encode(entry.encoding)
-    lines = _split(data, newline)
+    code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
+    mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
+    lines = split(data[len(mark) :], code)
     shift = sum(len(one.added) - len(one.removed) for one in entry.splices)
     for one in reversed(entry.splices):
         shift -= len(one.added) - len(one.removed)
         start = one.start + shift
         lines[start : start + len(one.added)] = one.removed
-    return b"".join(lines)
-
-
-def _split(data: bytes, newline: bytes) -> list[bytes]:
-    """Return the lines of a text whose newline may take several bytes: it counts only at whole characters."""
-    width, lines, start = len(newline), [], 0
-    at = data.find(newline)
-    while at >= 0:
-        if at % width == 0:
-            lines.append(data[start : at + width])
-            start = at + width
-            at = data.find(newline, start)
-        else:
-            at = data.find(newline, at + 1)
-    return [*lines, *([data[start:]] if start < len(data) else [])]
+    return mark + b"".join(lines)
 
 
 def touched(ws: Workspace, rows: list[Row]) -> Iterator[str]:
