@@ -13,11 +13,13 @@ import threading
 from typing import Any, Final, NamedTuple
 
 from rye.sandbox.confined import NETWORK_ON
+from rye.snapshots.passed_over import CACHE
 
 COMMAND_FAILED: Final = "command_failed"
 """The code of a command that ran to its end and did not exit with 0."""
 
 _NOTICE: Final = re.compile(r"^\[tool_result: .*\]$", re.MULTILINE)
+_MOST_TOLD: Final = 3
 _MOST_SESSIONS: Final = 4_096
 _EXPECTED: Final = "[sandbox: bubblewrap]"
 _UNSPOKEN: Final = frozenset({"success", "output", "stderr", "sandbox", "media"})
@@ -41,9 +43,9 @@ def answer_of(response: dict[str, Any]) -> Answer:
     if isinstance(inner := data.get("data"), dict) and "chain" in data:
         data = {**inner, **data}
     if response["status"] != "error":
-        return Answer(_joined(_output(data) or _fields(data)), is_error=False)
+        return Answer(_joined([*(_output(data) or _fields(data)), *_unrecorded(data)]), is_error=False)
     if data.get("code") == COMMAND_FAILED:
-        return Answer(_joined([*_output(data), _ending(data)]), is_error=False)
+        return Answer(_joined([*_output(data), _ending(data), *_unrecorded(data)]), is_error=False)
     error = str(response.get("error") or data.get("error") or "The tool failed without a reason.")
     return Answer("\n\n".join([error, *_output(data)]), is_error=True)
 
@@ -74,6 +76,14 @@ def _fields(data: dict[str, Any]) -> list[str]:
     if "exit_code" in data:
         return ["[exit code 0; it printed nothing]"]
     return [json.dumps(fields or {"success": True}, ensure_ascii=False)]
+
+
+def _unrecorded(data: dict[str, Any]) -> list[str]:
+    """Return the line that says what undo cannot take back; caches, which programs fill by themselves, are not told."""
+    left_out = data.get("not_recorded")
+    told = [f"{path} ({why})" for path, why in left_out.items() if why != CACHE] if isinstance(left_out, dict) else []
+    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return [f"[not recorded for undo: {', '.join(told[:_MOST_TOLD])}{more}]"] if told else []
 
 
 def _joined(parts: list[str]) -> str:

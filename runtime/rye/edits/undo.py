@@ -402,6 +402,8 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                 taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
                 back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
                 warnings = tree_undo.make(ws, look.where, look.contents, back)
+                if entry.git and chosen.part is None:
+                    warnings.append(f"What the command did to git is not taken back: {entry.git}.")
                 made["entry_id"] = back.id
         if not dry_run:
             with tree_changes.look_at(ws) as look:

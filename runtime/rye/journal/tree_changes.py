@@ -29,11 +29,12 @@ from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.process import job_supervisor
 from rye.sandbox import project_mounts
-from rye.snapshots import known_tree, watch
+from rye.snapshots import known_tree, passed_over, watch
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
 from rye.snapshots.tree import Change, Folders, Scope, State, TooLargeError, Walk, state_of
+from rye.workspace import repositories
 
 if TYPE_CHECKING:
     from rye.workspace.workspace import Workspace
@@ -47,6 +48,7 @@ _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
 _MOST_ROWS: Final = 2_000
+_MOST_REPOSITORIES: Final = 50
 _AFTER_JOB: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); from rye.journal import tree_changes; tree_changes.end_job(*sys.argv[2:])"
 )
@@ -61,12 +63,14 @@ class Recording(NamedTuple):
     Attributes:
         token: its name in the record of running commands; empty: nothing is recorded.
         why_not: why nothing is recorded, for the result.
-        git: where the repository stood before.
+        git: where the project's repositories stood before: path -> position, as JSON.
+        started: when it started by the clock of files (ns), as text: a job's supervisor gets it as an argument.
     """
 
     token: str
     why_not: str = ""
     git: str = ""
+    started: str = "0"
 
 
 class Recorded(NamedTuple):
@@ -112,11 +116,12 @@ def begin(ws: Workspace, tool: str, about: str) -> Recording:
         with look_at(ws, quick=True) as look:
             look.attribute()
             known_tree.set_running(look.where, [*look.running, command])
+            git = git_positions(ws, look.repositories())
     except TooLargeError:
         return Recording("", f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recording("", f"the state folder cannot be used ({err.strerror or err})")
-    return Recording(token, git=git_position(ws))
+    return Recording(token, git=json.dumps(git), started=str(repositories.clock()))
 
 
 def hand_over(ws: Workspace, recording: Recording, process: dict[str, Any]) -> None:
@@ -147,19 +152,20 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
     """Look at the tree after a command, and record what it changed. Failures are told in the result, never raised."""
     if not recording.token:
         return Recorded(why_not=recording.why_not)
-    moved = git_position(ws)
-    git = "" if moved == recording.git else f"{recording.git or 'no repository'} -> {moved or 'no repository'}"
+    git = ""
     try:
         with look_at(ws) as look:
+            git = moved(json.loads(recording.git), git_positions(ws, look.repositories()))
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
+            left_out = look.said_of_left_out(int(recording.started))
     except TooLargeError:
         return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
     if entry is None:
-        return Recorded(None, (), look.left_out, (), git)
-    return Recorded(entry.id, entry.files or (), look.left_out, entry.shared, git)
+        return Recorded(None, (), left_out, (), git)
+    return Recorded(entry.id, entry.files or (), left_out, entry.shared, git)
 
 
 def drop(ws: Workspace, recording: Recording) -> None:
@@ -217,10 +223,12 @@ class _Look:
             self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
             walk = self._walk(quick=quick)
         self.left_out = walk.left_out
+        self._passed, self._gone = walk.passed, walk.gone
         self._folders = walk.folders
         # The first look finds everything new, and nothing changed.
         self._changes = [] if self.known is None else walk.changes
-        self._is_same = self.known is not None and not walk.changes and not walk.read
+        same_passed = self.known is not None and not walk.gone and all(path in self.known.folders for path in walk.passed)
+        self._is_same = same_passed and not walk.changes and not walk.read
 
     def _walk(self, *, quick: bool) -> Walk:
         settings = context.settings()
@@ -234,6 +242,20 @@ class _Look:
         walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not self.running)
         walk.run(self._ws.fd)
         return walk
+
+    def repositories(self) -> list[str]:
+        """Return the folders below the root that hold a repository of their own, at most 50."""
+        return [path.removesuffix("/.git") for path in self._folders if path.endswith("/.git")][:_MOST_REPOSITORIES]
+
+    def said_of_left_out(self, since: int) -> dict[str, str]:
+        """Return what changed and is not recorded, path -> why; `since` is the command's start by the clock of files (ns)."""
+        said = dict(self.left_out)
+        for one in self._changes:
+            if any(state is not None and state.kind == "file" and state.value is None for state in one[1:]):
+                said.setdefault(one.path, "what it held before was not recorded")
+        own = (".git", ".ragix")
+        passed, gone = ([path for path in paths if os.path.basename(path) not in own] for paths in (self._passed, self._gone))
+        return said | (passed_over.said(self._ws.fd, passed, gone, since) if passed or gone else {})
 
     def attribute(self, token: str = "", git: str = "") -> Entry | None:
         """Record what was found but for what our own tools recorded, and store the tree.
@@ -388,15 +410,32 @@ def printable(path: str) -> str:
 # --- git ---
 
 
-def git_position(ws: Workspace, *, whole: bool = False) -> str:
-    """Return where the root's repository is, in words: the branch, its commit and the last stash; empty without one.
+def git_positions(ws: Workspace, folders: Sequence[str] = ()) -> dict[str, str]:
+    """Return where the repositories of the root (`""`) and of folders are, as `git_position` says it; of those that are one."""
+    found = {path: git_position(ws, path) for path in ("", *folders)}
+    return {path: position for path, position in found.items() if position}
+
+
+def moved(before: dict[str, str], after: dict[str, str]) -> str:
+    """Return how repositories moved, in words: `main at … -> main at …; FOLDER: no repository -> …`; empty where none did."""
+    out = []
+    for path in sorted({*before, *after}):
+        was, now = (positions.get(path, "no repository") for positions in (before, after))
+        if was != now:
+            out.append(f"{printable(path)}: {was} -> {now}" if path else f"{was} -> {now}")
+    return "; ".join(out)
+
+
+def git_position(ws: Workspace, folder: str = "", *, whole: bool = False) -> str:
+    """Return where a folder's repository is, in words: the branch, its commit and the last stash; empty without one.
 
     Commits are shortened unless `whole`.
     """
-    where = os.path.join(ws.real, ".git")
+    holder = os.path.join(ws.real, folder)
+    where = os.path.join(holder, ".git")
     with suppress(OSError, ValueError):
         if os.path.isfile(where):
-            where = os.path.join(ws.real, _line(where).removeprefix("gitdir:").strip())
+            where = os.path.join(holder, _line(where).removeprefix("gitdir:").strip())
         head = _line(os.path.join(where, "HEAD"))
         branch = head.removeprefix("ref: ") if head.startswith("ref: ") else ""
         # Checked, because the project may hold a link to any file in their place.

@@ -396,8 +396,16 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
         raise
     except OSError as err:
         if err.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            return f"{shown} stays: it holds files that this change did not make."
+            return f"{shown} stays: it holds {_held(ws, one.path)}."
         raise
+
+
+def _held(ws: Workspace, path: str) -> str:
+    """Return, in words, what keeps a folder from being removed."""
+    with suppress(OSError), _folder(ws, f"{path}/.git") as (fd, name):
+        os.stat(name, dir_fd=fd, follow_symlinks=False)
+        return "a git repository, which is not recorded; remove it by hand where it is not wanted"
+    return "files that this change did not make"
 
 
 def _is_begun(now: State | None, one: Change) -> bool:

@@ -144,6 +144,8 @@ class Walk:
         left_out: files whose content was not stored, and folders that could not be read: path -> why.
         read: how many entries had to be read.
         short: how many bytes there was no room for.
+        passed: folders that are not recorded: dependencies, caches, repositories' own.
+        gone: those that were there before and are not any more.
     """
 
     def __init__(
@@ -159,6 +161,8 @@ class Walk:
         self.left_out: dict[str, str] = {}
         self.read = 0
         self.short = 0
+        self.passed: list[str] = []
+        self.gone: list[str] = []
         self._known, self._contents = known, contents
         self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
@@ -197,6 +201,7 @@ class Walk:
             self._watch.restart()
         self.folders, self.left_out = {}, {}
         self.read = self.short = self._count = 0
+        self.passed = []
         self._found.clear()
         self._visited.clear()
 
@@ -223,8 +228,11 @@ class Walk:
     def _look_into(self, fd: int, path: str) -> list[str]:
         """Visit one folder that changed; return the names of the folders in it that are others than before."""
         assert self._watch is not None  # noqa: S101 - the caller has one
-        below = self._visit(fd, path)
         prefix = f"{path}/" if path else ""
+        passed = {prefix + name for name in self._skipped if prefix + name in self.folders}
+        below = self._visit(fd, path)
+        for one in passed.difference(self.passed):
+            del self.folders[one]
         new = [name for name in below if prefix + name not in self._known or not self._watch.has(prefix + name, fd, name)]
         inner = {name for name, mark in self._known.get(path, {}).items() if mark[2] & _FORMAT == stat.S_IFDIR}
         others = {prefix + name for name in (*new, *(inner | ({_OWN} if not path else set())).difference(below))}
@@ -309,6 +317,8 @@ class Walk:
             mark = get(name)
             if info.st_mode & 0o170000 == 0o040000:
                 if name in skipped:
+                    if name in self._skipped:
+                        self._pass_over(f"{path}/{name}" if path else name)
                     continue
                 below.append(name)
                 if mark is None or mark[2] != info.st_mode:
@@ -316,6 +326,7 @@ class Walk:
             elif mark is None or mark[0] != info.st_ctime_ns or mark[1] != info.st_ino:
                 if name == _GIT:
                     # Of a worktree or a submodule: it is git's own, as the folder of that name.
+                    self._pass_over(f"{path}/{name}" if path else name)
                     continue
                 new[name] = info
             count += 1
@@ -328,6 +339,7 @@ class Walk:
             self.folders[path] = known
         elif path and self._is_skipped(entries):
             self.folders[path] = {}
+            self.passed.append(path)
             return []
         else:
             # A folder that is passed over may have come in the place of a file.
@@ -336,6 +348,13 @@ class Walk:
         if self._watch is not None and self._watch.judge(path, self.folders[path]):
             self._linked |= any(mark[5] and not (name in known and known[name][5]) for name, mark in self.folders[path].items())
         return below
+
+    def _pass_over(self, path: str) -> None:
+        """Note that a folder is there that is not recorded. It is kept as one without entries."""
+        self.passed.append(path)
+        known = self._known.get(path)
+        if not known:
+            self.folders[path] = {} if known is None else known
 
     def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
         """Tell whether a folder is a cache or a repository's own, by what is in it."""
@@ -423,6 +442,8 @@ class Walk:
         """Note what was in folders that are no more: their own names were noted where they were listed."""
         for path, marks in self._known.items():
             if path not in self.folders:
+                if not marks and path.rpartition("/")[2] in self._skipped:
+                    self.gone.append(path)
                 for name, mark in marks.items():
                     self._note(f"{path}/{name}" if path else name, mark, None)
 

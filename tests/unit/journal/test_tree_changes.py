@@ -162,7 +162,9 @@ def test_what_is_left_out_is_said(started):
     refused = undo(started, entry_id=done["change_id"])
     assert (refused["code"], "large was left as a file too large" in refused["error"]) == ("changed_since", True)
     assert undo(started, entry_id=done["change_id"], file_path="small")["success"]
-    assert bash(started, "rm large")["changed"] == ["large"]
+    done = bash(started, "rm large")
+    assert done["changed"] == ["large"]
+    assert done["not_recorded"] == {"large": "what it held before was not recorded"}
     assert undo(started)["code"] == "changed_since"
 
 

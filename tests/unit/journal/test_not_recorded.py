@@ -1,0 +1,119 @@
+"""What is not recorded of a command's changes is said: dependencies, caches, large files, and how git moved."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+import rye
+
+
+def call(tool, project, **params):
+    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
+
+
+def bash(project, command, **params):
+    return call("bash/bash", project, command=command, **params)
+
+
+def undo(project, **params):
+    return call("file-system/undo", project, **params)
+
+
+@pytest.fixture
+def started(project):
+    (project / "a.txt").write_text("one\n")
+    bash(project, "true")
+    return project
+
+
+def made_folders(started):
+    """Make dependencies and caches, before the command that counts."""
+    bash(
+        started, "mkdir -p node_modules/a/b pkg/node_modules .venv/lib .pytest_cache; echo x > node_modules/a/b/f; mkdir cache"
+    )
+    bash(started, "echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG")
+    for number in range(5):
+        (started / f"m{number}/__pycache__").mkdir(parents=True)
+    assert "not_recorded" not in bash(started, "true")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("echo y >> node_modules/a/b/f", "node_modules"),
+        ("mkdir pkg/node_modules/new", "pkg/node_modules"),
+        ("chmod 700 .venv/lib", ".venv"),
+        ("touch .pytest_cache/x", ".pytest_cache"),
+        ("echo x > cache/y", "cache"),
+        ("rm -r node_modules", "node_modules"),
+        ("rm -r pkg", "pkg/node_modules"),
+        ("mv .venv gone", ".venv"),
+        ("mkdir sub/.nox -p", "sub/.nox"),
+        ("for d in m*; do touch $d/__pycache__/x; done", "5 folders __pycache__"),
+    ],
+)
+def test_a_folder_that_is_not_recorded_is_named_when_it_changed(started, command, said):
+    made_folders(started)
+    assert list(bash(started, command)["not_recorded"]) == [said]
+    assert "not_recorded" not in bash(started, "ls -R > /dev/null; cat node_modules/a/b/* 2>/dev/null || true")
+
+
+def test_a_model_is_told_of_what_undo_cannot_take_back_but_not_of_caches(started):
+    made_folders(started)
+    told = rye.toolset(started).answer("bash", {"command": "touch .pytest_cache/x; echo x"}).text
+    assert "recorded" not in told
+    told = rye.toolset(started).answer("bash", {"command": "touch node_modules/x; truncate -s 20M big; echo x"}).text
+    assert "[not recorded for undo: big (larger than 16,777,216 bytes), node_modules (installed again by programs" in told
+
+
+GIT = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main"
+
+
+def test_how_git_moved_is_said_and_that_undo_does_not_take_it_back(started):
+    bash(started, f"{GIT} init -q && git add -A && {GIT} commit -qm x")
+    done = bash(started, f"echo two > a.txt; {GIT} commit -qam y")
+    first, second = re.fullmatch(r"main at ([0-9a-f]{12}) -> main at ([0-9a-f]{12})", done["git"]).groups()
+    assert first != second
+    done = bash(started, f"echo three > a.txt; {GIT} stash -q")
+    assert re.fullmatch(f"main at {second} -> main at {second}, stash [0-9a-f]{{12}}", done["git"])
+    done = bash(started, "git checkout -q -b other HEAD~1")
+    assert done["git"].startswith(f"main at {second}, stash ")
+    assert f" -> other at {first}, stash " in done["git"]
+    answer = undo(started, entry_id=done["change_id"])
+    assert answer["warnings"] == [f"What the command did to git is not taken back: {done['git']}."]
+    assert (started / "a.txt").read_text() == "two\n"
+
+
+def test_a_nested_repository_that_a_command_made_keeps_its_folder(started):
+    done = bash(started, f"{GIT} init -q sub && cd sub && echo x > x && git add -A && {GIT} commit -qm x")
+    assert re.fullmatch("sub: no repository -> main at [0-9a-f]{12}", done["git"])
+    answer = undo(started, entry_id=done["change_id"])
+    assert "sub stays: it holds a git repository, which is not recorded" in answer["warnings"][0]
+    assert sorted(os.listdir(started / "sub")) == [".git"]
+    assert undo(started, entry_id=answer["entry_id"])["success"]
+    assert (started / "sub/x").read_text() == "x\n"
+    assert bash(started, "git -C sub status --porcelain")["output"] == ""
+
+
+def test_a_nested_repository_that_a_command_moved_or_removed_is_said(started):
+    bash(started, f"{GIT} init -q sub && cd sub && echo x > x && git add -A && {GIT} commit -qm x")
+    done = bash(started, f"cd sub && echo y > x && {GIT} commit -qam y")
+    assert re.fullmatch("sub: main at [0-9a-f]{12} -> main at [0-9a-f]{12}", done["git"])
+    done = bash(started, "rm -rf sub")
+    assert re.fullmatch("sub: main at [0-9a-f]{12} -> no repository", done["git"])
+    answer = undo(started, entry_id=done["change_id"])
+    assert (started / "sub/x").read_text() == "y\n"
+    assert answer["warnings"] == [f"What the command did to git is not taken back: {done['git']}."]
+
+
+def test_a_job_says_how_git_moved_and_what_is_not_recorded(started):
+    made_folders(started)
+    bash(started, f"{GIT} init -q")
+    command = f"git add a.txt; {GIT} commit -qm x; touch node_modules/x"
+    job = bash(started, command, background=True)["job_id"]
+    done = call("bash/job", started, job_id=job, action="wait", timeout=120)
+    assert "node_modules" in done["not_recorded"]
+    assert done["git"].startswith("main at no commit -> main at ")
