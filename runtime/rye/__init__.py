@@ -5,10 +5,10 @@ Public names are loaded when first used, so that `import rye` costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from rye._version import __version__
 
+# As `typing` has it, whose import costs more than a command that the helper serves.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rye import fleet
     from rye.agents.discovery import tools
@@ -26,7 +26,7 @@ _HOMES = dict.fromkeys(("execute", "load", "search", "sign", "verify"), "api") |
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rye' has no attribute {name!r}")
     from importlib import import_module

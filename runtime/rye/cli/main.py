@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # Objects between two collections: importing makes tens of thousands, hardly one of which is garbage.
-_ALLOCATIONS = 100_000
+ALLOCATIONS = 100_000
 
 
 def run(main: Callable[[], int]) -> NoReturn:
@@ -32,9 +32,9 @@ def run(main: Callable[[], int]) -> NoReturn:
     unless a thread or a function of `atexit` waits for the end.
     """
     # Raised, not switched off: a command that runs for long must still collect its garbage.
-    gc.set_threshold(_ALLOCATIONS)
+    gc.set_threshold(ALLOCATIONS)
     code = main()
-    if not _has_pending_work():
+    if not has_pending_work():
         try:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -45,7 +45,7 @@ def run(main: Callable[[], int]) -> NoReturn:
     sys.exit(code)
 
 
-def _has_pending_work() -> bool:
+def has_pending_work() -> bool:
     """Tell whether something is still to be done at the end: by a thread, or a function registered for it."""
     if atexit._ncallbacks():  # noqa: SLF001 - there is no public way to ask
         return True
@@ -79,6 +79,7 @@ _VERBS = {
     "review": ("changes", "a page on this machine that shows what was changed, and takes it back"),
     "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
     "serve": ("serve", "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)"),
+    "daemon": ("serve", "keep a helper that makes commands in a shell start faster"),
     "fleet": ("fleet", "make calls in many workspaces, on many processes; each edit lands once"),
     "registry": ("registry", "share signed items: push, pull, search, inspect"),
 }
@@ -126,11 +127,18 @@ def verb_of(name: str) -> Verb:
 
 
 def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of a verb."""
-    parser = argparse.ArgumentParser(prog=prog or f"rye {name}", description=verb.summary, formatter_class=help_formatter)
-    verb.build(parser)
-    _add_color(parser)
+    """Return the parser of a verb, made once a process: the helper (`rye daemon`) makes the usual ones before a call comes."""
+    prog = prog or f"rye {name}"
+    parser = _parsers.get((name, prog))
+    if parser is None:
+        parser = argparse.ArgumentParser(prog=prog, description=verb.summary, formatter_class=help_formatter)
+        verb.build(parser)
+        _add_color(parser)
+        _parsers[name, prog] = parser
     return parser
+
+
+_parsers: dict[tuple[str, str], argparse.ArgumentParser] = {}
 
 
 def verb_names() -> list[str]:

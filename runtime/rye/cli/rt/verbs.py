@@ -243,13 +243,17 @@ VERBS = {
 }
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """Return the parser of a verb's words."""
-    verb = VERBS[name]
+def _formatter(prog: str) -> argparse.HelpFormatter:
     # With a given width the formatter does not import shutil to find it.
     width = int(columns) if (columns := os.environ.get("COLUMNS", "")).isdigit() and columns != "0" else 100
-    formatter = functools.partial(argparse.RawDescriptionHelpFormatter, width=width)
-    parser = argparse.ArgumentParser(prog=f"rt {name}", epilog=verb.epilog, formatter_class=formatter)
+    return argparse.RawDescriptionHelpFormatter(prog, width=width)
+
+
+@functools.cache
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a verb's words, made once a process."""
+    verb = VERBS[name]
+    parser = argparse.ArgumentParser(prog=f"rt {name}", epilog=verb.epilog, formatter_class=_formatter)
     verb.build(parser)
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
     add_project_option(parser)

@@ -1,0 +1,94 @@
+"""A helper (`rye daemon`) of the tests' own, and calls that it must make: one that it does not make says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+NOT_SERVED = 99
+_SERVED = """
+import sys
+sys.argv = sys.argv[1:]
+from rye.cli.daemon import client
+client.call(sys.argv[0], by_launcher=True)
+sys.exit(99)
+"""
+_NORMAL = """
+import sys
+sys.argv = sys.argv[1:]
+from importlib import import_module
+import_module({"rye": "rye.cli.main", "rt": "rye.cli.rt.main"}[sys.argv[0]]).command()
+"""
+_BEGIN = "from rye.cli.main import command; command()"
+
+
+class HelperProcess:
+    """A running helper; `env` is the environment of its callers."""
+
+    def __init__(self, space: Path, **environ: str) -> None:
+        self.env = {**os.environ, "USER_SPACE": str(space), **environ}
+        self.env.pop("RYE_DAEMON", None)
+        words = [sys.executable, "-c", _BEGIN, "daemon", "start", "--foreground"]
+        self.process = subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, cwd="/")
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == b"The helper is ready.\n"
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.env["USER_SPACE"], ".ai/state/daemon")
+
+    @property
+    def socket(self) -> Path:
+        return next(self.folder.glob("*.socket"))
+
+    def words(self, *words: str | bytes) -> list[str | bytes]:
+        """Return the command of a call that the helper makes; it exits with 99 where it does not."""
+        return [sys.executable, "-c", _SERVED, *words]
+
+    def call(self, *words: str | bytes, **options: object) -> subprocess.CompletedProcess[bytes]:
+        return self._run(self.words(*words), options)
+
+    def normal(self, *words: str | bytes, **options: object) -> subprocess.CompletedProcess[bytes]:
+        return self._run([sys.executable, "-c", _NORMAL, *words], options)
+
+    def _run(self, words: list[str | bytes], options: dict[str, object]) -> subprocess.CompletedProcess[bytes]:
+        given = {"env": self.env, "capture_output": True, **options}
+        if "input" not in given:
+            given.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(words, check=False, **given)  # type: ignore[call-overload, no-any-return]
+
+    def status(self) -> dict[str, object]:
+        done = subprocess.run(
+            [sys.executable, "-c", _BEGIN, "daemon", "status", "--json"],
+            env=self.env,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    def children(self) -> set[int]:
+        """Return the processes that the helper forked and that run."""
+        found = set()
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            found |= set(map(int, (task / "children").read_text().split()))
+        return found
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def wait_until(true: object, seconds: float = 60.0) -> None:
+    """Wait until a function returns something true."""
+    end = time.monotonic() + seconds
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.01)
