@@ -24,6 +24,15 @@ def test_new_says_what_to_do_next_and_lint_finds_nothing(project):
     assert json.loads(rye("new", "tool", "my/other", "--json", cwd=project).stdout)["item_id"] == "my/other"
 
 
+def test_new_makes_nothing_in_a_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = rye("new", "tool", "my/words", cwd=tmp_path)
+    assert (done.returncode, b"is no project's folder" in done.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+    # Control: it does where the home is named.
+    assert rye("new", "tool", "my/words", "--project", str(tmp_path), cwd=tmp_path).returncode == 0
+
+
 def test_lint_prints_one_line_for_each_finding(project):
     put(project, "tools/my/bad.py", b"import numpy\n")
     done = rye("lint", "my/bad", cwd=project)

@@ -494,13 +494,12 @@ def find_root(start: str) -> str:
     """Return the project root for a folder: the nearest ancestor that is marked as one, else the folder itself.
 
     A project is marked by `.git`, or by an `.ai` that holds more than `cache`, which a read makes. The user's own space
-    is never a mark, and the root of the disk is none.
+    and homes never are: settings may lie in a repository there. Nor is the root of the disk.
     """
     # Not `abspath`, which takes `..` for granted where a link leads elsewhere.
     here = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
-    home = user_dirs.user_space()
     while folder != os.path.dirname(folder):
-        if _is_marked(folder) and not (os.path.exists(home) and os.path.samefile(folder, home)):
+        if _is_marked(folder) and not _is_home(folder):
             return folder
         folder = os.path.dirname(folder)
     return here
@@ -524,6 +523,12 @@ def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
         hint = "Go into one, or name it: --project DIR, or project_path= in Python."
         raise UsageError("no_project", f"{root} is no project's folder.", hint)
     return root
+
+
+def _is_home(folder: str) -> bool:
+    # HOME may name another place than the account's own home.
+    real = os.path.realpath(folder)
+    return real in map(os.path.realpath, (user_dirs.user_space(), user_dirs.home(), user_dirs.home_of_account()))
 
 
 def _is_marked(folder: str) -> bool:

@@ -342,6 +342,23 @@ def test_the_root_is_the_nearest_marked_folder_and_never_the_users_space(tmp_pat
     assert find_root(str(below)) == str(below)
 
 
+def test_a_home_marks_no_project_whatever_lies_in_it(tmp_path, user_space, monkeypatch):
+    # Settings in a repository at home, or the user's items there while USER_SPACE names another place.
+    for mark in (".git", ".ai/tools"):
+        for name in ("HOME", "account"):
+            home = tmp_path / f"{name}{mark[:3]}"
+            (home / mark).mkdir(parents=True)
+            with monkeypatch.context() as patched:
+                if name == "HOME":
+                    patched.setenv("HOME", str(home))
+                else:
+                    patched.setattr(user_dirs, "home_of_account", lambda home=home: str(home))
+                (home / "notes").mkdir()
+                assert find_root(str(home / "notes")) == str(home / "notes")
+            # Control: any other folder with that mark is one.
+            assert find_root(str(home / "notes")) == str(home)
+
+
 # --- a project that cannot be written ---
 
 READ_ONLY = """

@@ -11,7 +11,7 @@ from typing import Any
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.authoring.new_tool_kinds import KINDS
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_project_option, print_json, printable, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_project_option, print_json, printable, project_of, project_to_work_in
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
@@ -101,7 +101,8 @@ def _findings(target: Target) -> Iterator[dict[str, Any]]:
 
 
 def _new(args: argparse.Namespace) -> int:
-    made = new_tool(args.item_id, _project(args), args.runtime)
+    # Not in a home: its `.ai` is the user's own space, and a folder of tests would lie beside it.
+    made = new_tool(args.item_id, project_to_work_in(args.project), args.runtime)
     if args.json:
         print_json(made._asdict())
         return EXIT_OK
