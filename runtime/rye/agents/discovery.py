@@ -30,14 +30,13 @@ from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.executor.admission import Admission
 from rye.executor.chain import Link
 from rye.items import parse, spaces
+from rye.items.spaces import Candidate
 from rye.sandbox import sandbox
+from rye.trust.verify import Verified
 from rye.workspace.workspace import find_root
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rye.items.spaces import Candidate
-    from rye.trust.verify import Verified
 
 
 LONGEST: Final = 63

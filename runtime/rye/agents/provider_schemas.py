@@ -14,17 +14,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rye.agents.brief import flat
 from rye.agents.near_names import with_own_names
+from rye.agents.offers import Offer
 from rye.agents.schema_dialects import alone, at_root, gemini_parameters, hold_names, strict_parameters
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
 from rye.items.schema import WORKSPACE_PATH
-
-if TYPE_CHECKING:
-    from rye.agents.offers import Offer
 
 _OPENAI_DESCRIPTION: Final = 1_024
 _GEMINI_PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

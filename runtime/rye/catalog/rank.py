@@ -10,12 +10,10 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from rye.catalog.index import Index
 from rye.catalog.query import Both, Either, Node, Not, Phrase, Word, is_plain, words_of
-
-if TYPE_CHECKING:
-    from rye.catalog.index import Index
 
 _FUNCTION_WORDS = (
     "a an and are as at be by can do does for from has have how i if in instead into is it its may me my no not of on one "

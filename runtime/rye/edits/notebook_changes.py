@@ -10,15 +10,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rye.edits.apply import Plan, Revived
 from rye.edits.splices import Splice, refine
+from rye.line_ids.document import Document
 from rye.plain_class import changed
 from rye.workspace.notebook import Cell, Notebook
-
-if TYPE_CHECKING:
-    from rye.line_ids.document import Document
 
 _MARK: Final = re.compile(r"# %%(?: \[(code|markdown|raw)\])?\s*\Z")
 

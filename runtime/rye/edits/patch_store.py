@@ -13,16 +13,14 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic
 from rye.journal import entries
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

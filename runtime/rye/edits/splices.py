@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rye.errors import EditError
 from rye.line_ids.diff import align
-
-if TYPE_CHECKING:
-    from rye.workspace.encoding import Encoding
-    from rye.workspace.text import Text
+from rye.workspace.encoding import Encoding
+from rye.workspace.text import Text
 
 Newline = Literal["keep", "lf", "crlf"]
 FinalNewline = Literal["keep", "add", "remove"]

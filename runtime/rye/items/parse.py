@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Final
 from rye.call import safe_text
 from rye.errors import ItemError, TrustError
 from rye.plain_class import Record
+from rye.trust.verify import Verified
 
 if TYPE_CHECKING:
     from rye.items import directives
-    from rye.trust.verify import Verified
 
 
 # Other installations leave the mark of a file that was not signed yet above the header.

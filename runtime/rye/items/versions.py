@@ -8,14 +8,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rye.errors import RyeError, TrustError
 from rye.items import bundles, lockfiles, spaces
 from rye.items.spaces import Space
-
-if TYPE_CHECKING:
-    from rye.trust.pins import Marks
+from rye.trust.pins import Marks
 
 
 def is_version(text: str) -> bool:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rye.errors import RyeError
 from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
+from rye.journal.history import Row
 from rye.journal.merges import lines_of
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents

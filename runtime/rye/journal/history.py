@@ -14,16 +14,14 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rye.call import context
 from rye.config import stored_state, user_dirs
 from rye.fs import atomic
 from rye.journal import entries
 from rye.journal.entries import Entry
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 MAX_ENTRIES = 10_000
 """A project's journal holds at most so many changes; `journal.max_bytes` and `journal.max_age_days` bound it too."""

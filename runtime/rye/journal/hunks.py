@@ -8,11 +8,12 @@ changes, whatever was taken back before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rye.errors import UsageError, WorkspaceError
 from rye.journal import merges
 from rye.journal.entries import Entry
+from rye.journal.history import History
 from rye.journal.tree_changes import printable
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents

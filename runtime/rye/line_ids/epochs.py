@@ -10,16 +10,13 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic
 from rye.line_ids.index import EPOCHS
 from rye.workspace import cache, seals
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 FOLDER = "line_epochs"
 OLD = "old"

@@ -22,7 +22,7 @@ from array import array
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.errors import WorkspaceError
 from rye.fs import names
@@ -33,10 +33,7 @@ from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
 from rye.workspace.encoding import Encoding, restored
 from rye.workspace.text import Checkpoints, Text
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import OpenFile, Workspace
-
+from rye.workspace.workspace import OpenFile, Workspace
 
 FOLDER = ("tools", "read", "line_index")
 UNUSED_DAYS = 30

@@ -11,17 +11,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rye.call.context import deadline
 from rye.lsp.connection import LanguageServerError, Wire
 from rye.lsp.positions import normal, path_of, uri_of
+from rye.lsp.servers import Server
 from rye.lsp.watcher import SourceFiles, Stamp
 from rye.plain_class import Record, field
-
-if TYPE_CHECKING:
-    from rye.lsp.servers import Server
-    from rye.workspace.workspace import Identity
+from rye.workspace.workspace import Identity
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0

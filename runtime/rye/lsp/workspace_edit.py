@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rye.edits import splices
 from rye.edits.apply import FileChange, Prepared, apply_all, prepare, syntax_warnings
@@ -11,12 +11,10 @@ from rye.edits.patch_store import new_id
 from rye.line_ids import document as documents
 from rye.lsp.connection import LanguageServerError
 from rye.lsp.positions import Positions, applied
+from rye.lsp.queries import Project
 from rye.workspace import cache
 from rye.workspace.text import parse
 from rye.workspace.workspace import Place
-
-if TYPE_CHECKING:
-    from rye.lsp.queries import Project
 
 
 class Changed(NamedTuple):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, ok
 from rye.errors import UsageError
 from rye.process import capture, job_supervisor, run, terminal_text
-
-if TYPE_CHECKING:
-    from rye.process.jobs import Record
+from rye.process.jobs import Record
 
 NOTICES = 400
 """Bytes of an answer that are reserved for notes about the output."""

@@ -17,17 +17,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.process import capture, job_supervisor, run
 from rye.process.child import directory_path
-
-if TYPE_CHECKING:
-    from rye.process.repository_look import Look
-    from rye.sandbox.sandbox import Confined
+from rye.process.repository_look import Look
+from rye.sandbox.sandbox import Confined
 
 FOLDER = "jobs"
 

@@ -20,7 +20,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
@@ -37,11 +37,9 @@ from rye.process.repository_findings import (
     in_repository,
     opened,
 )
+from rye.sandbox.confined import Confined
 from rye.workspace import protected_paths, repositories
-
-if TYPE_CHECKING:
-    from rye.sandbox.confined import Confined
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 SUFFIX: Final = ".rye-set-aside"
 

@@ -20,7 +20,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rye.call import context
 from rye.errors import RyeError
@@ -28,10 +27,7 @@ from rye.plain_class import Record
 from rye.process import reaper, terminal_text
 from rye.process.capture import Capture
 from rye.process.child import directory_path
-
-if TYPE_CHECKING:
-    from rye.sandbox.sandbox import Confined
-
+from rye.sandbox.sandbox import Confined
 
 _EVERY = 0.1
 _MOST = 16 * 1024

@@ -10,13 +10,11 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rye.journal import tree_changes
 from rye.journal.merges import lines_of
-
-if TYPE_CHECKING:
-    from rye.record.blame import BlamedLine
+from rye.record.blame import BlamedLine
 
 TRACE_VERSION: Final = "0.1.0"
 

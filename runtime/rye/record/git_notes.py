@@ -10,16 +10,14 @@ import json
 import os
 import re
 import subprocess
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rye.errors import RyeError, UsageError
 from rye.journal import tree_changes
 from rye.process import git_settings
 from rye.record import blame, exports
-
-if TYPE_CHECKING:
-    from rye.record.blame import BlamedLine
-    from rye.workspace.workspace import Workspace
+from rye.record.blame import BlamedLine
+from rye.workspace.workspace import Workspace
 
 REF: Final = "refs/notes/rye"
 _MAX_FILES: Final = 2_000

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from rye.edits import change_texts
 from rye.fs import atomic
 from rye.journal import entries, history
+from rye.journal.entries import Entry
+from rye.journal.history import History, Row
+from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rye.journal.entries import Entry
-    from rye.journal.history import History, Row
-    from rye.workspace.workspace import Workspace
 
 
 def entry_of(ws: Workspace, row: Row) -> Entry | None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from rye.journal.history import Row
-    from rye.review.calls import Call, Timeline
-    from rye.review.diffs import FileDiff
+from rye.journal.history import Row
+from rye.review.calls import Call, Timeline
+from rye.review.diffs import FileDiff
 
 _ORDER = re.compile(r"(undo|redo|mark)(?: ([0-9]{1,6}))?(?: ([0-9]{1,6}))?", re.ASCII)
 

@@ -7,18 +7,16 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rye.edits import change_texts
 from rye.errors import RyeError
 from rye.journal import entries, history, tree_changes
+from rye.journal.entries import Entry
 from rye.journal.history import History, Row
 from rye.review import diffs
 from rye.review.marks import Marks
 from rye.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rye.journal.entries import Entry
 
 PER_PAGE: Final = 100
 """So many calls are on one page of the timeline."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from rye.journal.entries import Entry
 from rye.review.calls import NOBODY, Call, Timeline, tool_name
+from rye.review.colours import Colours
 from rye.review.diff_lines import LINES_PER_FILE, DiffLines, head
+from rye.review.diffs import FileDiff
 from rye.review.frame import Frame, button, lines, moment, shown, shown_lines, toggle
-
-if TYPE_CHECKING:
-    from rye.journal.entries import Entry
-    from rye.review.colours import Colours
-    from rye.review.diffs import FileDiff
-    from rye.review.marks import Marks
+from rye.review.marks import Marks
 
 _LINES_PER_PAGE: Final = 4_000
 _MAX_ALONE: Final = 20_000

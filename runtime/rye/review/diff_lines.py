@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from rye.review.colours import Colours, Line
+from rye.review.diffs import FileDiff
 from rye.review.frame import lines, shown
-
-if TYPE_CHECKING:
-    from rye.review.colours import Colours, Line
-    from rye.review.diffs import FileDiff
 
 LINES_PER_FILE: Final = 400
 """So many lines of a file are on a page with others."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.process import job_output
 from rye.review.approvals import Waiting
 from rye.review.frame import Frame, button, moment, shown, shown_lines, table
-
-if TYPE_CHECKING:
-    from rye.trust.verify import TrustedKey
+from rye.trust.verify import TrustedKey
 
 _COMMAND = 300
 

@@ -11,13 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rye.config import user_dirs
 from rye.fs import atomic
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 _FILE: Final = "reviewed.json"
 _MOST: Final = 20_000

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rye.journal import file_history
 from rye.review import diff_lines, diffs
+from rye.review.calls import Timeline
+from rye.review.colours import Colours
+from rye.review.diffs import FileDiff
 from rye.review.frame import Frame, button
-
-if TYPE_CHECKING:
-    from rye.journal.history import Row
-    from rye.review.calls import Timeline
-    from rye.review.colours import Colours
-    from rye.review.diffs import FileDiff
-    from rye.review.marks import Marks
-    from rye.workspace.workspace import Workspace
+from rye.review.marks import Marks
+from rye.workspace.workspace import Workspace
 
 _MOST_FILES: Final = 100
 _MOST_CHANGES: Final = 1_000

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from rye.review.calls import NOBODY, PER_PAGE, Call, Facts, Found, Query, Timeline, tool_name
 from rye.review.frame import Frame, button, day, lines, moment, shown, toggle
-
-if TYPE_CHECKING:
-    from rye.review.marks import Marks
+from rye.review.marks import Marks
 
 _SHOW = (("", "all"), ("new", "new since you looked"), ("open", "not reviewed"), ("undone", "taken back"))
 _MOST_ABOUT = 200

@@ -12,12 +12,11 @@ import ctypes
 import os
 import struct
 from collections import OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rye.snapshots.tree import Folders, Mark
 
 _MODIFIED, _ATTRIBUTES, _CLOSED_AFTER_WRITING = 0x2, 0x4, 0x8

@@ -13,16 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.fs import atomic
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
-
-if TYPE_CHECKING:
-    from rye.workspace.text import Text
-    from rye.workspace.workspace import Workspace
+from rye.workspace.text import Text
+from rye.workspace.workspace import Workspace
 
 OVERLAP = 2
 """Lines that a scrolled window shares with the one before."""

@@ -8,15 +8,13 @@ import json
 import os
 import re
 import tempfile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rye.call.safe_text import is_hidden
 from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.process.child import Child, Command, own_module
-
-if TYPE_CHECKING:
-    from rye.web.client import Answer
+from rye.web.client import Answer
 
 Format = Literal["markdown", "text", "html"]
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any, Final
 
 # The child imports this module by itself: only what it needs there is imported above.
 MIME: Final = "application/pdf"

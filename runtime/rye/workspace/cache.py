@@ -20,9 +20,7 @@ from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
 from rye.fs.digest import sha256
 from rye.workspace.path_errors import system_failure
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 VIEWS = ".ragix"
 """The project's folder for what was last viewed of each file."""

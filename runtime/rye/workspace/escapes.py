@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from rye.errors import EditError
-
-if TYPE_CHECKING:
-    from rye.workspace.encoding import Encoding
-    from rye.workspace.text import Text
+from rye.workspace.encoding import Encoding
+from rye.workspace.text import Text
 
 _ESCAPE = r"(\\x[89a-f][0-9a-f])"
 _SAMPLE_LINES = 2_000

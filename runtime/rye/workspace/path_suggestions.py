@@ -11,14 +11,11 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from rye.call.safe_text import nearest
 from rye.errors import WorkspaceError
 from rye.fs import beneath, names
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 _SECONDS = 0.05
 _MOST_NAMES = 20_000

@@ -15,12 +15,10 @@ import time
 from collections.abc import Container, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rye.config import user_dirs
-
-if TYPE_CHECKING:
-    from rye.fs import beneath
+from rye.fs import beneath
 
 MAX_ENTRIES: Final = 2_000_000
 """A walk over a tree ends after so many names."""

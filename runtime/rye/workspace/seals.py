@@ -10,14 +10,12 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.config import user_dirs
 from rye.fs import atomic
 from rye.fs.digest import compare_digest, hmac_hexdigest
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 SECRET = "seal_secret"  # noqa: S105 - the file's name
 """The secret's file in a project's state folder."""

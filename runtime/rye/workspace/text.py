@@ -12,12 +12,9 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rye.plain_class import Record
-
-if TYPE_CHECKING:
-    from rye.workspace.encoding import Encoding
+from rye.workspace.encoding import Encoding
 
 STRIDE = 256
 """There is a checkpoint at least every so many lines."""

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_table, printable, project_of, require_person
 from rye.edits import change_texts
@@ -15,9 +15,7 @@ from rye.journal import file_history, history
 from rye.journal.history import Row
 from rye.record import blame, exports, timeline
 from rye.record.exports import FileDiff
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 _FOLLOWED = 2_000
 

@@ -25,10 +25,10 @@ from rye.lsp import servers
 from rye.plain_class import Record, as_dict
 from rye.sandbox import bubblewrap, limits, sandbox
 from rye.trust import decisions, keys
+from rye.trust.verify import TrustStore
 
 if TYPE_CHECKING:
     from rye.mcp_server import settings_file
-    from rye.trust.verify import TrustStore
 
 Status = Literal["ok", "note", "problem"]
 

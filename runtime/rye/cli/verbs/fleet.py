@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, print_json
-
-if TYPE_CHECKING:
-    from rye.fleet.driver import Progress
+from rye.fleet.driver import Progress
 
 _EPILOG = """\
 A job file has one JSON object a line: a workspace (relative to the file) and the calls to make in it, one after the other:

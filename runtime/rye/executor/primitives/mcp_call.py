@@ -31,6 +31,7 @@ from rye.executor import isolated
 from rye.executor.chain import Chain, Started
 from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
+from rye.executor.worker_pool import Worker
 from rye.fs.digest import hexdigest
 from rye.plain_class import Record
 from rye.workspace import pictures
@@ -38,7 +39,6 @@ from rye.workspace import pictures
 if TYPE_CHECKING:
     import ast
 
-    from rye.executor.worker_pool import Worker
 
 PROTOCOL: Final = "2025-06-18"
 _TRANSPORTS: Final = ("stdio", "http")
