@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random  # noqa: TC003
 import subprocess
-from pathlib import Path  # noqa: TC003
+from pathlib import Path
 
 VERSIONS = 10
 QUIET = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_EDITOR": "true", "GIT_NO_LAZY_FETCH": "1"}

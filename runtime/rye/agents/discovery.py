@@ -22,7 +22,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from rye.agents.offers import Offer, offer
 from rye.call.safe_text import nearest
@@ -34,10 +35,6 @@ from rye.items.spaces import Candidate
 from rye.sandbox import sandbox
 from rye.trust.verify import Verified
 from rye.workspace.workspace import find_root
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 LONGEST: Final = 63
 """Characters in a name: the least that any of the interfaces documents."""

@@ -17,15 +17,12 @@ takes null instead; `default` and the lengths of strings have no place; nothing 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rye.errors import ItemError
 from rye.items.schema import WORKSPACE_PATH
-
-if TYPE_CHECKING:
-    import re
-
 
 # Not maxItems: the service refuses declarations in which they add up to about a thousand.
 _GEMINI_COMMON: Final = frozenset({"title", "description"})

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from rye import api
 from rye.agents.discovery import LeftOut, listing
@@ -24,9 +25,6 @@ from rye.call.safe_text import nearest
 from rye.errors import RyeError, UsageError
 from rye.plain_class import changed
 from rye.workspace.workspace import identity_of, root_to_work_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Toolset:

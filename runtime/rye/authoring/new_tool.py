@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from rye.authoring.new_tool_kinds import KINDS
 from rye.errors import ItemError, UsageError
 from rye.items import spaces
 from rye.workspace.atomic_replace import digest_of, remove, replace, temporary_name
 from rye.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 

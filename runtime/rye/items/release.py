@@ -13,17 +13,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from rye.errors import ItemError, RyeError, TrustError
 from rye.items import parse, spaces
 from rye.trust import verify
 from rye.trust.signature import form_of
 from rye.trust.verify import TrustStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 NAME: Final = "bundles/rye/release.yaml"
 _AGAIN = "Install the package again from a source that you trust, and find out what changed the file."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from rye.edits import change_texts
 from rye.fs import atomic
@@ -10,9 +11,6 @@ from rye.journal import entries, history
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
 from rye.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def entry_of(ws: Workspace, row: Row) -> Entry | None:

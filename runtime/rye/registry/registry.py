@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rye.errors import RegistryError, UsageError
 from rye.items import spaces
@@ -20,9 +21,6 @@ from rye.registry.oci.store import Store, open_store
 from rye.registry.pull import PullOptions
 from rye.trust import pins
 from rye.trust import verify as trust_verify
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ACTIONS = ("push", "pull", "search", "list", "inspect", "verify", "yank", "key", "unpin")
 

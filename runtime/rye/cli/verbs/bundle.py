@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from rye._version import __version__
 from rye.cli.shared import (
@@ -24,9 +25,6 @@ from rye.fs import atomic
 from rye.items import bundles, lockfiles, release, spaces
 from rye.items.spaces import Space
 from rye.trust import keys, signature
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _BUNDLE_EPILOG = """\
 A bundle is a folder `.ai` with a signed manifest: the list of its items and their digests. Nothing of a bundle is served

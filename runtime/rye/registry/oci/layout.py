@@ -12,14 +12,12 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from rye.errors import RegistryError
 from rye.fs import atomic, beneath
 from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE, Layer, Pushed, digest_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _REF_NAME = "org.opencontainers.image.ref.name"
 _LAYOUT: Final = b'{"imageLayoutVersion": "1.0.0"}'
