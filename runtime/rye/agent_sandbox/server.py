@@ -15,19 +15,28 @@ the MCP server has.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
+import uvicorn
+from anyio.to_thread import run_sync
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import Route
+
 from rye import api
 from rye.agent_sandbox import files
+from rye.agent_sandbox.uploads import receive
 from rye.call.context import CallOptions, Cancellation
 from rye.errors import RyeError
 from rye.mcp_server import http
 from rye.mcp_server.http import Address, Guard
+from rye.workspace.path_errors import system_failure
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -91,9 +100,6 @@ class Runtime:
 
     def app(self) -> Starlette:
         """Return the application, without a guard."""
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-
         return Starlette(
             routes=[
                 Route("/", self.health),
@@ -114,9 +120,6 @@ class Runtime:
 
     async def execute(self, request: Request) -> Response:
         """Run a command; a client that goes away ends it."""
-        import anyio
-        from anyio.to_thread import run_sync
-
         command, seconds = await _asked(request)
         cancellation = Cancellation()
         async with anyio.create_task_group() as group:
@@ -134,24 +137,17 @@ class Runtime:
     _commands: Any = None
 
     def _limiter(self) -> Any:
-        import anyio
-
         if self._commands is None:
             self._commands = anyio.CapacityLimiter(_MOST_COMMANDS)
         return self._commands
 
     async def upload(self, request: Request) -> Response:
         """Take a file, written as it comes."""
-        from rye.agent_sandbox.uploads import receive
-
         name = await receive(request, self._root)
         return _json({"message": f"File '{name}' uploaded successfully."})
 
     async def download(self, request: Request) -> Response:
         """Send a file, read as it goes."""
-        from anyio.to_thread import run_sync
-        from starlette.responses import StreamingResponse
-
         fd, size = await run_sync(files.opened, self._root, _path(request))
 
         async def pieces() -> Any:
@@ -169,14 +165,10 @@ class Runtime:
 
     async def list(self, request: Request) -> Response:
         """List a folder."""
-        from anyio.to_thread import run_sync
-
         return _json(await run_sync(files.listed, self._root, _path(request)))
 
     async def exists(self, request: Request) -> Response:
         """Tell whether a path leads to something."""
-        from anyio.to_thread import run_sync
-
         path = _path(request)
         return _json({"path": path, "exists": await run_sync(files.exists, self._root, path)})
 
@@ -187,8 +179,6 @@ def _path(request: Request) -> str:
 
 async def _asked(request: Request) -> tuple[str, float]:
     """Return the command that a request asks for, and its time. Raises RyeError `malformed_request`."""
-    import json
-
     body = b""
     async for piece in request.stream():
         body += piece
@@ -257,8 +247,6 @@ def _gap(text: str) -> str:
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    from starlette.responses import JSONResponse
-
     return JSONResponse(value, status)
 
 
@@ -268,8 +256,6 @@ async def _refused(_request: Request, err: Exception) -> Response:
 
 
 async def _failed(_request: Request, err: Exception) -> Response:
-    from rye.workspace.path_errors import system_failure
-
     return await _refused(_request, system_failure(err, "The file")) if isinstance(err, OSError) else _json({}, 500)
 
 
@@ -286,8 +272,6 @@ def serve(root: str, address: Address, token: str | None, names: tuple[str, ...]
     Raises:
         UsageError: `cannot_listen`.
     """
-    import uvicorn
-
     listening = http.listen(address)
     address = Address(address.host, listening.getsockname()[1])
     config = http.web_config(SandboxGuard(Runtime(root).app(), address, token, names), _MOST_CONNECTIONS)

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from anyio.to_thread import run_sync
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect
+
 from rye.agent_sandbox import files
 from rye.errors import RyeError
 
@@ -21,9 +26,6 @@ async def receive(request: Request, root: str) -> str:
     Raises:
         RyeError: `malformed_request`; those of `files.Upload`. Nothing is in place then.
     """
-    from anyio.to_thread import run_sync
-    from starlette.requests import ClientDisconnect
-
     form = _Form(request.headers.get("content-type", ""), root)
     try:
         async for piece in request.stream():
@@ -41,8 +43,6 @@ class _Form:
     """A form under way, and the upload that its part `file` becomes."""
 
     def __init__(self, content_type: str, root: str) -> None:
-        from python_multipart.multipart import MultipartParser, parse_options_header
-
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if kind != b"multipart/form-data" or not boundary:
@@ -65,8 +65,6 @@ class _Form:
         self._parser = MultipartParser(boundary, callbacks)  # type: ignore[arg-type]
 
     def feed(self, piece: bytes) -> None:
-        from python_multipart.exceptions import FormParserError
-
         try:
             self._parser.write(piece)
         except FormParserError as err:
@@ -104,8 +102,6 @@ class _Form:
         self._field = self._value = b""
 
     def _open(self) -> None:
-        from python_multipart.multipart import parse_options_header
-
         _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
         self._taking = options.get(b"name") == _FIELD
         if not self._taking:

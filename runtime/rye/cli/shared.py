@@ -243,6 +243,14 @@ def _writes_to_stdout(stream: TextIO) -> bool:
         return False
 
 
+def require_extra(extra: str, *modules: str) -> None:
+    """Raise UsageError `extra_missing` where one of an extra's modules is not installed."""
+    from importlib.util import find_spec
+
+    if any(find_spec(module) is None for module in modules):
+        raise UsageError("extra_missing", f"This needs the extra `{extra}`.", f"Install it: {install_command(extra)}")
+
+
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this very installation: a checkout stays editable."""
     editable = "-e " if _direct_url().get("dir_info", {}).get("editable") else ""

@@ -57,7 +57,7 @@ def checked(name: str, content: dict[str, Any], where: str) -> dict[str, Any]:
         UsageError: `bad_config`, naming `where` and the key.
     """
     found = _shaped(content, SHAPES.get(name, {}), where, "")
-    assert isinstance(found, dict)  # noqa: S101 - as its shape is
+    assert isinstance(found, dict)  # as its shape is
     return found
 
 

@@ -152,7 +152,7 @@ def wrong_version(document: Document, version: str, changes: Sequence[Change], f
 
 def stale(document: Document, changes: Sequence[Change], form: str = "lid") -> EditError:
     """Say which of the named lines changed, how, and what is there now."""
-    assert document.before is not None  # noqa: S101 - the caller's condition
+    assert document.before is not None  # the caller's condition
     was, now = document.before.positions(), document.index.positions()
     named = names_in(document.before, changes)
     messages: list[str] = []

@@ -154,7 +154,7 @@ def _replaced(raw: bytes, suffix: str, found: dict[str, str]) -> bytes:
     lines = [f"    {json.dumps(path)}: {json.dumps(digest)}," for path, digest in found.items()]
     if suffix == ".py":
         node = _assignment(parse.python_tree(raw))
-        assert node is not None  # noqa: S101 - its value was read before
+        assert node is not None  # its value was read before
         all_lines = text.split("\n")
         all_lines[node.lineno - 1 : node.end_lineno] = [f"{KEY} = {{", *lines, "}"]
         return "\n".join(all_lines).encode()

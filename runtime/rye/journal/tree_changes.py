@@ -268,7 +268,7 @@ class _Look:
             The entry that was made, None where nothing changed.
         """
         if self._is_same:
-            assert self.known is not None  # noqa: S101 - it is the same as something
+            assert self.known is not None  # it is the same as something
             known_tree.remember(self.where, self.known)
             self._watch.settle(self.known.folders)
             return None

@@ -30,7 +30,7 @@ def checked(project_path: str, file_path: str, edit: Callable[[], dict[str, Any]
     after = _rows(project_path, file_path) if isinstance(before, list) else before
     if isinstance(after, RyeError) or isinstance(before, RyeError):
         err = after if isinstance(after, RyeError) else before
-        assert isinstance(err, RyeError)  # noqa: S101 - one of them is
+        assert isinstance(err, RyeError)  # one of them is
         result["check"] = {"available": False, "reason": str(err), "code": err.code}
         result["output"] += f"\n\nNot checked: {err}"
         return result

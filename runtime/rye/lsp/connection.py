@@ -102,7 +102,7 @@ class Wire:
         threading.Thread(target=self._write, name=f"lsp-{name}-out", daemon=True).start()
 
     def _popen(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - an absolute program, no shell
+        return subprocess.Popen(
             argv,
             cwd=cwd,
             env=env,
@@ -231,7 +231,7 @@ class Wire:
 
     def _write(self) -> None:
         pipe = self._process.stdin
-        assert pipe is not None  # noqa: S101 - asked for above
+        assert pipe is not None  # asked for above
         try:
             while (data := self._outgoing.get()) is not None:
                 pipe.write(data)
@@ -259,7 +259,7 @@ class Wire:
 
     def _read(self) -> dict[str, Any] | None:
         pipe = self._process.stdout
-        assert pipe is not None  # noqa: S101 - asked for above
+        assert pipe is not None  # asked for above
         size = -1
         # A bound on a header line: a server that prints a log there must not fill the memory.
         while line := pipe.readline(_STDERR_BYTES):

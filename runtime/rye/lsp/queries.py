@@ -299,7 +299,7 @@ def position_of(project: Project, path: str, line_id: str | int, symbol: str, oc
             "unknown_line_id", f"No line of {path} has the ID {line_id!r}.", f'Call read(file_path="{path}") to see the IDs.'
         )
     positions = project.positions(path)
-    assert positions is not None  # noqa: S101 - the file was shown to the server
+    assert positions is not None  # the file was shown to the server
     start = positions.start(at + 1)
     line = positions.text[start:].partition("\n")[0]
     name = re.escape(symbol)

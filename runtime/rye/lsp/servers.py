@@ -131,7 +131,7 @@ def _major(program: str) -> int:
         return 0
     if known not in _majors:
         try:
-            done = subprocess.run(  # noqa: S603 - an absolute program outside the project, no shell
+            done = subprocess.run(
                 [program, "--version"],
                 cwd="/",
                 stdin=subprocess.DEVNULL,

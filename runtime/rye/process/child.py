@@ -125,7 +125,7 @@ def directory_path(fd: int) -> str | bytes:
 
 
 def _popen(command: Command, cwd_fd: int, stderr_file: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 - an absolute path, no shell
+    return subprocess.Popen(
         command.argv,
         cwd=directory_path(cwd_fd),
         pass_fds=command.fds,
@@ -188,7 +188,7 @@ class Child:
             when_silent: called again and again while nothing comes, after the first half second.
         """
         pipe = self._process.stdout
-        assert pipe is not None  # noqa: S101 - asked for above
+        assert pipe is not None  # asked for above
         fd = pipe.fileno()
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)

@@ -52,7 +52,7 @@ def _run(arguments: list[str], data: bytes = b"") -> bytes:
     if program is None:
         raise UnreadableError
     try:
-        done = subprocess.run(  # noqa: S603 - a program from fixed places
+        done = subprocess.run(
             [program, "config", *arguments],
             input=data,
             capture_output=True,

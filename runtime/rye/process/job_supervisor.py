@@ -387,9 +387,7 @@ def _run_after(argv: list[str], root_fd: int) -> dict[str, Any]:
 
     try:
         where = f"/proc/self/fd/{root_fd}"
-        done = subprocess.run(  # noqa: S603 - our own interpreter, our own code
-            argv, cwd=where, capture_output=True, stdin=subprocess.DEVNULL, timeout=_AFTER, check=False
-        )
+        done = subprocess.run(argv, cwd=where, capture_output=True, stdin=subprocess.DEVNULL, timeout=_AFTER, check=False)
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return {"not_recorded": {".": "the look at what the job changed failed"}}

@@ -117,7 +117,7 @@ def start(
 
 def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
     env = {**run.reaper_environment(), "USER_SPACE": str(user_dirs.user_space())}
-    done = subprocess.run(  # noqa: S603 - our own interpreter, our own code
+    done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
         input=json.dumps(order).encode(),
         stdout=subprocess.PIPE,

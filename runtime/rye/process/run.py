@@ -141,7 +141,7 @@ class Tree:
         self.status, writing = os.pipe()
         os.set_blocking(self.status, False)
         try:
-            self._reaper = subprocess.Popen(  # noqa: S603 - our own interpreter, our own code
+            self._reaper = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _REAPER, _REAPER_FOLDER, str(reading), str(writing)],
                 cwd=directory_path(cwd_fd),
                 env=reaper_environment(),

@@ -82,9 +82,7 @@ def _git(ws: Workspace, *arguments: str, given: bytes = b"") -> bytes:
     program = git_settings.git_program()
     if program is None:
         raise GitError("git_failed", "git is not installed.", "Install git.")
-    done = subprocess.run(  # noqa: S603 - a fixed program, no shell
-        [program, *_QUIET, "-C", ws.real, *arguments], input=given, capture_output=True, check=False
-    )
+    done = subprocess.run([program, *_QUIET, "-C", ws.real, *arguments], input=given, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()[:500] or f"exit code {done.returncode}"
         raise GitError("git_failed", f"git {arguments[0]} failed: {said}", "Mend that, then try again.")

@@ -112,7 +112,7 @@ class Colours:
 
     def _started(self) -> subprocess.Popen[bytes] | None:
         # `-I`: neither the project's folder nor a variable may put a module of its own in place of Pygments.
-        self._child = subprocess.Popen(  # noqa: S603 - our own interpreter, our own code
+        self._child = subprocess.Popen(
             [sys.executable, "-I", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

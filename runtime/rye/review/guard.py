@@ -11,6 +11,7 @@ asks (Sec-Fetch-Site), it must be one of these, or nobody: the user's own hand.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -166,8 +167,6 @@ def _form(body: bytes) -> dict[str, str]:
 
 async def _body(receive: Receive) -> bytes | None:
     """Return a request's body; None where it is too large, or does not come in time."""
-    import asyncio
-
     data = bytearray()
     try:
         async with asyncio.timeout(_BODY_SECONDS):

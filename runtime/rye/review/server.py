@@ -6,7 +6,10 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+import uvicorn
+
 from rye.errors import UsageError
+from rye.mcp_server import http
 from rye.review.guard import Guard
 from rye.review.site import Site
 
@@ -34,10 +37,6 @@ class Review:
 
     def server(self) -> Server:
         """Return the web server, bounded in connections and in the time that a request's header may take."""
-        import uvicorn
-
-        from rye.mcp_server import http
-
         config = http.web_config(self.app, _MOST_CONNECTIONS, log_level="error", date_header=False, timeout_keep_alive=30)
         return uvicorn.Server(config)
 
@@ -46,15 +45,8 @@ def serve(root: str, port: int, tell: Callable[[str], None]) -> None:
     """Serve until the process is stopped; `tell` gets the address first, and then what a person has to know.
 
     Raises:
-        UsageError: `cannot_listen`; `extra_missing`, when the server's packages are not installed.
+        UsageError: `cannot_listen`.
     """
-    try:
-        import starlette  # noqa: F401 - only whether it is there
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise UsageError(
-            "extra_missing", "rye review needs the extra `review`.", "Install it: pip install 'rye-workspace[review]'."
-        ) from None
     with listen(port) as listening:
         review = Review(root, listening.getsockname()[1], tell)
         tell(f"Open {review.address}\nThe address works once. Ctrl-C ends the server.")

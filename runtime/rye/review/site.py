@@ -13,10 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
 from rye import api
+from rye.agents import discovery
 from rye.call.context import CallOptions
 from rye.errors import RyeError
 from rye.executor.executor import Call
+from rye.items import proposals
 from rye.process import jobs
 from rye.review import actions, calls, change_page, diffs, list_pages, marks, since_page, timeline_page
 from rye.review.approvals import Approvals
@@ -26,9 +32,7 @@ from rye.trust.decisions import Root
 from rye.workspace.workspace import Workspace, identity_of
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
-    from starlette.responses import Response
 
 _STATIC: Final = Path(__file__).parent / "static"
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript"}
@@ -68,9 +72,6 @@ class Site:
 
     def app(self) -> Starlette:
         """Return the application."""
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-
         pages: dict[str, Callable[[Workspace, Request], Page]] = {
             "/": self._timeline,
             "/since": self._since,
@@ -95,8 +96,6 @@ class Site:
     # --- requests ---
 
     def _shown(self, page: Callable[[Workspace, Request], Page]) -> Callable[[Request], Response]:
-        from starlette.responses import HTMLResponse, Response
-
         def answer(request: Request) -> Response:
             frame = Frame(self._base, self._token, self._root, self._said.get(request.query_params.get("said", ""), ""))
             try:
@@ -115,8 +114,6 @@ class Site:
         return answer
 
     def _done(self, do: Callable[[Workspace, Mapping[str, str]], str]) -> Callable[[Request], Response]:
-        from starlette.responses import RedirectResponse
-
         def answer(request: Request) -> Response:
             form: dict[str, str] = request.scope["rye.form"]
             try:
@@ -172,7 +169,7 @@ class Site:
 
         return Page("Changes", make, "", self._version(ws) if first == 0 else "")
 
-    def _since(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
+    def _since(self, ws: Workspace, _request: Request) -> Page:
         known = marks.read(ws)
 
         def make() -> str:
@@ -196,7 +193,7 @@ class Site:
 
         return Page(change_page.title(call), make, "", self._version(ws))
 
-    def _jobs(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
+    def _jobs(self, ws: Workspace, _request: Request) -> Page:
         found = jobs.records(ws.fd)
         version = " ".join(f"{one['job_id']}{one['status']}" for one in found) or "none"
         return Page("Jobs", lambda: list_pages.jobs(self._frame(), found), "jobs", version)
@@ -210,16 +207,12 @@ class Site:
         version = f"{answer.get('status')} {answer.get('total_bytes')}"
         return Page(f"Job {name}", lambda: list_pages.job(self._frame(), record, answer), "jobs", version)
 
-    def _tools(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
-        from rye.agents import discovery
-
+    def _tools(self, _ws: Workspace, request: Request) -> Page:
         text = request.query_params.get("text", "")[:200]
         found = discovery.tools(None, project_path=self._root)
         return Page("Tools", lambda: list_pages.tools(self._frame(), found, text), "tools")
 
-    def _keys(self, ws: Workspace, request: Request) -> Page:  # noqa: ARG002 - as all pages
-        from rye.items import proposals
-
+    def _keys(self, _ws: Workspace, _request: Request) -> Page:
         store = proposals.store_of(Root.of(self._root).path)
         counting = [key for key in store.keys if key.public.digest not in store.revoked]
         waiting = self._approvals.waiting()
@@ -273,14 +266,14 @@ class Site:
             known.toggle(call.id, [0])
         return f"{where}#c-{quote(call.id)}"
 
-    def _end_job(self, ws: Workspace, form: Mapping[str, str]) -> str:  # noqa: ARG002 - as all forms
+    def _end_job(self, _ws: Workspace, form: Mapping[str, str]) -> str:
         name = form.get("do", "").removeprefix("end ")
         answer = self._call("rye/bash/job", action="end", job_id=name)
         text = answer["output"] if answer["success"] else answer["error"]
         where = f"jobs/{quote(name, safe='')}" if form.get("back", "").startswith("jobs/") else "jobs"
         return f"{where}?{self._note(text)}"
 
-    def _approve(self, ws: Workspace, form: Mapping[str, str]) -> str:  # noqa: ARG002 - as all forms
+    def _approve(self, _ws: Workspace, form: Mapping[str, str]) -> str:
         key, seen = form.get("key", ""), form.get("shown", "")
         try:
             if form.get("do") == "confirm":
@@ -292,13 +285,11 @@ class Site:
         return f"keys?{self._note(text)}"
 
 
-def _nothing(ws: Workspace, request: Request) -> Page:  # noqa: ARG001 - as all pages
+def _nothing(_ws: Workspace, _request: Request) -> Page:
     raise LookupError
 
 
 def _static(request: Request) -> Response:
-    from starlette.responses import PlainTextResponse, Response
-
     name = request.path_params["name"]
     # From the list of what is there, never a path made of what was asked for.
     known = {path.name: path for path in _STATIC.iterdir() if path.suffix in _KINDS}

@@ -149,9 +149,9 @@ def _probe(program: str) -> Ability:
     why = ""
     # The strictest first: an old bubblewrap has no --disable-userns, and root in a container may have no user namespaces.
     for users in (_NO_MORE_USERS, _USERS, *([()] if os.geteuid() == 0 else [])):
-        argv = [program, *users, *_NAMESPACES, "--unshare-net", *_LIFE, *_SYSTEM, "--tmpfs", "/tmp", "/bin/true"]  # noqa: S108
+        argv = [program, *users, *_NAMESPACES, "--unshare-net", *_LIFE, *_SYSTEM, "--tmpfs", "/tmp", "/bin/true"]
         try:
-            done = subprocess.run(  # noqa: S603 - an absolute path of a fixed list
+            done = subprocess.run(
                 argv, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as err:
@@ -166,7 +166,7 @@ def _probe(program: str) -> Ability:
 
 
 def _binds_descriptors(program: str) -> bool:
-    done = subprocess.run(  # noqa: S603 - an absolute path of a fixed list
+    done = subprocess.run(
         [program, "--help"], env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
     )
     return b"--ro-bind-fd" in done.stdout + done.stderr
@@ -272,7 +272,7 @@ def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int])
 def _added(policy: Policy) -> dict[str, str]:
     """Return the variables that are set only inside the sandbox."""
     passed = {name: os.environ[name] for name in policy.pass_env if name in os.environ}
-    return {"TMPDIR": "/tmp", **passed, **policy.env}  # noqa: S108 - it is the command's own
+    return {"TMPDIR": "/tmp", **passed, **policy.env}  # it is the command's own
 
 
 def _limited(argv: list[str]) -> list[str]:
@@ -386,7 +386,7 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
     # By depth: a mount over a parent would cover what was mounted below it before.
     mounts.sort(key=lambda mount: (mount[0].count("/"), mount[0], mount[1]))
     # Homes and temporary folders are empty and writable, and end with the command. Other hidden folders are read-only.
-    free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.homes()))  # noqa: S108
+    free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.homes()))
     closed = [path for path in view.hidden if os.path.isdir(path) and path not in free]
     words = [word for _, _, words in mounts for word in words]
     # After the mounts: the files lie in the empty home that one of them makes.

@@ -18,7 +18,7 @@ from rye.config import user_dirs
 from rye.plain_class import Record
 
 _HOMES = ("/home", "/root", "/Users")
-_SHARED = ("/tmp", "/var/tmp", "/run", "/var/run")  # noqa: S108 - they are named to be hidden
+_SHARED = ("/tmp", "/var/tmp", "/run", "/var/run")  # they are named to be hidden
 _SECRETS_OF_HOME = (
     ".ssh",
     ".gnupg",

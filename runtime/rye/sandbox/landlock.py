@@ -72,7 +72,7 @@ def _rules(policy: Policy, view: hidden_paths.View, own: str) -> Iterator[tuple[
     yield launcher.import_folder(), launcher.LIST
     for name in _DEVICES:
         yield f"/dev/{name}", launcher.READ | launcher.device()
-    yield "/dev/shm", launcher.everything()  # noqa: S108 - shared memory, which programs need by this name
+    yield "/dev/shm", launcher.everything()  # shared memory, which programs need by this name
     yield own, launcher.everything()
     if policy.read_project:
         yield from _project(policy, view)

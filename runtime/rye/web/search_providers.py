@@ -103,7 +103,7 @@ def _tavily(provider: Provider, query: str, count: int, seconds: float) -> list[
     return [Found(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
 
 
-def _searxng(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:  # noqa: ARG001 - it takes no count
+def _searxng(provider: Provider, query: str, _count: int, seconds: float) -> list[Found]:
     rows = _rows(
         _call(provider, "/search?" + _query(q=query, format="json"), seconds, {"Accept": "application/json"}), "results"
     )

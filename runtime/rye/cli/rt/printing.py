@@ -289,7 +289,7 @@ def _pager(lines: int) -> list[str] | None:
 def _paged(command: list[str], text: str, answer: TextIO) -> bool:
     answer.flush()
     try:
-        done = subprocess.run(command, input=text.encode(), stdout=answer, check=False)  # noqa: S603 - the user's own pager
+        done = subprocess.run(command, input=text.encode(), stdout=answer, check=False)
     except OSError:
         return False
     # The shell's codes for a program that cannot run or is not found: the text was not shown then.

@@ -8,7 +8,17 @@ import sys
 from itertools import islice
 from typing import Any
 
-from rye.cli.shared import EXIT_OK, Verb, add_project_option, print_json, print_table, printable, project_of, require_person
+from rye.cli.shared import (
+    EXIT_OK,
+    Verb,
+    add_project_option,
+    print_json,
+    print_table,
+    printable,
+    project_of,
+    require_extra,
+    require_person,
+)
 from rye.edits import change_texts
 from rye.errors import UsageError
 from rye.journal import file_history, history
@@ -242,6 +252,7 @@ code that is shown here. The pages load nothing from elsewhere. Press ? on a pag
 def _review(args: argparse.Namespace) -> int:
     # Where a program reads what is printed, it would have the address, and with it what the user may do.
     require_person("open the pages")
+    require_extra("review", "starlette", "uvicorn")
     from rye.review import server
 
     def tell(text: str) -> None:

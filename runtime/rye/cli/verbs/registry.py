@@ -216,7 +216,7 @@ def _key(args: argparse.Namespace, target: RegistryTarget) -> int:
     return EXIT_OK
 
 
-def _unpin(args: argparse.Namespace, target: RegistryTarget) -> int:  # noqa: ARG001 - one signature for all actions
+def _unpin(args: argparse.Namespace, _target: RegistryTarget) -> int:
     require_person_or_key("unpin a namespace's key")
     digest = registry.unpin(_one(args))
     if args.json:

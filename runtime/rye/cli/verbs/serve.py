@@ -54,14 +54,7 @@ def _run(args: argparse.Namespace) -> int:
     project = project_to_work_in(args.project)
     if not os.path.isdir(project):
         raise UsageError("project_not_found", f"There is no folder {project}.", "Give --project an existing one.")
-    try:
-        import python_multipart  # noqa: F401 - only whether it is there
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError:
-        raise UsageError(
-            "extra_missing", "rye serve needs the extra `mcp`.", f"Install it: {shared.install_command('mcp')}"
-        ) from None
+    shared.require_extra("mcp", "python_multipart", "starlette", "uvicorn")
     from rye.agent_sandbox import server
     from rye.mcp_server import http
 

@@ -114,7 +114,7 @@ def _named(name: str | None, store: TrustStore) -> TrustedKey:
     return next(iter(found.values()))
 
 
-def _add(args: argparse.Namespace, project: str) -> int:  # noqa: ARG001 - one signature for all actions
+def _add(args: argparse.Namespace, _project: str) -> int:
     require_person_or_key("add a key to the trust store")
     if args.key is None:
         raise UsageError("no_document", "No key document is named.", "Write `rye trust add KEY.toml`.")
@@ -249,7 +249,7 @@ def _approve_interpreter(path: str, root: Root) -> int:
     return EXIT_OK
 
 
-def _revoke(args: argparse.Namespace, project: str) -> int:  # noqa: ARG001 - one signature for all actions
+def _revoke(args: argparse.Namespace, _project: str) -> int:
     require_person_or_key("revoke a key")
     if args.key is None or len(args.key) != 64 or set(args.key) - set("0123456789abcdef"):
         raise UsageError("not_a_digest", "revoke takes a full key digest, 64 hex digits.", "`rye trust list` shows them.")

@@ -104,7 +104,7 @@ def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any
     """Return the confinement of a call, without starting anything; None for a request."""
     if plan.process is not None:
         return program.foresee(chain, plan.process, root, here=here)
-    assert plan.request is not None  # noqa: S101 - one of the two
+    assert plan.request is not None  # one of the two
     return http_request.foresee(chain, plan.request, root, here=here)
 
 
@@ -112,7 +112,7 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
     """Make a call ready. Errors as `start` of the primitive that reaches the server."""
     if plan.process is None:
         foresee(chain, plan, root, here=here)
-        assert plan.request is not None  # noqa: S101 - see `foresee`
+        assert plan.request is not None  # see `foresee`
         return Started(partial(_called, partial(HttpSession, plan.request), plan, parameters), None)
     message, worker, note = program.waiting(chain, plan.process, {}, root)
     report = worker.reported

@@ -132,7 +132,7 @@ def _from_helper(name: str, host: str) -> Credentials | None:
     try:
         # A helper needs the user's own environment: it talks to a keychain.
         # From `/`, so that a helper finds no configuration of the project's.
-        done = subprocess.run(  # noqa: S603 - the user's own docker configuration names it
+        done = subprocess.run(
             [path, "get"], input=host.encode(), capture_output=True, check=False, timeout=_HELPER_SECONDS, cwd="/"
         )
         if done.returncode != 0:
