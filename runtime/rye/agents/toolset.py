@@ -7,6 +7,7 @@ the one way of `rye.execute`: verified anew, validated, confined.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -106,8 +107,6 @@ class Toolset:
         self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None
     ) -> Answer:
         """Run a tool as `answer` does, in a thread; cancelling the task ends what the tool started."""
-        import asyncio
-
         given = options or CallOptions()
         cancellation = given.cancellation or Cancellation()
         given = changed(given, cancellation=cancellation)

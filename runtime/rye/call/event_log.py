@@ -8,6 +8,7 @@ Beyond 10 MiB the file is moved to `events.1.jsonl`, replacing the one before.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from typing import Any
@@ -28,8 +29,6 @@ def tell(logger: str, root: str, event: str, **facts: Any) -> None:
 
 def fail(logger: str, event: str, **facts: Any) -> None:
     """Log an error that no result can hold whole, such as a traceback, for whoever listens."""
-    import logging
-
     # Where nobody does, `logging` would print the bare event to standard error.
     if not (ours := logging.getLogger("rye")).handlers:
         ours.addHandler(logging.NullHandler())

@@ -22,6 +22,7 @@ from rye.filesearch.narrowing import Folders, too_many
 from rye.filesearch.ripgrep import Pattern, View, bad_pattern
 from rye.filesearch.tree import Tree
 from rye.fs import beneath
+from rye.line_ids import document
 from rye.line_ids.render import Hit, Row, Seen
 from rye.plain_class import Record
 from rye.workspace import protected_paths
@@ -273,8 +274,6 @@ def _view_of(tree: Tree, query: Query) -> View:
 
 def _refuse_binary(tree: Tree) -> None:
     """Refuse a single binary file as `read` does; within a folder such files are passed over."""
-    from rye.line_ids import document
-
     # Opening its document raises the refusal, and passes UTF-16, which contains NULs too.
     if b"\0" in os.pread(tree.fd, 65_536, 0) and os.fstat(tree.fd).st_size <= matches.MAX_FILE_BYTES:
         with document.view(tree.ws, tree.shown("")):

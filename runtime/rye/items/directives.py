@@ -19,6 +19,7 @@ import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError, UsageError
@@ -122,8 +123,6 @@ def _split(text: str) -> tuple[dict[str, str], str]:
 
 
 def _children(sections: Mapping[str, str], section: str, tag: str | None) -> list[Element]:
-    from xml.etree import ElementTree as ET
-
     if section not in sections:
         return []
     try:

@@ -38,8 +38,6 @@ def is_listed() -> bool:
 
 def path_of() -> Path:
     """Return the path of the list."""
-    from pathlib import Path
-
     return Path(spaces.system_folder(), NAME)
 
 

@@ -263,8 +263,6 @@ def drop_if_old(path: Path) -> None:
 
 
 def _recover_one(ws: Workspace, path: Path, entry: Entry) -> None:
-    from rye.fs import names
-
     with cache.locked(ws, names.parse(entry.path), wait=False):
         # Under the lock once more: another process may have settled it.
         if not path.exists():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from rye.errors import RyeError
 from rye.plain_class import Record
@@ -141,8 +142,6 @@ KINDS: dict[str, Callable[[Provider, str, int, float], list[Found]]] = {
 
 
 def _query(**values: str) -> str:
-    from urllib.parse import urlencode
-
     return urlencode(values)
 
 

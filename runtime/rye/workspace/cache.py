@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -138,8 +139,6 @@ def _make(part: str, dir_fd: int) -> None:
 
 def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None:
     """Return a cache file's bytes; None when it is missing, no regular file, or larger than `limit`."""
-    import stat
-
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError as err:

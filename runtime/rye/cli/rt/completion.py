@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rye.cli.rt import verbs
 from rye.errors import UsageError
 
 _SCRIPTS = {
@@ -54,8 +55,6 @@ def run(words: list[str]) -> int:
 
 def candidates(words: list[str]) -> list[str]:
     """Return what can stand for the last word of a command line (without `rt` itself), sorted; [] leaves it to files."""
-    from rye.cli.rt import verbs
-
     last = words[-1] if words else ""
     if len(words) <= 1:
         known = [*verbs.VERBS, "completion"]

@@ -7,6 +7,8 @@ import sys
 import time
 
 from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, print_json
+from rye.errors import UsageError
+from rye.fleet import driver, job_file, results
 from rye.fleet.driver import Progress
 
 _EPILOG = """\
@@ -49,9 +51,6 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rye.errors import UsageError
-    from rye.fleet import driver, job_file, results
-
     if (args.resume or args.json) and not args.out:
         raise UsageError("bad_option", "--resume and --json go with --out.", "Name the file of the results with --out.")
     if args.workers is not None and args.scheduler:

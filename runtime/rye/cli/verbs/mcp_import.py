@@ -22,7 +22,7 @@ from rye.fs.digest import hexdigest
 from rye.items.parse import Tool
 from rye.trust import verify
 from rye.trust.signature import form_of
-from rye.workspace.atomic_replace import replace, temporary_name
+from rye.workspace.atomic_replace import digest_of, replace, temporary_name
 from rye.workspace.workspace import Workspace
 
 _SECONDS: Final = 120.0
@@ -193,8 +193,6 @@ def write(items: Sequence[dict[str, Any]], root: str) -> list[str]:
 
 
 def _digest(workspace: Workspace, path: str) -> str:
-    from rye.workspace.atomic_replace import digest_of
-
     try:
         with workspace.file(path) as file:
             return digest_of(file.read())

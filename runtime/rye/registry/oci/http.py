@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from rye.call import context
 from rye.call.context import deadline
@@ -166,8 +167,6 @@ class Host:
             raise RegistryError("bad_redirect", f"{self.host}: {err.message}", "Check its address.") from None
 
     def _url(self, location: str, here: httpx.URL | None = None) -> httpx.URL:
-        from urllib.parse import urljoin
-
         try:
             # Servers send absolute and relative locations; both are judged as absolute ones.
             url = client.parse(urljoin(str(here) if here is not None else f"{self.origin}/", location))
@@ -184,8 +183,6 @@ class Host:
         Raises:
             RegistryError: `bad_redirect`.
         """
-        from urllib.parse import urlsplit
-
         # By parts, not by prefix: `https://host@other/` begins with the right text.
         parts = urlsplit(url)
         known = parts.scheme == "https" or f"{parts.scheme}://{parts.netloc}" == self.origin
@@ -262,8 +259,6 @@ class Host:
         return f"Bearer {self._token(dict(_CHALLENGE.findall(rest)), scope)}"
 
     def _token(self, challenge: dict[str, str], scope: str) -> str:
-        from urllib.parse import urlencode
-
         realm, known = challenge.get("realm", ""), self._credentials
         asked = {"service": challenge.get("service", ""), "scope": challenge.get("scope") or scope}
         # A refresh token goes in a POST body: in a URL it would end in the server's logs.
