@@ -84,7 +84,15 @@ HEAVY = {
 
 
 # Themselves imported only where they are used, so that their own heavy imports are late too.
-LATE = {"rye.web.transport", "rye.web.html_text"}
+LATE = {
+    "rye.web.transport",
+    "rye.web.html_text",
+    "rye.agent_sandbox.server",
+    "rye.agent_sandbox.uploads",
+    "rye.review.guard",
+    "rye.review.server",
+    "rye.review.site",
+}
 
 
 def _tree(path):
@@ -287,8 +295,8 @@ def test_names_say_what_a_module_is_for_and_its_docstring_too():
 def test_nothing_heavy_is_imported_before_it_is_needed():
     for name, path in MODULES.items():
         early = set(_at_top(_tree(path)))
-        assert not early & LATE, (path, early & LATE)
         if name not in LATE:
+            assert not early & LATE, (path, early & LATE)
             assert not {one.split(".")[0] for one in early} & HEAVY, (path, early)
 
 

@@ -7,12 +7,10 @@ the one way of `rye.execute`: verified anew, validated, confined.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rye import api
 from rye.agents.discovery import LeftOut, listing
@@ -26,6 +24,9 @@ from rye.call.safe_text import nearest
 from rye.errors import RyeError, UsageError
 from rye.plain_class import changed
 from rye.workspace.workspace import identity_of, root_to_work_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Toolset:
@@ -107,6 +108,8 @@ class Toolset:
         self, name: str, arguments: dict[str, Any] | str | None = None, *, options: CallOptions | None = None
     ) -> Answer:
         """Run a tool as `answer` does, in a thread; cancelling the task ends what the tool started."""
+        import asyncio
+
         given = options or CallOptions()
         cancellation = given.cancellation or Cancellation()
         given = changed(given, cancellation=cancellation)

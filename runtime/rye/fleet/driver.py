@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 from rye._version import __version__
@@ -126,12 +125,14 @@ def run_jobs(
 
 def require_library() -> None:
     """Raise UsageError `extra_missing` where Dask is not installed."""
-    if find_spec("distributed") is None:
+    try:
+        import distributed  # noqa: F401 - to see that it is there
+    except ModuleNotFoundError:
         raise UsageError(
             "extra_missing",
             "Fleets need the extra `fleet`.",
             f"Install it: pip install 'rye-workspace[fleet]=={__version__}', or in a checkout pip install -e '.[fleet]'",
-        )
+        ) from None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.call.context import CallOptions, Cancellation
 from rye.cli import terminal, words
@@ -22,8 +22,10 @@ from rye.cli.shared import (
     project_to_work_in,
 )
 from rye.errors import RyeError, UsageError
-from rye.executor.executor import Prepared
 from rye.sandbox import environment
+
+if TYPE_CHECKING:
+    from rye.executor.executor import Prepared
 
 # Characters at the end of what was shown.
 _REMEMBERED = 1 << 16

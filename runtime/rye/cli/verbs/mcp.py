@@ -186,16 +186,6 @@ def _require_library() -> None:
         raise _no_library()
 
 
-def _is_installed(distribution: str) -> bool:
-    """Tell whether a distribution is there, without the half second that importing it takes."""
-    from importlib import metadata
-
-    try:
-        return bool(metadata.version(distribution))
-    except metadata.PackageNotFoundError:
-        return False
-
-
 def _no_library() -> UsageError:
     return UsageError("extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: {shared.install_command('mcp')}")
 
@@ -208,7 +198,7 @@ def _install(args: argparse.Namespace) -> int:
         raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {names}.")
     client_config.client(args.client)
     # A client that starts a server without it shows only a dead one.
-    if not (args.http or args.uvx) and not _is_installed("mcp"):
+    if not (args.http or args.uvx) and not shared.is_installed("mcp"):
         raise _no_library()
     project = _project(args) if args.project or args.category or args.tools or args.scope == "project" else ""
     if project:

@@ -54,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
     project = project_to_work_in(args.project)
     if not os.path.isdir(project):
         raise UsageError("project_not_found", f"There is no folder {project}.", "Give --project an existing one.")
-    shared.require_extra("mcp", "python_multipart", "starlette", "uvicorn")
+    shared.require_extra("mcp", "python-multipart", "starlette", "uvicorn")
     from rye.agent_sandbox import server
     from rye.mcp_server import http
 
