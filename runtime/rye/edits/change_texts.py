@@ -20,9 +20,7 @@ from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace.encoding import UTF8, Encoding
 from rye.workspace.text import parse, split
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 LISTED_LINES = 400
 """So many lines of one change's diff are shown in a list."""

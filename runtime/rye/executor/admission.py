@@ -201,7 +201,7 @@ class Admission:
 
     def _manifest_of(self, space: Space) -> bundles.Manifest:
         bundle_id = bundles.SYSTEM if space.name == "system" else bundles.bundle_of(space)
-        assert bundle_id is not None  # neither a project's nor the user's space
+        assert bundle_id is not None
         raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
         # By content: two writes within one tick of the clock leave the same modification time.
         known_as = (raw, space.name, self.state)

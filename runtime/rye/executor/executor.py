@@ -24,7 +24,6 @@ from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
 from rye.executor import run_code
 from rye.executor.admission import Admission, Ready
-from rye.executor.chain import Started
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record
@@ -33,6 +32,7 @@ from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from rye.call.host import Host
+    from rye.executor.chain import Started
 
 _LOG = "rye.executor.executor"
 

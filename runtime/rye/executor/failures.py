@@ -10,12 +10,14 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import context, event_log
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.items.parse import Tool
+
+if TYPE_CHECKING:
+    from rye.items.parse import Tool
 
 FOLDER: Final = "crashes"
 _MOST_KEPT = 50

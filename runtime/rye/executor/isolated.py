@@ -15,20 +15,23 @@ import select
 import selectors
 import sys
 from collections.abc import Container, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rye.call import context, profile, safe_text
 from rye.call.command_channel import ready
 from rye.call.safe_text import encodable, is_encodable
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
-from rye.executor.channel import FileService
 from rye.executor.run_code import Crashed
 from rye.executor.worker import LENGTH, framed
 from rye.executor.worker_pool import Worker, WorkerPolicy, pool
-from rye.items.parse import PERMISSIONS, PERMISSIONS_KEY, Tool
+from rye.items.parse import PERMISSIONS, PERMISSIONS_KEY
 from rye.sandbox import sandbox
 from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rye.executor.channel import FileService
+    from rye.items.parse import Tool
 
 _ANSWER_MAX = 16 * 1024 * 1024
 _PRINTED_MAX = 65_536

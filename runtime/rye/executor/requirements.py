@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError
-from rye.items.parse import Tool
+
+if TYPE_CHECKING:
+    from rye.items.parse import Tool
 
 _ONE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w, -]*\])?\s*(.*)", re.DOTALL)
 _BOUND: Final = re.compile(r"(>=|<=|==|!=|~=|>|<)\s*([0-9][0-9A-Za-z.]*)(?:\.\*)?")

@@ -22,10 +22,7 @@ from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace.encoding import Encoding, mark_of
 from rye.workspace.text import split
-
-if TYPE_CHECKING:
-    from rye.journal.history import Row
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 # A file that came where another went is that file under a new name, if so many of its lines were in it.
 _ALIKE: Final = 0.5

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rye.journal import file_history, hunks, merges
+from rye.journal.entries import Entry
+from rye.journal.file_history import Step
 from rye.line_ids.diff import align
 from rye.workspace.text import split
-
-if TYPE_CHECKING:
-    from rye.journal.entries import Entry
-    from rye.journal.file_history import Step
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 # More changes of a file are not followed.
 _MOST_STEPS: Final = 500

@@ -17,14 +17,10 @@ from rye.journal.history import History
 from rye.journal.tree_changes import printable
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.workspace.encoding import detect, mark_of
+from rye.snapshots.tree import Change, State
+from rye.workspace.encoding import Encoding, detect, mark_of
 from rye.workspace.text import split
-
-if TYPE_CHECKING:
-    from rye.journal.history import History
-    from rye.snapshots.tree import Change, State
-    from rye.workspace.encoding import Encoding
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 MAX_TEXT = 4 * 1024 * 1024
 """A larger file that a command changed has one hunk (bytes)."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rye.call import context, profile
 from rye.errors import EditError, UsageError, WorkspaceError
-from rye.fs import atomic
+from rye.fs import atomic, names
 from rye.journal import entries, history
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document, store

@@ -35,9 +35,7 @@ from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
 from rye.snapshots.tree import Change, Folders, Scope, State, TooLargeError, Walk, state_of
 from rye.workspace import repositories
-
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""

@@ -26,14 +26,10 @@ from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
+from rye.workspace.encoding import Encoding
 from rye.workspace.path_errors import system_failure
 from rye.workspace.text import split
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rye.workspace.encoding import Encoding
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 _PENDING: Final = "undo"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

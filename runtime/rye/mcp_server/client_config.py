@@ -248,7 +248,7 @@ def _claude_command(server: Server, scope: Scope) -> list[str]:
     return [*begin, "--transport", "http", NAME, server.url]
 
 
-def _codex_command(server: Server, _scope: Scope) -> list[str]:
+def _codex_command(server: Server, scope: Scope) -> list[str]:  # noqa: ARG001 - it has one
     if isinstance(server, Local):
         return ["codex", "mcp", "add", NAME, "--", *server.argv]
     return ["codex", "mcp", "add", NAME, "--url", server.url, "--bearer-token-env-var", TOKEN_VARIABLE]

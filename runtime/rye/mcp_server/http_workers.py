@@ -20,10 +20,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     _Scope = MutableMapping[str, Any]
     _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
     _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

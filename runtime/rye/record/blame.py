@@ -15,12 +15,10 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from rye.journal import file_history
+from rye.journal.entries import Entry
+from rye.journal.file_history import Step
 from rye.journal.merges import lines_of, shared_ends
-
-if TYPE_CHECKING:
-    from rye.journal.entries import Entry
-    from rye.journal.file_history import Step
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 # Texts that stand in every file say nothing of where a line came from.
 _TELLING: Final = 4

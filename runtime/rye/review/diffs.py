@@ -12,15 +12,13 @@ from typing import Final, NamedTuple
 from rye.errors import RyeError
 from rye.journal import file_history, merges, tree_changes
 from rye.journal import hunks as edits_hunks
+from rye.journal.entries import Entry
+from rye.journal.history import Row
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
+from rye.snapshots.tree import Change, State
 from rye.workspace.text import split
-
-if TYPE_CHECKING:
-    from rye.journal.entries import Entry
-    from rye.journal.history import Row
-    from rye.snapshots.tree import Change, State
-    from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace
 
 MAX_TEXT: Final = edits_hunks.MAX_TEXT
 """A larger file is shown as one that changed, without its lines (bytes)."""

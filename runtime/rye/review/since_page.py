@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rye.journal import file_history
+from rye.journal.history import Row
 from rye.review import diff_lines, diffs
 from rye.review.calls import Timeline
 from rye.review.colours import Colours

@@ -227,7 +227,7 @@ class Walk:
 
     def _look_into(self, fd: int, path: str) -> list[str]:
         """Visit one folder that changed; return the names of the folders in it that are others than before."""
-        assert self._watch is not None  # noqa: S101 - the caller has one
+        assert self._watch is not None
         prefix = f"{path}/" if path else ""
         passed = {prefix + name for name in self._skipped if prefix + name in self.folders}
         below = self._visit(fd, path)

@@ -13,7 +13,6 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from rye.call.context import check_deadline, deadline
 from rye.config import user_dirs

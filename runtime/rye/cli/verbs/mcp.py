@@ -182,7 +182,7 @@ def _chosen(names: str, project: str) -> tuple[str, ...]:
 
 
 def _require_library() -> None:
-    if not _is_installed("mcp"):
+    if not shared.is_installed("mcp"):
         raise _no_library()
 
 

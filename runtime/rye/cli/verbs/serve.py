@@ -177,7 +177,7 @@ def _start() -> int:
         print(f"A helper runs already (process {pid}).")
         return EXIT_OK
     # A session of its own: it outlives the terminal. Its folder is none that somebody wants to unmount.
-    with subprocess.Popen(  # noqa: S603 - this very interpreter
+    with subprocess.Popen(
         [sys.executable, *_words(detached=True)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

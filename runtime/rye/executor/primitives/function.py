@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 from functools import partial
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from rye.call.safe_text import plain

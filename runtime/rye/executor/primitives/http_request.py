@@ -192,7 +192,7 @@ def sent(plan: Plan, headers: dict[str, str], body: Any) -> Any:
 
 def _url(plan: Plan, texts: dict[str, str], absent: list[str]) -> str:
     head = _HEAD.match(plan.url)
-    assert head is not None  # checked in `plan`
+    assert head is not None
     rest = plan.url[head.end() :]
     encoded = {name: quote(text, safe="") for name, text in texts.items()}
     if missing := templates.names(rest) & set(absent):

@@ -31,7 +31,6 @@ from rye.executor import isolated
 from rye.executor.chain import Chain, Started
 from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
-from rye.executor.worker_pool import Worker
 from rye.fs.digest import hexdigest
 from rye.plain_class import Record
 from rye.workspace import pictures
@@ -39,6 +38,7 @@ from rye.workspace import pictures
 if TYPE_CHECKING:
     import ast
 
+    from rye.executor.worker_pool import Worker
 
 PROTOCOL: Final = "2025-06-18"
 _TRANSPORTS: Final = ("stdio", "http")
@@ -104,7 +104,7 @@ def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any
     """Return the confinement of a call, without starting anything; None for a request."""
     if plan.process is not None:
         return program.foresee(chain, plan.process, root, here=here)
-    assert plan.request is not None  # one of the two
+    assert plan.request is not None
     return http_request.foresee(chain, plan.request, root, here=here)
 
 
@@ -112,7 +112,7 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
     """Make a call ready. Errors as `start` of the primitive that reaches the server."""
     if plan.process is None:
         foresee(chain, plan, root, here=here)
-        assert plan.request is not None  # see `foresee`
+        assert plan.request is not None
         return Started(partial(_called, partial(HttpSession, plan.request), plan, parameters), None)
     message, worker, note = program.waiting(chain, plan.process, {}, root)
     report = worker.reported

@@ -40,7 +40,6 @@ from rye.executor.primitives.templates import FOLDER, WHOLE
 from rye.executor.worker import framed
 from rye.executor.worker_pool import Worker, WorkerPolicy, pool
 from rye.items import spaces
-from rye.items.parse import Tool
 from rye.plain_class import Record, changed
 from rye.process import run, terminal_text
 from rye.process.capture import Capture, StoredOutputs
@@ -49,6 +48,7 @@ from rye.sandbox import environment
 if TYPE_CHECKING:
     import ast
 
+    from rye.items.parse import Tool
 
 _OUTPUTS: Final = ("auto", "json", "text")
 _ANSWER_MAX = 16 * 1024 * 1024
