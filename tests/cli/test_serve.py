@@ -33,7 +33,7 @@ def test_a_weak_token_is_refused(project, monkeypatch, capfd):
 
 def test_without_the_server_s_packages_it_says_what_to_install(project, monkeypatch, capfd):
     monkeypatch.chdir(project)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if "-packages" not in folder])
     assert main(["serve", "--agent-sandbox"]) == 2
     said = capfd.readouterr().err
     assert "extra `mcp`" in said
