@@ -86,12 +86,14 @@ def changed(before: Photo, after: Photo, were: dict[str, int], are: dict[str, in
     return {path for path in before.keys() | after.keys() if differs(path)}
 
 
-def assert_same(now: Photo, then: Photo, about: object, staying: Collection[str] = ()) -> None:
-    """Assert that nothing differs, but for folders that may stay where nothing was."""
+def assert_same(now: Photo, then: Photo, about: object, staying: Collection[str] = (), guarded: Collection[str] = ()) -> None:
+    """Assert that nothing differs, but for folders that may stay where nothing was, and guarded paths with their other names."""
+    found = [state.get(one, ("",)) for one in guarded for state in (now, then)]
+    free = {*guarded, *(str(name) for kind, *rest in found if kind == "file" for name in rest[-1])}
     differs = {
         path: (then.get(path), now.get(path))
         for path in now.keys() | then.keys()
-        if now.get(path) != then.get(path) and not (path in staying and path in now and path not in then)
+        if now.get(path) != then.get(path) and path not in free and not (path in staying and path in now and path not in then)
     }
     assert not differs, f"{about}\nwanted and found: {differs}"
 

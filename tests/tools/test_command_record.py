@@ -20,6 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
+from rye.errors import WorkspaceError
 from rye.journal import journal, tree_changes
 from rye.journal.history import History
 from rye.workspace.workspace import Workspace
@@ -90,6 +91,18 @@ def prepared(folder: Path, repository: Path | None = None, shape: str = "plain")
     return project, [os.fsdecode(one) for one in listed if one]
 
 
+class Left(NamedTuple):
+    """What no undo brings back, from the first undo on.
+
+    Attributes:
+        staying: folders that stay because something in them is not recorded; a redo finds them there.
+        guarded: paths that only the user may write.
+    """
+
+    staying: set[str]
+    guarded: set[str]
+
+
 class Step(NamedTuple):
     """A step that changed something.
 
@@ -127,7 +140,7 @@ def run(project: Path, count: int, seed: int, files: Sequence[str] = ()) -> Coun
     more = random_.sample(sorted(files), min(len(files), 12))
     bash(project, "true")
     steps: list[Step] = []
-    staying: set[str] = set()
+    left = Left(set(), set())
     out: Counter[str] = Counter()
     after: Photo | None = None
     for number in range(count):
@@ -153,9 +166,9 @@ def run(project: Path, count: int, seed: int, files: Sequence[str] = ()) -> Coun
         )
         out += Counter({"scripts": len(texts), "effects": len(expected), way: 1})
         if entries:
-            steps.append(there_and_back(project, Step(about, before, [one for one, *_ in entries]), after, staying))
+            steps.append(there_and_back(project, Step(about, before, [one for one, *_ in entries]), after, left))
     for step in reversed(steps):
-        undone(project, step, staying)
+        undone(project, step, left)
     out["undone"] = len(steps)
     return out
 
@@ -175,9 +188,9 @@ def made(project: Path, way: str, texts: Sequence[str], about: str) -> list[dict
     return [*results, ended]
 
 
-def there_and_back(project: Path, step: Step, after: Photo, staying: set[str]) -> Step:
+def there_and_back(project: Path, step: Step, after: Photo, left: Left) -> Step:
     """Undo a step and redo it; return it with the entries that take it back then."""
-    by = undone(project, step, staying)
+    by = undone(project, step, left)
     again: list[str] = []
     for name in reversed(by):
         answer = call("file-system/undo", project, entry_id=name)
@@ -187,11 +200,8 @@ def there_and_back(project: Path, step: Step, after: Photo, staying: set[str]) -
     return step._replace(entries=again)
 
 
-def undone(project: Path, step: Step, staying: set[str]) -> list[str]:
-    """Undo the entries of a step, the newest first, and compare; return the IDs of the undos.
-
-    `staying` takes the folders that stay because something in them is not recorded: a redo finds them there.
-    """
+def undone(project: Path, step: Step, left: Left) -> list[str]:
+    """Undo the entries of a step, the newest first, and compare; return the IDs of the undos."""
     by: list[str] = []
     for name in reversed(step.entries):
         answer = call("file-system/undo", project, entry_id=name)
@@ -203,11 +213,27 @@ def undone(project: Path, step: Step, staying: set[str]) -> list[str]:
         ):
             # It made nothing but folders that stay.
             continue
+        if answer.get("code") == "protected_path":
+            continue
         assert answer["success"], (step.about, answer)
         by.append(str(answer["entry_id"]))
-    staying |= holders(project)
-    assert_same(photo(project, step.before), step.before, f"undone: {step.about}", staying)
+    left.staying.update(holders(project))
+    left.guarded.update(protected(project, step))
+    assert_same(photo(project, step.before), step.before, f"undone: {step.about}", *left)
     return by
+
+
+def protected(project: Path, step: Step) -> set[str]:
+    """Return the paths of a step that no tool may write: they stay as the command left them."""
+    out: set[str] = set()
+    with Workspace(str(project)) as ws:
+        for name in step.entries:
+            for path in journal.find(ws, name).paths:
+                try:
+                    ws.guard(tuple(os.fsencode(path).split(b"/")))
+                except WorkspaceError:
+                    out.add(path)
+    return out
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from rye.workspace.workspace import Workspace
 
 # What is left of a result's bytes for the lines beside the diff.
 _NOTICES = 700
+_MAX_NAMED = 5
 
 
 class _Chosen(Record):
@@ -396,12 +397,12 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
             look.contents.save()
             diff = change_texts.tree_diff(ws, planned.changes)
             made: dict[str, Any] = {}
-            warnings: list[str] = []
+            warnings = _said_guarded(planned.guarded)
             if not dry_run:
                 profile.refuse_changes(ws.root)
                 taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
                 back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
-                warnings = tree_undo.make(ws, look.where, look.contents, back)
+                warnings += tree_undo.make(ws, look.where, look.contents, back)
                 if entry.git and chosen.part is None:
                     warnings.append(f"What the command did to git is not taken back: {entry.git}.")
                 made["entry_id"] = back.id
@@ -432,6 +433,15 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
         dry_run=dry_run,
         warnings=warnings,
     )
+
+
+def _said_guarded(paths: list[str]) -> list[str]:
+    """Return a warning of paths that tools may not write; none where there are none."""
+    if not paths:
+        return []
+    named = ", ".join(map(tree_changes.printable, paths[:_MAX_NAMED]))
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    return [f"Left as they are: {named}{more}. Other programs run or load these without asking: only the user may change them."]
 
 
 def _said_hunks(chosen: _Chosen) -> str:

@@ -44,11 +44,13 @@ class Plan(NamedTuple):
         changes: for each path what is there, and what shall be.
         merged: paths whose change is taken out of a file that changed elsewhere since.
         kept: paths that are already as they were before.
+        guarded: paths that only the user may write, which are left as they are.
     """
 
     changes: list[Change]
     merged: list[str]
     kept: list[str]
+    guarded: list[str]
 
 
 def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chosen: Mapping[str, Sequence[int]]) -> Plan:
@@ -63,15 +65,22 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
 
     Raises:
         EditError: `changed_since`, `not_recorded`, `damaged_entry`: nothing was written.
-        WorkspaceError: `protected_path`, when a path may not be written by tools.
+        WorkspaceError: `protected_path`, when the one path, or every path of those that differ, may not be written by tools.
     """
-    made = Plan([], [], [])
+    made = Plan([], [], [], [])
+    guard: WorkspaceError | None = None
     refused: list[str] = []
     current: list[dict[str, object]] = []
     for one in entry.files or ():
         if path not in (None, one.path):
             continue
-        ws.guard(_parts(one.path))
+        try:
+            ws.guard(_parts(one.path))
+        except WorkspaceError as err:
+            # What a command did elsewhere is taken back all the same.
+            guard = guard or err
+            made.guarded.append(one.path)
+            continue
         why = _planned(ws, contents, made, entry, one, chosen.get(one.path), current)
         if why:
             refused.append(f"{tree_changes.printable(one.path)} {why}")
@@ -84,6 +93,8 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
             "undo(list=true) shows what the change was.",
             **({"current": current[:_MAX_NAMED]} if current else {}),
         )
+    if guard is not None and not made.changes:
+        raise guard
     return made
 
 

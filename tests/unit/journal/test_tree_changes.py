@@ -15,6 +15,7 @@ import rye
 from rye.config import user_dirs
 from rye.journal import tree_changes
 from rye.snapshots import known_tree
+from support.shell_calls import set_sandbox
 
 
 def call(tool, project, **params):
@@ -144,15 +145,30 @@ def test_an_undo_that_takes_nothing_back_is_refused(started):
     assert not (started / "d").exists()
 
 
-def test_the_git_file_of_a_submodule_is_not_recorded_and_the_rest_comes_back(started):
+def test_the_git_file_of_a_submodule_is_not_recorded_and_the_rest_comes_back(started, user_space):
+    set_sandbox(user_space, "off")
     (started / "sub").mkdir()
     (started / "sub/.git").write_text("gitdir: ../elsewhere\n")
     (started / "sub/f").write_text("kept\n")
     bash(started, "true")
-    done = bash(started, "rm -rf sub", sandbox="off")
+    done = bash(started, "rm -rf sub")
     assert set(done["changed"]) == {"sub", "sub/f"}
     assert undo(started)["success"]
     assert (started / "sub/f").read_text() == "kept\n"
+
+
+def test_a_protected_name_is_left_and_the_rest_comes_back(started, user_space):
+    set_sandbox(user_space, "off")
+    (started / ".envrc").write_text("mine\n")
+    bash(started, "true")
+    done = bash(started, "rm .envrc a.txt")
+    answer = undo(started)
+    assert (answer["success"], ".envrc" in answer["warnings"][0]) == (True, True)
+    assert ((started / "a.txt").exists(), (started / ".envrc").exists()) == (True, False)
+    assert undo(started, entry_id=answer["entry_id"])["success"]
+    assert not (started / "a.txt").exists()
+    alone = undo(started, entry_id=done["change_id"], file_path=".envrc")
+    assert alone["code"] == "protected_path"
 
 
 def test_what_is_left_out_is_said(started):
