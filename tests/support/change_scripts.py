@@ -218,7 +218,7 @@ def _by_git(random_: random.Random, one: str, two: str, three: str, above: str, 
         f"{mine} reset -q --hard HEAD~1; {mine} checkout -q -b other; echo '{word}' > {nested}/g",
         "git worktree add -q tree HEAD~1; echo more > tree/more",
         "git worktree remove -f tree",
-        f"git -c protocol.file.allow=always submodule --quiet add ./{nested} sub",
+        f"git -c protocol.file.allow=always submodule --quiet add $PWD/{nested} sub",
     ]
 
 

@@ -81,7 +81,7 @@ def prepared(folder: Path, repository: Path | None = None, shape: str = "plain")
         (project / "nested0/f").write_text("nested\n")
         git(project / "nested0", "add", "-A")
         git(project / "nested0", "commit", "-qm", "nested")
-        git(project, "submodule", "--quiet", "add", "./nested0", "sub")
+        git(project, "submodule", "--quiet", "add", str(project / "nested0"), "sub")
         git(project, "commit", "-qam", "a submodule")
     elif shape == "no sandbox":
         settings = Path(os.environ["USER_SPACE"], ".ai/config/rye.yaml")

@@ -152,7 +152,7 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
         return Recorded(why_not=recording.why_not)
     git = ""
     try:
-        with look_at(ws) as look:
+        with look_at(ws, ending=recording.token) as look:
             git = moved(json.loads(recording.git), git_positions(ws, look.repositories()))
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
@@ -210,8 +210,8 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
 class _Look:
     """One look at the tree; the caller holds its lock."""
 
-    def __init__(self, ws: Workspace, where: Path, contents: Contents, *, quick: bool = False) -> None:
-        self._ws, self.where, self.contents = ws, where, contents
+    def __init__(self, ws: Workspace, where: Path, contents: Contents, *, quick: bool = False, ending: str = "") -> None:
+        self._ws, self.where, self.contents, self._ending = ws, where, contents, ending
         journal = history.folder(ws)
         self.known = known_tree.load(where, lambda entry_id: (journal / f"{entry_id}.json").exists())
         self.running = known_tree.running(where)
@@ -237,7 +237,8 @@ class _Look:
         self._watch = watch.of_project(self._ws.fd, frozenset(skipped))
         scope = Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made)
         # What a command changed is looked for in every file. Between two commands there is nobody who would hide something.
-        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not self.running)
+        beside = any(one.token != self._ending for one in self.running)
+        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not self.running, beside=beside)
         walk.run(self._ws.fd)
         return walk
 
@@ -348,16 +349,17 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 
 
 @contextmanager
-def look_at(ws: Workspace, *, quick: bool = False) -> Iterator[_Look]:
+def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator[_Look]:
     """Hold the project's tree and look at it. An undo that was cut off is finished first. Raises OSError, TooLargeError.
 
-    A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`).
+    A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`). `ending` is a command
+    that is over: only others write on.
     """
     from rye.journal import tree_undo
 
     with known_tree.locked(ws.fd) as where, Contents(where) as contents:
         tree_undo.recover(ws, where, contents)
-        look = _Look(ws, where, contents, quick=quick)
+        look = _Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look
         lost = [one for one in look.running if job_supervisor.identity(one.process.get("pid", 0)) != one.process]

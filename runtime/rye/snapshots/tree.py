@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.fs import beneath
+from rye.snapshots import watch as watches
 from rye.workspace import cache, repositories
 
 if TYPE_CHECKING:
@@ -149,12 +150,21 @@ class Walk:
     """
 
     def __init__(
-        self, known: Folders, contents: Contents, scope: Scope, watch: Watch | None = None, *, quick: bool = False
+        self,
+        known: Folders,
+        contents: Contents,
+        scope: Scope,
+        watch: Watch | None = None,
+        *,
+        quick: bool = False,
+        beside: bool = False,
     ) -> None:
         """Prepare a walk from how the tree was before; `contents` takes what has changed.
 
         A `quick` one with a `watch` that knows this tree visits only the folders that changed. It does not see that a file was
         written by another name (a hard link) that was made and removed since.
+
+        One `beside` programs that go on sees to it that what they write by a mapping later bears a later time.
         """
         self.folders: Folders = {}
         self.changes: list[Change] = []
@@ -168,6 +178,7 @@ class Walk:
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
         self._count = 0
         self._watch, self._quick, self._visited = watch, quick, set[str]()
+        self._beside = beside
         # Folders of which the watch must be told; None: all.
         self._told: set[str] | None = None
         # Whether a file has got another name that a visit of changed folders would not look at.
@@ -427,6 +438,8 @@ class Walk:
                     # What was opened counts: another file may have come in its place.
                     now, info = repositories.clock(), os.fstat(opened)
                     if stat.S_ISREG(info.st_mode):
+                        if self._beside:
+                            watches.write_back(opened)
                         stored = self._contents.add(opened, self._max_file)
                 finally:
                     os.close(opened)

@@ -28,6 +28,8 @@ _EVENTS: Final = (
 )
 _EVENT: Final = struct.Struct("iIII")
 _BLOCK: Final = 1 << 16
+# Of sync_file_range, in its manual.
+_WAIT_BEFORE, _WRITE = 1, 2
 # On others a change may come from another machine, of which the kernel tells nothing.
 _LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "bcachefs", "jfs"})
 # The user's editors need watches, too: a project may take this share of them.
@@ -180,3 +182,13 @@ def of_project(root_fd: int, skipped: frozenset[str]) -> Watch:
     while len(_watches) > _MOST_WATCHES:
         _watches.popitem(last=False)[1].close()
     return found
+
+
+def write_back(fd: int) -> None:
+    """Begin to write a file to the disk: what a program writes into a mapping of it later gives it a new time.
+
+    The kernel sets the time with the first write into a page after that. On tmpfs, which writes nothing back, it never does.
+    """
+    with suppress(AttributeError):
+        # Without waiting for the disk, but for pages that are on their way to it.
+        ctypes.CDLL(None).sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), _WAIT_BEFORE | _WRITE)

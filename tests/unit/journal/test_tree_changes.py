@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import subprocess
@@ -90,6 +91,49 @@ def test_an_edit_beside_a_job_is_not_the_jobs(started):
     assert done.get("changed") == ["j"], str(done)
     by_tool = [(one["tool"], one["file_path"]) for one in reversed(listed(started))]
     assert by_tool == [("rye/bash/bash", "j"), ("rye/file-system/write", "a.txt"), ("rye/bash/bash", "j")]
+
+
+MAPPER = """
+import mmap
+file = open("a.txt", "r+b")
+pages = mmap.mmap(file.fileno(), 0)
+for text in (b"1", b"2"):
+    pages[:1] = text
+    print(text, flush=True)
+    input()
+"""
+
+
+def test_what_a_job_writes_into_a_mapping_after_a_look_is_recorded(started):
+    if not moves_the_time(started):
+        pytest.skip("this file system gives a file that is written by a mapping no new time")
+    (started / "mapper.py").write_text(MAPPER)
+    job = bash(started, f"{sys.executable} mapper.py", background=True)["job_id"]
+    until(lambda: "1" in call("bash/job", started, action="read", job_id=job)["output"])
+    # Longer ago than a tick of the clock of files: the next look takes the file for settled.
+    time.sleep(0.1)
+    bash(started, "true")
+    call("bash/job", started, action="write", job_id=job, data="\n")
+    until(lambda: "2" in call("bash/job", started, action="read", job_id=job)["output"])
+    call("bash/job", started, action="write", job_id=job, data="\n")
+    ended = call("bash/job", started, action="wait", job_id=job, timeout=60)
+    assert (ended["changed"], (started / "a.txt").read_text()) == (["a.txt"], "2ne\n")
+    for _ in range(2):
+        assert undo(started, file_path="a.txt")["success"]
+    assert (started / "a.txt").read_text() == "one\n"
+
+
+def moves_the_time(folder):
+    path = folder / "probe"
+    path.write_bytes(b"x")
+    before = path.stat().st_ctime_ns
+    time.sleep(0.05)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
+        pages[0]
+        pages[:1] = b"y"
+        found = path.stat().st_ctime_ns != before
+    path.unlink()
+    return found
 
 
 def test_a_command_beside_a_job_names_it(started):
