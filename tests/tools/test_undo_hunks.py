@@ -440,6 +440,14 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
     entries: list[tuple[str, list[Piece]]] = []
     counted = {"edits": 0, "hunks": 0, "exact": 0, "by text": 0, "refused": 0, "though possible": 0}
 
+    def that_went(line: Line, gone: list[Line]) -> Line:
+        """Of lines alike, a diff may show another one as taken out than the one that was."""
+        found = next((one for one in gone if one == line), None) or next((one for one in gone if one.text == line.text), None)
+        if found is None:
+            return Line(line.text, next(model.ids))
+        gone.remove(found)
+        return found
+
     def change() -> None:
         version = next(following, None)
         edits = model.edits() if version is None else lines_between(model, version)
@@ -495,13 +503,16 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
             counted["refused"] += len(numbers)
             counted["though possible"] += len(numbers) * (wanted is not None and data["code"] == "changed_since")
             return
-        if wanted is None:
+        if wanted is None or file.read_text() != "".join(f"{line.text}\n" for line in wanted):
+            # Of lines alike an undo's own diff may show another one than it took: then the model's identities are a guess.
             wanted = model.without_by_text(chosen)
             counted["by text"] += len(numbers)
         assert wanted is not None, about
         assert file.read_text() == "".join(f"{line.text}\n" for line in wanted), about
         counted["exact"] += len(numbers)
         hunks = listed_hunks(project, data["entry_id"])
+        stay = {line.who for line in wanted}
+        gone = [line for line in model.lines if line.who not in stay]
         # The lines that come back are who they were.
         known = {line.who: line for piece in chosen for line in piece.removed}
         back = model.pieces(hunks, file.read_text())
@@ -509,7 +520,7 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
         model.lines = wanted
         back = [
             Piece(
-                piece.removed,
+                [that_went(line, gone) for line in piece.removed],
                 [renamed.get(line.who, line) for line in piece.added],
                 (piece.beside[0] and renamed.get(piece.beside[0].who), piece.beside[1] and renamed.get(piece.beside[1].who)),
             )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from types import MappingProxyType
+from typing import Never
 
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, prepare
@@ -20,8 +21,6 @@ from rye.workspace.text import Text
 from rye.workspace.workspace import Place, Workspace
 
 UNDO = "rye/file-system/undo"
-
-_MOVED = "the lines it made, or their neighbours, are not there any more as it left them"
 
 
 @contextmanager
@@ -132,17 +131,27 @@ def _spots(
             current.append(_in_the_way(document, positions, splice, number))
         else:
             out.append(edits_splices.Splice(start, start + len(splice.added), list(splice.removed)))
-    if current:
-        out = _followed(ws, document, entry, numbers)
-        if not out:
-            raise _changed(entry, _MOVED, current)
-    return out
+    if not numbered:
+        return []
+    return _agreed(ws, document, entry, numbers, None if current else out) or _refuse(entry, current)
 
 
-def _followed(ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None) -> list[edits_splices.Splice]:
-    """Find the hunks by what the record says of the file since; empty where it does not tell."""
-    found = followed_lines.places(ws, entry, entry.path, numbers, document.data or b"")
-    return [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in found or ()]
+def _refuse(entry: Entry, places: Sequence[dict[str, object]]) -> Never:
+    raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", places)
+
+
+def _agreed(
+    ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None, found: list[edits_splices.Splice] | None
+) -> list[edits_splices.Splice]:
+    """Return where hunks are by what was found (None: nothing) and by the record of the file since; empty: neither tells.
+
+    Lines alike may have changed places, so that the two do not name the same ones: then neither counts.
+    """
+    followed = followed_lines.places(ws, entry, entry.path, numbers, document.data or b"")
+    spots = [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in followed or ()]
+    if found is None or not spots or [one[:2] for one in found] == [one[:2] for one in spots]:
+        return spots if found is None else found
+    return []
 
 
 def _in_the_way(document: Document, positions: Mapping[str, int], splice: Recorded, number: int) -> dict[str, object]:
@@ -168,12 +177,10 @@ def _spots_in_whole(
     current = document.text.lines()
     chosen = None if numbers is None else [number - 1 for number in numbers]
     splices, missing = merges.without(*sides, current, chosen)
-    followed: list[edits_splices.Splice] = []
-    if missing:
-        places = [hunks.in_the_way(document.path, current[one.start : one.stop], one, code.name) for one in missing]
-        followed = _followed(ws, document, entry, numbers)
-        if not followed:
-            raise _changed(entry, _MOVED, places)
+    by_text = [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in splices]
+    spots = _agreed(ws, document, entry, numbers, None if missing else by_text)
+    if not spots and (by_text or missing):
+        _refuse(entry, [hunks.in_the_way(document.path, current[one.start : one.stop], one, code.name) for one in missing])
     recorded = entry.splices[0]
     found = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     spans = [(one.start - 1, one.start - 1 + len(one.removed)) for one in found]
@@ -181,7 +188,7 @@ def _spots_in_whole(
         Revived(recorded.removed_ids[low:high] or [None] * (high - low), recorded.removed_shorts[low:high])
         for low, high in spans
     ]
-    return followed or [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in splices], names
+    return spots, names
 
 
 def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from itertools import count, islice, pairwise
 from typing import Final, NamedTuple
 
 from rye.journal import file_history, hunks, merges
 from rye.journal.entries import Entry
 from rye.journal.file_history import Step
+from rye.journal.history import History
 from rye.line_ids.diff import align
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
-# More changes of a file are not followed.
+# More changes, or more of the file, are not followed.
+_MOST_ROWS: Final = 5_000
 _MOST_STEPS: Final = 500
 
 
@@ -45,7 +47,7 @@ def places(ws: Workspace, entry: Entry, path: str, wanted: Sequence[int] | None,
     Returns:
         Their places, ascending, in the lines of `now` without its byte order mark; None where the record does not tell all.
     """
-    steps = file_history.of_file(ws, path, since=entry.id).steps
+    steps = file_history.of_file(ws, path, islice(History(ws), _MOST_ROWS), since=entry.id).steps
     first = steps[0] if steps else None
     if first is None or first.entry is None or first.entry.id != entry.id or steps[-1].after != now or len(steps) > _MOST_STEPS:
         return None
@@ -85,9 +87,10 @@ class _Lines:
         names = self._taken_back(step, text) or self._edited(step, spans, text) or self._compared(text)
         self._known |= dict(zip(names, text, strict=True))
         if step.entry is not None:
+            gone = self._gone(names)
             self._pieces[step.entry.id] = [
                 _Piece(
-                    self._names[start : start + removed],
+                    [self._that_went(name, gone) for name in self._names[start : start + removed]],
                     names[new : new + added],
                     names[new - 1] if new else None,
                     names[new + added] if new + added < len(names) else None,
@@ -95,6 +98,24 @@ class _Lines:
                 for start, removed, new, added in spans
             ]
         self._names, self._text = names, list(text)
+
+    def _gone(self, names: list[int]) -> dict[bytes, list[int]]:
+        """Return the lines that are not among those of the next text, by their text."""
+        stay, gone = {*names}, dict[bytes, list[int]]()
+        for name in self._names:
+            if name not in stay:
+                gone.setdefault(self._known[name], []).append(name)
+        return gone
+
+    def _that_went(self, name: int, gone: dict[bytes, list[int]]) -> int:
+        """Return the line that a hunk took out: among lines alike a comparison may show another one than an undo took."""
+        alike = gone.get(self._known[name], [])
+        if name in alike:
+            alike.remove(name)
+            return name
+        found = alike.pop(0) if alike else next(self._fresh)
+        self._known[found] = self._known[name]
+        return found
 
     def _taken_back(self, step: Step, text: Sequence[bytes]) -> list[int] | None:
         """Follow an undo of a change that was followed: its lines are those that were there; None where it is none."""

@@ -187,12 +187,16 @@ def _merged(
     wanted = None if chosen is None else [number - 1 for number in chosen]
     splices, missing = merges.without(sides.before, sides.after, lines, wanted)
     result = missing or merges.replaced(lines, splices, newline)
+    followed = None if sides.after == lines else _followed(ws, entry, one.path, chosen, current, code)
     if isinstance(result, list):
         places = [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
-        followed = _followed(ws, entry, one.path, chosen, current, code)
         if followed is None:
             return places
         result = followed
+    elif followed not in (None, result):
+        # Lines alike have changed places: the text and the record do not name the same one.
+        spots = [merges.Missing(number, at.start, at.stop) for number, at in enumerate(splices)]
+        return [hunks.in_the_way(one.path, lines[spot.start : spot.stop], spot, code.name) for spot in spots]
     digest = contents.put(result)
     mode = now.mode
     # The mode is the hunk behind those of the lines.
