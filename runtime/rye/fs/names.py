@@ -21,8 +21,11 @@ _ESCAPED = r"(?<!\\)(\\+)(x[0-9a-f]{2}|x)"
 @lru_cache(maxsize=64)
 def show(name: bytes) -> str:
     """Return a name or path as results show it."""
+    text = name.decode("utf-8", "surrogateescape")
+    if "\\" not in text and text.isprintable():
+        return text
     out: list[str] = []
-    for char in name.decode("utf-8", "surrogateescape"):
+    for char in text:
         if char == " " or char.isprintable():
             if char == "x":
                 _double_backslashes(out)
