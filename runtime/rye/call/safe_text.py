@@ -60,9 +60,9 @@ def plain(text: str, most: int = 1_024, *, lines: bool = False) -> str:
         `tool_result` or `LID` is `(`, and `<` where markup could begin is U+2039, a single quotation mark of its shape.
     """
     # Most texts are plain and short: listings of thousands of tools make hundreds of thousands of them.
-    if len(text) <= most and text.isascii() and text.isprintable() and not ("[" in text or "<" in text or "  " in text):
-        if lines or text == text.strip():
-            return text
+    plainly = text.isascii() and text.isprintable() and "[" not in text and "<" not in text
+    if plainly and len(text) <= most and (lines or ("  " not in text and text == text.strip())):
+        return text
     # A long text costs its beginning: blanks and hidden characters are all that can shrink.
     start = text[: 16 * most + 64]
     tidy = re.sub(_LINE_END, "\n", start) if lines else re.sub(_BLANKS, " ", start).strip()

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -122,7 +122,7 @@ def _read(
     for item_type in types:
         for item_id, _, _ in spaces.listed(item_type, asked, installed):
             try:
-                found.append(_entry(spaces.find(item_type, item_id, asked), admission))
+                found.append(entry_of(spaces.find(item_type, item_id, asked), admission))
             except TrustError as err:
                 left_out[err.code] += 1
             except ItemError as err:
@@ -131,7 +131,8 @@ def _read(
     return found, +left_out
 
 
-def _entry(candidate: Candidate, admission: Admission) -> Entry:
+def entry_of(candidate: Candidate, admission: Admission, *, remember: bool = True) -> Entry:
+    """Return a candidate as it is searched and listed, verified now. Errors as `Admission.admit` and reading the item."""
     # Also for what is remembered: trust may have been withdrawn since.
     verified = admission.admit(candidate)
     known_as = (
@@ -143,6 +144,8 @@ def _entry(candidate: Candidate, admission: Admission) -> Entry:
         admission.state,
     )
     known = _entries.get(known_as)
+    if known is None and not remember:
+        return _described(candidate, verified)
     if known is None:
         if len(_entries) >= _REMEMBERED:
             _entries.clear()
@@ -211,49 +214,22 @@ def _kind(part: dict[str, Any]) -> str:
     return f"{kind}, default {json.dumps(part['default'], default=str)}" if "default" in part else kind
 
 
-class Index:
-    """A full-text index in memory: by stems for words, by whole words for phrases and patterns."""
+class Shelf:
+    """Items in full-text tables: by stems for words, by whole words for phrases and patterns; a row's number is its item's.
 
-    def __init__(self, among: Sequence[Entry]) -> None:
-        """Index the entries; a row's number is its position.
+    Attributes:
+        rows: the numbers of the items; `count` how many they are.
+        order: by a row's number its place in the order of ties.
+    """
 
-        Raises:
-            UsageError: `search_unavailable`.
-        """
-        self.count = len(among)
-        self.among = among
-        self.seal = ""
-        # The places of the entries in the order of ties: project, user, system, then by id.
-        self.order = [0] * self.count
-        places = {name: place for place, name in enumerate(SPACES)}
-        by_tie = sorted(range(self.count), key=lambda at: (places.get(among[at].space, 3), among[at].id, among[at].type))
-        for place, at in enumerate(by_tie):
-            self.order[at] = place
-        # By id and by last name, as a query may be; the first of a name.
-        self.tools: dict[str, Entry] = {}
-        for entry in among:
-            if entry.type == "tool":
-                self.tools.setdefault(entry.id, entry)
-                self.tools.setdefault(entry.fields["name"], entry)
+    rows: Sequence[int]
+    count: int
+    order: Sequence[int]
+
+    def __init__(self, db: sqlite3.Connection) -> None:
         self._lock = threading.Lock()
         # One connection for all threads, so each query holds the lock.
-        self._db = sqlite3.connect(":memory:", check_same_thread=False)
-        columns = ", ".join(FIELDS)
-        try:
-            # Two tables, because a stemmed index cannot match a phrase or pattern letter by letter.
-            for table, tokens in (("stems", "porter unicode61"), ("words", "unicode61")):
-                self._db.execute(f"CREATE VIRTUAL TABLE {table} USING fts5({columns}, tokenize='{tokens} remove_diacritics 2')")
-            self._db.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
-        except sqlite3.OperationalError as err:
-            raise UsageError(
-                "search_unavailable",
-                f"The SQLite of this Python has no full-text search ({err}).",
-                "Use a Python whose SQLite has FTS5, as those of python.org, Debian and Homebrew have.",
-            ) from None
-        marks = ", ".join("?" * len(FIELDS))
-        rows = [(at, *(_indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(among)]
-        for table in ("stems", "words"):
-            self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
+        self._db = db
 
     def __del__(self) -> None:
         # Here, not where it leaves the cache: another thread may still search it.
@@ -274,6 +250,93 @@ class Index:
         """Return every word of the index, folded as it is matched."""
         with self._lock:
             return [str(row[0]) for row in self._db.execute("SELECT term FROM vocabulary ORDER BY term")]
+
+    def id_of(self, at: int) -> tuple[str, str]:
+        """Return the type and the id of a row."""
+        raise NotImplementedError
+
+    def known(self, at: int) -> Entry:
+        """Return the entry of a row, to choose and to order by."""
+        raise NotImplementedError
+
+    def shown(self, at: int) -> Entry | None:
+        """Return the entry of a row, to show it; None for one that is there no more."""
+        raise NotImplementedError
+
+    def named(self, name: str) -> int | None:
+        """Return the row of the tool that has a name: its id, or the last part of it."""
+        raise NotImplementedError
+
+
+def full_text_tables(db: sqlite3.Connection, options: str = "") -> None:
+    """Make the tables of an index.
+
+    Raises:
+        UsageError: `search_unavailable`.
+    """
+    columns = ", ".join(FIELDS)
+    more = f", {options}" if options else ""
+    try:
+        # Two tables, because a stemmed index cannot match a phrase or pattern letter by letter.
+        for table, tokens in (("stems", "porter unicode61"), ("words", "unicode61")):
+            kind = f"fts5({columns}, tokenize='{tokens} remove_diacritics 2'{more})"
+            db.execute(f"CREATE VIRTUAL TABLE {table} USING {kind}")
+        db.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
+    except sqlite3.OperationalError as err:
+        raise UsageError(
+            "search_unavailable",
+            f"The SQLite of this Python has no full-text search ({err}).",
+            "Use a Python whose SQLite has FTS5, as those of python.org, Debian and Homebrew have.",
+        ) from None
+
+
+def in_tie_order(items: Iterable[tuple[int, str, str, str]]) -> list[tuple[int, str, str, str]]:
+    """Sort items (row, type, id, space) as ties are broken: project, user, system, then by id."""
+    places = {name: place for place, name in enumerate(SPACES)}
+    return sorted(items, key=lambda one: (places.get(one[3], 3), one[2], one[1]))
+
+
+class Index(Shelf):
+    """An index in memory."""
+
+    def __init__(self, among: Sequence[Entry]) -> None:
+        """Index the entries; a row's number is its position.
+
+        Raises:
+            UsageError: `search_unavailable`.
+        """
+        super().__init__(sqlite3.connect(":memory:", check_same_thread=False))
+        self.count = len(among)
+        self.rows = range(self.count)
+        self.among = among
+        self.seal = ""
+        order = [0] * self.count
+        for place, (at, *_) in enumerate(in_tie_order((at, one.type, one.id, one.space) for at, one in enumerate(among))):
+            order[at] = place
+        self.order = order
+        # By id and by last name, as a query may be; the first of a name.
+        self._tools: dict[str, int] = {}
+        for at, entry in enumerate(among):
+            if entry.type == "tool":
+                self._tools.setdefault(entry.id, at)
+                self._tools.setdefault(entry.fields["name"], at)
+        full_text_tables(self._db)
+        columns, marks = ", ".join(FIELDS), ", ".join("?" * len(FIELDS))
+        rows = [(at, *(indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(among)]
+        for table in ("stems", "words"):
+            self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
+
+    def id_of(self, at: int) -> tuple[str, str]:  # noqa: D102 - as Shelf
+        return self.among[at].type, self.among[at].id
+
+    def known(self, at: int) -> Entry:  # noqa: D102 - as Shelf
+        return self.among[at]
+
+    def shown(self, at: int) -> Entry | None:  # noqa: D102 - as Shelf
+        return self.among[at]
+
+    def named(self, name: str) -> int | None:  # noqa: D102 - as Shelf
+        return self._tools.get(name)
 
 
 def index_of(among: Sequence[Entry]) -> Index:
@@ -299,9 +362,7 @@ def _seal(among: Sequence[Entry]) -> str:
     return seal.hexdigest()
 
 
-def _indexable(text: str) -> str:
+def indexable(text: str) -> str:
+    """Return text as SQLite takes it."""
     # SQLite refuses lone surrogates.
     return text.encode("utf-8", "replace").decode()
-
-
-__all__ = ["FIELDS", "Entry", "Index", "entries", "index_of", "state_of"]

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import heapq
 import re
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rye.call import safe_text
-from rye.catalog import index, query, rank
+from rye.catalog import index, query, rank, stored_index
 from rye.catalog.index import Entry
 from rye.errors import UsageError
+from rye.executor.admission import Admission
 from rye.items import spaces
 from rye.workspace.workspace import Workspace
 
@@ -44,26 +46,42 @@ def search(wanted: SearchRequest, project_path: str, reach: Callable[[str, str],
     """Return the answer to a search; see `rye.api.search`."""
     if not isinstance(wanted.query, str) or not isinstance(wanted.scope, str | None):
         raise UsageError("bad_call", "query and scope must be text.", 'Call rye.search("edit a line", project_path=".").')
+    query.parse(wanted.query)
+    types, _ = _scoped(wanted.scope)
+    _rank_options(wanted)
+    for _ in range(2):
+        with Workspace(project_path):
+            held, left_out = _held(spaces.spaces(project_path), types, wanted.space, project_path, reach)
+        try:
+            return _answer(wanted, held, left_out, reach)
+        except sqlite3.DatabaseError:
+            if not isinstance(held, stored_index.StoredIndex):
+                raise
+            # Damaged: it is made anew.
+            held.drop()
+    return _answer(wanted, *_in_memory(spaces.spaces(project_path), types, wanted.space, reach), reach)
+
+
+def _answer(
+    wanted: SearchRequest, held: index.Shelf, left_out: Mapping[str, int], reach: Callable[[str, str], bool] | None
+) -> dict[str, Any]:
     tree = query.parse(wanted.query)
-    types, prefix = _scoped(wanted.scope)
-    asked = _rank_options(wanted)
-    with Workspace(project_path):
-        among = spaces.spaces(project_path)
-        found, left_out = index.entries(among, types, None if wanted.space == "all" else wanted.space)
-    entries = _reached(found, reach)
-    held = index.index_of(entries)
-    scores = rank.ranked(held, tree, asked)
-    if wanted.scope is not None or wanted.filters:
-        scores = {
-            at: score
-            for at, score in scores.items()
-            if prefix(entries[at].id) and all(_passes(entries[at], *one) for one in (wanted.filters or {}).items())
-        }
+    _, prefix = _scoped(wanted.scope)
+    scores = rank.ranked(held, tree, _rank_options(wanted))
+    if not isinstance(held, index.Index) and reach is not None:
+        scores = {at: score for at, score in scores.items() if reach(*held.id_of(at))}
+    if wanted.scope is not None:
+        scores = {at: score for at, score in scores.items() if prefix(held.id_of(at)[1])}
+    filters = (wanted.filters or {}).items()
+    if filters:
+        scores = {at: score for at, score in scores.items() if all(_passes(held.known(at), *one) for one in filters)}
     words = [word.text for word in query.words_of(tree)]
-    window = _first(scores, entries, held.order, wanted)
+    window = [(score, held.shown(at)) for score, at in _first(scores, held, wanted)]
+    # What an index on the disk says of an item is not believed: it is shown as it is now, or not at all.
+    results = [(score, entry) for score, entry in window if entry is not None and all(_passes(entry, *one) for one in filters)]
     answer = {
-        "results": [_row(score, entry, words) for score, entry in window],
-        "total": len(scores),
+        "results": [_row(score, entry, words) for score, entry in results],
+        "total": len(scores) - len(window) + len(results),
         "query": wanted.query,
         "scope": wanted.scope,
         "space": wanted.space,
@@ -71,10 +89,31 @@ def search(wanted: SearchRequest, project_path: str, reach: Callable[[str, str],
         "offset": wanted.offset,
         "search_type": "keyword",
     }
-    named = held.tools.get(wanted.query.strip())
+    at = held.named(wanted.query.strip())
+    named = held.shown(at) if at is not None and (reach is None or reach(*held.id_of(at))) else None
     if named is not None:
         answer["long_form"] = {"id": named.id, "text": _long_form(named)}
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
+
+
+def _held(
+    among: Sequence[spaces.Space], types: Sequence[str], space: str, project_path: str, reach: Callable[[str, str], bool] | None
+) -> tuple[index.Shelf, Mapping[str, int]]:
+    """Return the index to search, and how many items are left out by verdict: on the disk where they are many."""
+    only = None if space == "all" else space
+    asked = among if only is None else [one for one in among if one.name == only]
+    installed = spaces.installed_bundles() if only is None else ()
+    stored = stored_index.opened(asked, types, installed, Admission(among), project_path)
+    if stored is not None:
+        return stored, stored.left_out
+    return _in_memory(among, types, space, reach)
+
+
+def _in_memory(
+    among: Sequence[spaces.Space], types: Sequence[str], space: str, reach: Callable[[str, str], bool] | None
+) -> tuple[index.Shelf, Mapping[str, int]]:
+    found, left_out = index.entries(among, types, None if space == "all" else space)
+    return index.index_of(_reached(found, reach)), left_out
 
 
 # The entries that were asked for last, who asked, and those of them that are reached.
@@ -157,21 +196,19 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
     return value
 
 
-def _first(
-    scores: dict[int, float], among: Sequence[Entry], order: Sequence[int], wanted: SearchRequest
-) -> list[tuple[float, Entry]]:
+def _first(scores: dict[int, float], held: index.Shelf, wanted: SearchRequest) -> list[tuple[float, int]]:
     """Return the rows that are shown with their scores, in their order; ties in that of the index."""
-    name = wanted.sort_by
+    name, order = wanted.sort_by, held.order
     keyed: list[tuple[Any, int, int]]
     if name == "name":
-        keyed = [(among[at].fields["name"], order[at], at) for at in scores]
+        keyed = [(held.id_of(at)[1].rpartition("/")[2], order[at], at) for at in scores]
     elif name == "date":
-        keyed = [(_newest_first(str(among[at].metadata.get("created_at", ""))), order[at], at) for at in scores]
+        keyed = [(_newest_first(str(held.known(at).metadata.get("created_at", ""))), order[at], at) for at in scores]
     else:
         # Rounded as it is shown: equal figures must not hide an order by rounding noise.
         keyed = [(-round(score, 4), order[at], at) for at, score in scores.items()]
     last = wanted.offset + wanted.limit
-    return [(scores[at], among[at]) for _, _, at in heapq.nsmallest(last, keyed)[wanted.offset :]]
+    return [(scores[at], at) for _, _, at in heapq.nsmallest(last, keyed)[wanted.offset :]]
 
 
 def _newest_first(date: str) -> tuple[int, list[int]]:

@@ -358,6 +358,20 @@ def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield item_id, path
 
 
+def items_of(space: Space, item_type: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield (id, path) of the items that files of a space are: of those that share a stem only the one tried first."""
+    folder, suffixes = type_folder(item_type)
+    start = len(space.folder) + len(folder) + 2
+    places = {suffix: place for place, suffix in enumerate(suffixes)}
+    best: dict[str, tuple[int, str]] = {}
+    for path in files:
+        stem, suffix = os.path.splitext(path[start:])
+        if suffix in places and _ID.fullmatch(stem):
+            best[stem] = min(best.get(stem, (99, path)), (places[suffix], path))
+    for item_id, (_, path) in best.items():
+        yield item_id, path
+
+
 def locate(path: str | Path) -> tuple[str, str] | None:
     """Return (item type, id) of a file by its place below an `.ai` folder; None outside of any."""
     parts = [part for part in os.path.join(os.getcwd(), path).split("/") if part not in ("", ".")]
