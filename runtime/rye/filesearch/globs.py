@@ -79,16 +79,20 @@ def _first_brace(text: str, glob: str) -> tuple[int, int, list[str]] | None:
     return None
 
 
+def ending(glob: str) -> str | None:
+    """Return the ending that a pattern asks for and nothing else, at any depth, as most do: it needs no expression."""
+    found = re.fullmatch(r"(?:\*\*/)?\*([\w.-]+)", glob, re.ASCII)
+    return None if found is None else found[1]
+
+
 def compiled(glob: str) -> Callable[[str], object]:
     """Return a test of whole relative paths; without a slash in it, `glob` is about the name, at any depth.
 
     Raises:
         UsageError: `bad_glob`.
     """
-    ending = re.fullmatch(r"(?:\*\*/)?\*([\w.-]+)", glob, re.ASCII)
-    if ending is not None:
-        # Most patterns ask for an ending, which needs no expression: tens of thousands of names are asked.
-        end = ending[1]
+    end = ending(glob)
+    if end is not None:
         return lambda name: name.endswith(end)
     alternatives = [translate(one if "/" in one else f"**/{one}", glob) for one in expand(glob)]
     return re.compile("|".join(alternatives), re.DOTALL).fullmatch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,8 +65,8 @@ def find(project_path: str, query: Query) -> Found:
         WorkspaceError: `path_outside` also for a pattern that leads out; `not_a_directory`; see `tree.opened`.
     """
     with _opened(project_path, query) as (tree, pattern):
+        # Without names: ripgrep takes longer to compare them than to hand them over.
         view = filesearch_tree.view_of(tree, hidden=query.hidden or globs.names_a_dot(pattern), no_ignore=query.no_ignore)
-        view = view._replace(names=tuple(globs.plain_names(pattern) or ()))
         folders = Folders()
         first, total = _first(tree, pattern, view, query, folders)
         start = results.start_index(query.offset, total, "files", tree.timed_out)
@@ -135,37 +134,58 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
 
 def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders) -> tuple[list[str], int]:
     """Return the first files in the wanted order, up to the window's end, and how many there are."""
-    fits = filesearch_tree.fits(pattern)
+    fitting, order = _fitting(pattern), _newest(tree) if query.newest_first else None
     wanted, total = query.offset - 1 + query.limit, 0
-    first: list[str] = []
-
-    def order(name: str) -> Any:
-        raw = name.encode(_NAMES, "surrogateescape")
-        return (-_modified(tree, name), raw) if query.newest_first else raw
-
+    first: list[bytes] = []
+    last: bytes | None = None
     for some in tree.files(view):
-        found = [name for name in some if fits(name)]
+        found = fitting(some)
         total += len(found)
         folders.add_files(found)
-        first += found
+        # By name most of what comes is known to be behind the window.
+        first += found if last is None else [name for name in found if name < last]
         # Memory is bounded by the window, not by how many files there are.
-        if len(first) > 4 * wanted + _AT_ONCE:
+        if len(first) > wanted + _AT_ONCE:
             first.sort(key=order)
             del first[wanted:]
+            last = first[-1] if order is None else None
     first.sort(key=order)
-    return first[:wanted], total
+    return [os.fsdecode(name) for name in first[:wanted]], total
 
 
-# As `os.fsencode` does it, which asks the system for both at each name.
-_NAMES = sys.getfilesystemencoding()
 _AT_ONCE = 4_096
 
 
-def _modified(tree: Tree, name: str) -> float:
-    try:
-        return os.stat(name, dir_fd=tree.fd, follow_symlinks=False).st_mtime_ns
-    except OSError:
-        return 0
+def _fitting(pattern: str) -> Callable[[list[bytes]], list[bytes]]:
+    """Return what leaves of some names those that fit a pattern."""
+    end = globs.ending(pattern)
+    if end is not None:
+        return lambda names: _ending(names, end.encode())
+    fits = filesearch_tree.fits(pattern)
+
+    def fitting(names: list[bytes]) -> list[bytes]:
+        # Decoded together, which takes a fraction of the time.
+        texts = os.fsdecode(b"\0".join(names)).split("\0")
+        return [name for name, text in zip(names, texts, strict=True) if fits(text)]
+
+    return fitting
+
+
+def _ending(names: list[bytes], end: bytes) -> list[bytes]:
+    # In a folder of sources often all of them: that is seen at once.
+    if b"\0".join([*names, b""]).count(end + b"\0") == len(names):
+        return names
+    return [name for name in names if name.endswith(end)]
+
+
+def _newest(tree: Tree) -> Callable[[bytes], tuple[float, bytes]]:
+    def order(name: bytes) -> tuple[float, bytes]:
+        try:
+            return -os.stat(name, dir_fd=tree.fd, follow_symlinks=False).st_mtime_ns, name
+        except OSError:
+            return 0, name
+
+    return order
 
 
 def _nothing(tree: Tree, view: View, pattern: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -27,39 +28,44 @@ class Folders:
         """Count the hits of one file, named from the folder that is searched."""
         self._count(name.rpartition("/")[0], hits, 1)
 
-    def add_files(self, names: Iterable[str]) -> None:
+    def add_files(self, names: Iterable[bytes]) -> None:
         """Count files, each of which is a hit."""
-        for folder, count in Counter([name.rpartition("/")[0] for name in names]).items():
-            self._count(folder, count, count)
+        for folder, count in Counter([name.rpartition(b"/")[0] for name in names]).items():
+            self._count(os.fsdecode(folder), count, count)
 
     def _count(self, folder: str, hits: int, files: int) -> None:
         self.total += hits
         known_hits, known_files = self._new.get(folder, (0, 0))
         self._new[folder] = known_hits + hits, known_files + files
         if len(self._new) > _MOST_FOLDERS:
-            self._spread_new()
-
-    def _spread_new(self) -> None:
-        for folder, (hits, files) in self._new.items():
-            parts = folder.split("/") if folder else []
             for depth in range(_DEEPEST):
-                above = "/".join(parts[: depth + 1]) + "/" if parts else _HERE
-                hits_here, files_here = self._hits[depth], self._files[depth]
-                if above in hits_here or len(hits_here) < _MOST_FOLDERS:
-                    hits_here[above] += hits
-                    files_here[above] += files
-        self._new.clear()
+                self._spread_new(depth)
+            self._new.clear()
+
+    def _spread_new(self, depth: int) -> None:
+        """Count what is new at one depth."""
+        hits_at, files_at = self._hits[depth], self._files[depth]
+        for folder, (hits, files) in self._new.items():
+            above = "/".join(folder.split("/", depth + 1)[: depth + 1]) + "/" if folder else _HERE
+            if above in hits_at or len(hits_at) < _MOST_FOLDERS:
+                hits_at[above] += hits
+                files_at[above] += files
 
     def spread(self, base: str, *, by_file: bool) -> str:
         """Return the folders with the most hits, at the first depth that tells them apart; empty where all lie in one.
+
+        Nothing is added after it.
 
         Args:
             base: the searched folder as it is shown, before which nothing is put where it is `.`.
             by_file: a hit is a file, so that files need no count of their own.
         """
-        self._spread_new()
-        at = next((depth for depth, found in enumerate(self._hits) if len(found) > 1), None)
-        if at is None:
+        # Deeper than the first depth that tells the folders apart nothing is asked.
+        for at in range(_DEEPEST):
+            self._spread_new(at)
+            if len(self._hits[at]) > 1:
+                break
+        else:
             return ""
         prefix = "" if base in (".", "") else f"{base.rstrip('/')}/"
         # The most first; by name among equals, so that the same search says the same.

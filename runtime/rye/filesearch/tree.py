@@ -101,8 +101,8 @@ class Tree:
         finally:
             os.close(fd)
 
-    def files(self, view: View) -> Iterator[list[str]]:
-        """Yield the names of regular files, some at a time, in no order.
+    def files(self, view: View) -> Iterator[list[bytes]]:
+        """Yield the names of regular files, as the file system has them, some at a time, in no order.
 
         Raises:
             WorkspaceError: `search_failed`.
@@ -110,7 +110,7 @@ class Tree:
         """
         with _rules(view) as rules_fd:
             for records in self._records(self.program.files(view, rules_fd), None, b"\0"):
-                yield _seen(os.fsdecode(b"\0".join(records)).split("\0"), view)
+                yield _seen(records, view)
 
     def counts(self, pattern: Pattern, view: View) -> Iterator[list[tuple[str, int]]]:
         """Yield (name, number of matches) of files with any, some at a time, in no order.
@@ -132,8 +132,7 @@ class Tree:
                 if name is not None and newline:
                     found.append((name, int(count)))
                 name = following
-            visible = set(_seen([one for one, _ in found], view))
-            yield [one for one in found if one[0] in visible]
+            yield [one for one in found if view.hidden or not _is_hidden(one[0])]
 
     def count(self, pattern: Pattern) -> int:
         """Return the number of matches in the file that this tree is. Errors as `counts`."""
@@ -223,11 +222,17 @@ def _with_ending(child: Child, ending: bytes, pipes: gitignore.Pipes) -> Iterato
     yield ending
 
 
-def _seen(found: list[str], view: View) -> list[str]:
+def _seen(found: list[bytes], view: View) -> list[bytes]:
     """Drop hidden names: ripgrep shows those that a file name pattern or a `.gitignore` takes back."""
-    if view.hidden:
+    # Looked for in all at once: there are tens of thousands of names, and hardly ever a hidden one.
+    together = b"\0".join([b"", *found])
+    if view.hidden or (b"/." not in together and b"\0." not in together):
         return found
-    return [name for name in found if "/." not in name and name[:1] != "."]
+    return [name for name in found if b"/." not in name and name[:1] != b"."]
+
+
+def _is_hidden(name: str) -> bool:
+    return "/." in name or name[:1] == "."
 
 
 def _hits(record: bytes, *, multiline: bool) -> list[Hit]:

@@ -33,7 +33,7 @@ def engine(request, monkeypatch):
 
 
 def names(tree, view=View()):
-    return sorted(name for some in tree.files(view) for name in some)
+    return sorted(os.fsdecode(name) for some in tree.files(view) for name in some)
 
 
 def test_options_in_a_pattern_are_text(project, engine):
