@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 
 import pytest
 
+from rye.items import spaces
 from support.in_process import rye as shell
 from support.signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
 from support.terminal import typed
@@ -145,7 +147,7 @@ def test_a_manifest_that_is_not_good_is_refused_as_a_whole(bundle):
     ("words", "told"),
     [
         (("verify", "--folder", "none"), "no folder none"),
-        (("create", "--id", "../x", "--key", "key.pem"), "Not an item id"),
+        (("create", "--folder", "src/.ai", "--id", "../x", "--key", "key.pem"), "Not an item id"),
         (("create", "--folder", "src/.ai", "--key", "none.pem"), "none.pem"),
     ],
 )
@@ -160,3 +162,11 @@ def test_the_system_bundle_is_whole(bundle):
     done = shell("bundle", "verify", cwd=bundle)
     assert done.returncode == 0, done.stdout
     assert b"0 not." in done.stdout
+
+
+@pytest.mark.parametrize("words", [("create", "--id", "extra"), ("create",), ("verify", "--id", "extra")])
+def test_no_bundle_of_ones_own_is_looked_for_in_the_installed_package(bundle, words):
+    # `create` wrote a manifest beside the system's own.
+    done = shell("bundle", *words, "--key", "key.pem", cwd=bundle)
+    assert (done.returncode, b"Give --folder" in done.stderr) == (2, True)
+    assert not os.path.exists(f"{spaces.system_folder()}/bundles/extra")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rye.cli import main
-from support.in_process import rye
+from rye.cli.rt import main as rt_main
+from support.in_process import run, rye
 from support.signed_tools import put, put_tool, tool_text
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +76,40 @@ def test_no_help_for_what_is_not_there(project):
     assert done.stdout == b""
     assert b"rye tools" in done.stderr
     assert b"Did you mean 'read'?" in rye("help", "reed", cwd=project).stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("edit app.py", "Did you mean 'edit_file' or 'edit_lines' or 'edit_range'?"),
+        ("read", "`rye help read` explains them."),
+        ("load rye/file-system/line-ids", "`rye load knowledge rye/file-system/line-ids`"),
+        ("registry push", "rye registry push ID…: send items"),
+        ("registry key", "rye registry key REF: print the signer's key document"),
+    ],
+)
+def test_what_a_newcomer_types_wrong_is_answered_with_what_to_type(project, typed, said):
+    done = rye(*typed.split(), cwd=project)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+
+
+def test_a_short_name_is_locked(project):
+    assert b"Locked rye/file-system/read " in rye("lock", "read", cwd=project).stdout
+
+
+def test_the_verbs_as_json(project):
+    verbs = json.loads(rye("help", "--json", cwd=project).stdout)["verbs"]
+    assert "load" in verbs
+    assert verbs.keys() == set(main.verb_names())
+
+
+def test_help_is_a_verb_of_rt_too(project):
+    def said(*words):
+        return run(rt_main.main, words, cwd=project).stdout
+
+    assert said("help") == said("--help") != b""
+    assert said("help", "edit") == said("edit", "--help") != b""
 
 
 def test_the_version_is_short_and_long(project):

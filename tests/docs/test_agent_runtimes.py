@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from pathlib import Path
 
 import pytest
 
@@ -46,8 +47,15 @@ def python(tmp_path_factory):
     named = os.environ.get("RYE_FRAMEWORKS")
     if named:
         return named
-    folder = tmp_path_factory.mktemp("frameworks")
+    kept = os.environ.get("RYE_CLIENTS")
+    folder = Path(kept, "frameworks") if kept else tmp_path_factory.mktemp("frameworks")
     made = str(folder / "bin/python")
+    # Written last: an install that was cut off, or of another checkout, is made again.
+    whole = folder / "whole"
+    if whole.exists() and whole.read_text() == str(ROOT):
+        return made
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     if uv := shutil.which("uv"):
         commands = [[uv, "venv", "-q", "-p", sys.executable, str(folder)]]
         commands += [[uv, "pip", "install", "-q", "-p", made, "-e", str(ROOT), *PACKAGES]]
@@ -58,6 +66,7 @@ def python(tmp_path_factory):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"the frameworks cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
+    whole.write_text(str(ROOT))
     return made
 
 

@@ -141,6 +141,11 @@ def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.Argume
 _parsers: dict[tuple[str, str], argparse.ArgumentParser] = {}
 
 
+def summaries() -> dict[str, str]:
+    """Return what each verb does, by its name."""
+    return {name: summary for name, (_, summary) in _VERBS.items()}
+
+
 def verb_names() -> list[str]:
     """Return the verbs."""
     return list(_VERBS)

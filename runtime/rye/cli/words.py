@@ -47,7 +47,8 @@ def unknown_verb(word: str, project: str) -> UsageError:
 
     verbs = main.verb_names()
     names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.listed("tool", spaces.spaces(project))})
-    close = nearest(word, [*verbs, *names], 1) or [one for one in names if len(word) > 2 and one.startswith(word)]
+    # What begins so first: `edit` is like `undo_edit`, but nobody means that.
+    close = [one for one in names if len(word) > 2 and one.startswith(word)] or nearest(word, [*verbs, *names], 1)
     return UsageError(
         "unknown_verb",
         f"There is no verb or tool {word!r}.",

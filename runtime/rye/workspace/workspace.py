@@ -495,11 +495,15 @@ def find_root(start: str) -> str:
 
     A project is marked by `.git`, or by an `.ai` that holds more than `cache`, which a read makes. The user's own space
     and homes never are: settings may lie in a repository there. Nor is the root of the disk.
+
+    Raises:
+        UsageError: `bad_user_space`.
     """
+    space = user_dirs.user_space()
     # Not `abspath`, which takes `..` for granted where a link leads elsewhere.
     here = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
     while folder != os.path.dirname(folder):
-        if _is_marked(folder) and not _is_home(folder):
+        if _is_marked(folder) and not _is_home(folder, space):
             return folder
         folder = os.path.dirname(folder)
     return here
@@ -525,10 +529,10 @@ def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
     return root
 
 
-def _is_home(folder: str) -> bool:
+def _is_home(folder: str, space: str) -> bool:
     # HOME may name another place than the account's own home.
     real = os.path.realpath(folder)
-    return real in map(os.path.realpath, (user_dirs.user_space(), user_dirs.home(), user_dirs.home_of_account()))
+    return real in map(os.path.realpath, (space, user_dirs.home(), user_dirs.home_of_account()))
 
 
 def _is_marked(folder: str) -> bool:

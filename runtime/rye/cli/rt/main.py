@@ -81,6 +81,8 @@ def _run(words: list[str]) -> int:
         listed = "\n".join(f"  {name:<11} {summary}" for name, summary in SUMMARIES.items())
         print(f"usage: rt [--version] [--help] VERB …\n\nverbs:\n{listed}\n\n{_EPILOG}")
         return 0 if words else 2
+    if words[0] == "help":
+        return _run([*words[1:2], "--help"])
     if words[0] == "completion":
         from rye.cli.rt import completion
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rye._version import __version__
+from rye.cli import words
 from rye.cli.shared import (
     EXIT_OK,
     EXIT_TRUST,
@@ -40,7 +41,7 @@ examples:
 def _build_bundle(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _BUNDLE_EPILOG
     parser.add_argument("action", choices=("create", "verify", "inspect", "release"), help="what to do")
-    parser.add_argument("--folder", metavar="DIR", help="the bundle's .ai folder (default: the system bundle's)")
+    parser.add_argument("--folder", metavar="DIR", help="the bundle's .ai folder (verify, inspect: default the system's)")
     parser.add_argument("--id", default="rye", help="the bundle's id (default: rye)")
     parser.add_argument("--version", default="0.0.0", help="create: the bundle's version (default: 0.0.0)")
     parser.add_argument("--type", default="bundle", help="create: what kind of bundle (default: bundle)")
@@ -50,6 +51,11 @@ def _build_bundle(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_bundle(args: argparse.Namespace) -> int:
+    if args.folder is None and (args.action == "create" or args.id != "rye"):
+        # It is the installed package's: what was meant is a folder of the user's own.
+        raise UsageError(
+            "no_bundle", "Which folder is the bundle?", "Give --folder with its .ai, such as --folder src/mine/.ai."
+        )
     space = spaces.Space(
         "system" if args.folder is None else f"bundle:{args.id}", spaces.system_folder() if args.folder is None else args.folder
     )
@@ -164,7 +170,7 @@ def _build_lock(parser: argparse.ArgumentParser) -> None:
 
 def _run_lock(args: argparse.Namespace) -> int:
     project = project_of(args.project)
-    tool, chain = executor.chain_of(args.item_id, project)
+    tool, chain = executor.chain_of(words.tool_id(args.item_id, project) or args.item_id, project)
     record = lockfiles.write(project, tool.id, tool.version, chain)
     path = os.path.join(project, ".ai", lockfiles.name_of(tool.id, tool.version))
     if args.json:

@@ -238,6 +238,8 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
         if watched is not None and watched.shown and data.get("exit_code") and data.get("code") != "tool_failed":
             hint = f" {printable(str(data['hint']))}" if "missing_permission" in data else ""
             said = f"The command ended with exit code {data['exit_code']}.{hint}"
+        if response.get("code") == "invalid_parameters":
+            said += f" `rye help {printable(response['item_id'].rpartition('/')[2])}` explains them."
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {said}", file=sys.stderr)
 
 

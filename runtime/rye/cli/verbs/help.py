@@ -31,7 +31,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="VERB | TOOL", help="a verb, or a tool's id or short name")
     parser.add_argument("--man", action="store_true", help="print the manual page of rye, in the form that `man` reads")
     add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print a tool's schema as JSON, and nothing else")
+    parser.add_argument("--json", action="store_true", help="print a tool's schema, or the verbs, as JSON and nothing else")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -39,6 +39,8 @@ def _run(args: argparse.Namespace) -> int:
 
     if args.man:
         print(manual(), end="")
+    elif args.name is None and args.json:
+        print_json({"verbs": main.summaries()})
     elif args.name is None:
         main.top_parser().print_help()
     elif args.name in main.verb_names():

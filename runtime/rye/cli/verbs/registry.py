@@ -88,15 +88,24 @@ def _run(args: argparse.Namespace) -> int:
         return EXIT_TRUST if isinstance(err, TrustError) else EXIT_USAGE if isinstance(err, UsageError) else EXIT_NO
 
 
+def _usage_of(action: str) -> str:
+    """Return an action's words, and what it does, as the help has them: `push ID…: send items …`."""
+    line = next(line.strip() for line in _EPILOG.splitlines() if line.strip().startswith(f"{action} "))
+    form, _, meaning = line.partition("  ")
+    return f"{form}: {meaning.strip()}"
+
+
 def _one(args: argparse.Namespace) -> str:
     if len(args.words) != 1:
-        raise UsageError("bad_arguments", f"{args.action} takes one word, not {len(args.words)}.", "See `rye registry --help`.")
+        raise UsageError(
+            "bad_arguments", f"{args.action} takes one word, not {len(args.words)}.", f"rye registry {_usage_of(args.action)}"
+        )
     return str(args.words[0])
 
 
 def _some(args: argparse.Namespace) -> list[str]:
     if not args.words:
-        raise UsageError("bad_arguments", f"{args.action} needs a word.", "See `rye registry --help`.")
+        raise UsageError("bad_arguments", f"{args.action} needs a word.", f"rye registry {_usage_of(args.action)}")
     return list(args.words)
 
 

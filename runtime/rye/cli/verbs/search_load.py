@@ -46,13 +46,20 @@ def _build_search(parser: argparse.ArgumentParser) -> None:
 def _build_load(parser: argparse.ArgumentParser) -> None:
     parser.usage = "rye load TYPE ID [--from S] [--to project|user] [--overwrite] [--allow-downgrade] [--project DIR] [--json]"
     parser.epilog = _LOAD_EPILOG
-    parser.add_argument("type", metavar="TYPE", choices=_TYPES, help="tool, knowledge or directive")
+    parser.add_argument("type", metavar="TYPE", type=_type_of_item, help="tool, knowledge or directive")
     parser.add_argument("item_id", metavar="ID", help="the item's id")
     parser.add_argument("--from", dest="source", metavar="S", help="the space: project, user or system (default: the first)")
     parser.add_argument("--to", dest="destination", metavar="S", choices=("project", "user"), help="copy it to this space")
     parser.add_argument("--overwrite", action="store_true", help="let the copy replace another file")
     parser.add_argument("--allow-downgrade", action="store_true", help="let the copy be of a lower version than the one there")
     _add_common(parser, "print text, metadata and signer as JSON, and nothing else")
+
+
+def _type_of_item(word: str) -> str:
+    if word in _TYPES:
+        return word
+    example = f"rye load knowledge {word}" if "/" in word else "rye load knowledge rye/file-system/line-ids"
+    raise argparse.ArgumentTypeError(f"{word!r} is no type; begin with tool, knowledge or directive, as in `{example}`")
 
 
 def _add_common(parser: argparse.ArgumentParser, json_means: str) -> None:
