@@ -182,6 +182,22 @@ def test_a_line_like_the_hunks_made_elsewhere_is_not_taken_out(project, file, ba
     assert "sixteen" not in texts(file)
 
 
+def test_lines_that_were_deleted_and_came_back_are_not_put_in_twice(project, file):
+    """They once were: lines that came beside the hunk's place may also have come in it, where others like them stand."""
+    block = ["/* one", " */", "f();", ""]
+    text = ["a", "", *block, "/* two", " */", "g();", "", "b"]
+    (project / "f.txt").write_text("".join(f"{one}\n" for one in text))
+    names = ids(project)
+    gone = [{"start_line_id": names[2], "end_line_id": names[5], "new_content": []}]
+    entry = done("edit_lines", project, file_path="f.txt", changes=gone)["entry_id"]
+    bash(project, "true")
+    # Back, and something else below.
+    bash(project, "printf '%s\\n' " + " ".join(shlex.quote(one) for one in [*text, "c"]) + " > f.txt")
+    before = file.read_text()
+    back = call("undo", project, entry_id=entry)
+    assert (back["success"], file.read_text()) == (False, before)
+
+
 def test_a_hunk_is_taken_back_though_both_its_neighbours_changed(project, file):
     entry = edited(project, 5)
     edited(project, 4, 6)

@@ -76,7 +76,7 @@ def without(
     wanted = [(at, hunk) for at, hunk in enumerate(hunks(new, old)) if chosen is None or at in chosen]
     if new == current:
         return [hunk for _, hunk in wanted], []
-    since = hunks(new, current)
+    since = [(hunk, *_slides(hunk, new)) for hunk in hunks(new, current)]
     out: list[Hunk] = []
     missing: list[Missing] = []
     for number, hunk in wanted:
@@ -101,18 +101,33 @@ def replaced(current: Sequence[bytes], splices: Sequence[Hunk], newline: bytes) 
     return b"".join(out)
 
 
-def _since(since: Sequence[Hunk], hunk: Hunk, count: int) -> tuple[int, int, int]:
+def _slides(hunk: Hunk, lines: Sequence[bytes]) -> tuple[int, int]:
+    """Return how far up and down lines that only came or only went may also have come or gone, among others like them."""
+    if hunk.lines and hunk.stop > hunk.start:
+        return 0, 0
+    # The lines that came, or those that went.
+    block = hunk.lines or lines[hunk.start : hunk.stop]
+    up = down = 0
+    while hunk.start - up and lines[hunk.start - up - 1] == block[-1 - up % len(block)]:
+        up += 1
+    while hunk.stop + down < len(lines) and lines[hunk.stop + down] == block[down % len(block)]:
+        down += 1
+    return up, down
+
+
+def _since(since: Sequence[tuple[Hunk, int, int]], hunk: Hunk, count: int) -> tuple[int, int, int]:
     """Return how far a hunk moved, and the lines of the text now that changed in it or beside it (none: an empty range)."""
     # With its neighbours: a change of those may belong to it.
     low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, count)
     # Where the text began or ended with lines that the change made, more may have come before or behind them.
     above, below = low < hunk.start, high > hunk.stop
     shift, start, stop, touched = 0, 0, 0, False
-    for one in since:
+    for one, up, down in since:
         grown = one.start == one.stop and hunk.start < hunk.stop
-        if (one.stop <= low and above) or (one.stop == low and grown):
+        first, last = one.start - up, one.stop + down
+        if (last <= low and above) or (last == low and grown):
             shift += len(one.lines) - (one.stop - one.start)
-        elif (one.start >= high and below) or (one.start == high and grown):
+        elif (first >= high and below) or (first == high and grown):
             break
         else:
             if not touched:
