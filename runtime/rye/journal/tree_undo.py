@@ -26,6 +26,7 @@ from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
+from rye.workspace import atomic_replace
 from rye.workspace.encoding import Encoding
 from rye.workspace.path_errors import system_failure
 from rye.workspace.text import split
@@ -119,9 +120,9 @@ def _planned(
         if _alike(now, one.before) and not _parted(one):
             made.kept.append(one.path)
             return ""
-        lost = _lost(contents, one.before)
-        if lost:
-            return lost
+        missing = _not_stored(contents, one.before)
+        if missing:
+            return missing
         if _alike(now, one.after):
             # As recorded, because the names that a file shares are not seen at its path.
             made.changes.append(Change(one.path, one.after, one.before))
@@ -147,7 +148,7 @@ def _parted(one: Change) -> bool:
     return one.before is not None and one.after is not None and sorted(one.before.links) != sorted(one.after.links)
 
 
-def _lost(contents: Contents, state: State | None) -> str:
+def _not_stored(contents: Contents, state: State | None) -> str:
     if state is None or state.kind in ("link", "directory", "fifo"):
         return ""
     if state.kind == "other":
@@ -328,6 +329,7 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     failure: OSError | None = None
     for one in _in_order(entry.files or []):
         try:
+            was = _info(ws, one.path)
             warning = _step(ws, contents, entry.id, one)
         except OSError as err:
             # What was done stays recorded, so that it can be taken back in turn.
@@ -337,6 +339,7 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
             warnings.append(warning)
         else:
             done.append(one)
+            warnings += _lost(one.path, was, _info(ws, one.path))
     _set_modes(ws, done)
     if done:
         tree_changes.append(ws, changed(entry, files=done))
@@ -412,6 +415,25 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
         raise
 
 
+def _info(ws: Workspace, path: str) -> os.stat_result | None:
+    with suppress(OSError), _folder(ws, path) as (fd, name):
+        info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        return info if stat.S_ISREG(info.st_mode) else None
+    return None
+
+
+def _lost(path: str, was: os.stat_result | None, now: os.stat_result | None) -> list[str]:
+    """Return what a file lost that an undo put another content into."""
+    if was is None or now is None:
+        return []
+    shown, out = tree_changes.printable(path), []
+    if was.st_mode & ~now.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        out.append(f"{shown} had a set-user-id or set-group-id bit, which no undo gives.")
+    if (was.st_uid, was.st_gid) != (now.st_uid, now.st_gid):
+        out.append(f"{shown} belonged to {was.st_uid}:{was.st_gid} and belongs to {now.st_uid}:{now.st_gid} now.")
+    return out
+
+
 def _held(ws: Workspace, path: str) -> str:
     """Return, in words, what keeps a folder from being removed."""
     with suppress(OSError), _folder(ws, f"{path}/.git") as (fd, name):
@@ -445,7 +467,7 @@ def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -
         os.mkfifo(temporary, 0o600, dir_fd=fd)
         _set_mode(fd, temporary, state.mode)
     else:
-        _write(contents, fd, temporary, state)
+        _write(contents, fd, name, temporary, state)
 
 
 def _linked(ws: Workspace, fd: int, temporary: str, one: Change) -> bool:
@@ -461,7 +483,8 @@ def _linked(ws: Workspace, fd: int, temporary: str, one: Change) -> bool:
     return False
 
 
-def _write(contents: Contents, fd: int, temporary: str, state: State) -> None:
+def _write(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:
+    """Write a file under a temporary name, with the owner and the attributes of the file that is there. Raises OSError."""
     made = os.open(temporary, _NEW, 0o600, dir_fd=fd)
     with open(made, "wb") as file:
         try:
@@ -469,6 +492,10 @@ def _write(contents: Contents, fd: int, temporary: str, state: State) -> None:
         except ValueError:
             raise OSError(errno.EIO, "the stored content is damaged") from None
         file.flush()
+        with suppress(FileNotFoundError):
+            there = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISREG(there.st_mode):
+                atomic_replace.copy_metadata(fd, name, made, there)
         os.fchmod(made, state.mode)
         os.fsync(made)
 

@@ -175,7 +175,7 @@ def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None
         while view:
             view = view[os.write(fd, view) :]
         if place.stat is not None:
-            _copy_metadata(place, fd, place.stat)
+            copy_metadata(place.dir_fd, place.name, fd, place.stat)
         elif mode is not None:
             os.fchmod(fd, mode)
         os.fsync(fd)
@@ -183,8 +183,15 @@ def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None
         os.close(fd)
 
 
-def _copy_metadata(place: Place, fd: int, old: os.stat_result) -> None:
-    """Carry owner, extended attributes (ACLs among them) and mode over; owner and attributes as far as the system lets us."""
+def copy_metadata(dir_fd: int, name: str | bytes, fd: int, old: os.stat_result) -> None:
+    """Carry owner, extended attributes (ACLs among them) and mode over; owner and attributes as far as the system lets us.
+
+    Args:
+        dir_fd: the open folder of the file that is to be replaced.
+        name: its name.
+        fd: the open file that will be in its place.
+        old: its status.
+    """
     # Another content is another program: it gets no rights by set-id bits, as with a plain write of an ordinary user.
     mode = stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
     mine = os.fstat(fd)
@@ -196,14 +203,14 @@ def _copy_metadata(place: Place, fd: int, old: os.stat_result) -> None:
             with contextlib.suppress(OSError):
                 os.fchown(fd, -1, old.st_gid)
     if hasattr(os, "listxattr"):
-        _copy_attributes(place, fd)
+        _copy_attributes(dir_fd, name, fd)
     # Mode last: an ACL changes the group's bits.
     os.fchmod(fd, mode)
 
 
-def _copy_attributes(place: Place, fd: int) -> None:
+def _copy_attributes(dir_fd: int, name: str | bytes, fd: int) -> None:
     try:
-        source = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)
+        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError:
         return
     try:
