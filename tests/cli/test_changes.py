@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import rye
 from rye.cli.main import main
+from support.shell_calls import set_sandbox
 
 
 def call(tool, project, **params):
@@ -57,6 +60,22 @@ def test_a_log_of_nothing_says_so_in_its_table(project, capsys, monkeypatch):
     monkeypatch.chdir(project)
     assert said(capsys, "log") == []
     run(capsys, "log")
+
+
+@pytest.mark.parametrize("verb", ["log", "log --json", "diff", "blame a.py"])
+def test_from_inside_a_command_the_record_is_not_said_to_be_empty(project, user_space, verb):
+    set_sandbox(user_space, "auto")
+    rye.execute("rye/file-system/write", {"file_path": "a.py", "content": "x = 1\n"}, project_path=project)
+    command = f"{sys.executable} -m rye {verb}"
+    env = {"PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    inside = rye.execute("rye/bash/bash", {"command": command, "env": env}, project_path=project)["data"]
+    if "home_hidden" in inside["sandbox"]["holds"]:
+        assert inside["exit_code"] == 1, inside
+        assert "cannot be seen from inside a command" in inside["stderr"]
+    # Control: without a sandbox it is seen.
+    set_sandbox(user_space, "off")
+    inside = rye.execute("rye/bash/bash", {"command": command, "env": env}, project_path=project)["data"]
+    assert (inside["exit_code"], "a.py" in inside["output"] or "x = 1" in inside["output"]) == (0, True), inside
 
 
 def test_a_diff_is_a_patch_that_git_takes_back(changed, capsys):

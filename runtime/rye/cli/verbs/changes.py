@@ -8,6 +8,7 @@ import sys
 from itertools import islice
 from typing import Any
 
+from rye.call import command_channel
 from rye.cli.shared import (
     EXIT_OK,
     Verb,
@@ -20,7 +21,7 @@ from rye.cli.shared import (
     require_person,
 )
 from rye.edits import change_texts
-from rye.errors import UsageError
+from rye.errors import RyeError, UsageError
 from rye.journal import file_history, history
 from rye.journal.history import Row
 from rye.record import blame, exports, timeline
@@ -230,7 +231,16 @@ def _revision(ws: Workspace) -> str:
 def _workspace(given: str | None) -> Workspace:
     from rye.workspace.workspace import Workspace
 
-    return Workspace(project_of(given))
+    ws = Workspace(project_of(given))
+    if command_channel.VARIABLE in os.environ and next(iter(history.History(ws)), None) is None:
+        ws.close()
+        # An empty list would say that nothing was changed.
+        raise RyeError(
+            "record_hidden",
+            "The record of changes cannot be seen from inside a command or a job: the sandbox hides it.",
+            "Run this outside of it; undo, read and the other file tools do work here.",
+        )
+    return ws
 
 
 def _from_root(ws: Workspace, path: str) -> str:
