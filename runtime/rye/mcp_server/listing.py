@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rye.agents.discovery import listing, names_of, state_of
 from rye.agents.near_names import tool_name
@@ -104,13 +104,15 @@ def switch_for(item_ids: Iterable[str]) -> str:
     return f"Your user can start it with `rye mcp {' '.join(options)}`."
 
 
-class Offered(NamedTuple):
-    """One tool of the listing: its id, what `tools/list` says of it, its own schema, and whether the system serves it."""
+class Offered:
+    """One tool of the listing: its id, what `tools/list` says of it, and whether the system serves it."""
 
-    item_id: str
-    tool: dict[str, Any]
-    parameters: dict[str, Any]
-    ours: bool
+    def __init__(self, item_id: str, tool: dict[str, Any], parameters: dict[str, Any], *, ours: bool) -> None:
+        """Take besides the tool's own schema."""
+        self.item_id, self.tool, self.ours = item_id, tool, ours
+        self._parameters = parameters
+        # Of thousands that are listed few are called.
+        self._written_out: dict[str, Any] | None = None
 
     @property
     def repeatable(self) -> bool:
@@ -119,7 +121,9 @@ class Offered(NamedTuple):
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return arguments as the tool's own schema wants them; see `given_to`."""
-        wanted: dict[str, Any] = given_to(self.parameters, given)
+        if self._written_out is None:
+            self._written_out = written_out(self._parameters)
+        wanted: dict[str, Any] = given_to(self._written_out, given)
         return wanted
 
 
@@ -153,7 +157,7 @@ class Listing:
         by_id = {one.item_id: one for one in found}
         offers = [by_id[tool["_meta"]["rye/item_id"]] for tool in rendered]
         offered = [
-            Offered(one.item_id, tool, written_out(one.parameters), one.space == "system")
+            Offered(one.item_id, tool, one.parameters, ours=one.space == "system")
             for one, tool in zip(offers, rendered, strict=True)
         ]
         with self._lock:
