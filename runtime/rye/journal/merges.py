@@ -7,9 +7,12 @@ are at several places, so that a comparison could take one for the other, nothin
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rye.line_ids.diff import align
+
+# So many lines on each side tell where lines were taken out, if none of them is the only one of its kind.
+_ANCHORS: Final = 3
 
 
 class Hunk(NamedTuple):
@@ -142,15 +145,28 @@ def _since(since: Sequence[tuple[Hunk, int, int]], hunk: Hunk, count: int) -> tu
 def _is_clear(new: Sequence[bytes], current: Sequence[bytes], hunk: Hunk, shift: int) -> bool:
     """Tell whether a hunk's lines and their neighbours are where they should be, and cannot be taken for others like them."""
     low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, len(new))
+    if hunk.start == hunk.stop:
+        # Of lines taken out the neighbours alone tell: an empty line or a brace would be one of many.
+        while low and hunk.start - low < _ANCHORS and not _is_alone(new[low], new, current):
+            low -= 1
+        while high < len(new) and high - hunk.stop < _ANCHORS and not _is_alone(new[high - 1], new, current):
+            high += 1
     wanted, start = list(new[low:high]), low + shift
-    if list(current[start : start + len(wanted)]) != wanted:
+    stop = start + len(wanted)
+    if start < 0 or list(current[start:stop]) != wanted:
         return False
     twins = _places(current, wanted)
     if twins == 1:
         return True
-    # Among others like them, the same number as before, they are told by all that stands above them, or below.
-    beside = new[:low] == current[:start] or new[high:] == current[start + len(wanted) :]
-    return beside and twins == _places(new, wanted)
+    # Among others like them, the same number as before, they are told by all that stands above them, or below, and by one
+    # more line on the other side: where the texts begin to differ a line may be that of another.
+    above = new[:low] == current[:start] and new[high : high + 1] == current[stop : stop + 1]
+    below = new[high:] == current[stop:] and new[max(low - 1, 0) : low] == current[max(start - 1, 0) : start]
+    return (above or below) and twins == _places(new, wanted)
+
+
+def _is_alone(line: bytes, *texts: Sequence[bytes]) -> bool:
+    return all(text.count(line) == 1 for text in texts)
 
 
 def _places(lines: Sequence[bytes], wanted: Sequence[bytes]) -> int:
