@@ -15,6 +15,7 @@ import resource
 import statistics
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import rye
@@ -60,6 +61,31 @@ def measured(work, places: list[Path]) -> tuple[float, float]:
     return out
 
 
+def of_tree() -> tuple[float, float]:
+    """Return the processor's milliseconds of this process, and of all that it started and that still run."""
+
+    def below(pid: str) -> list[str]:
+        found: list[str] = []
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                for child in (task / "children").read_text(encoding="ascii").split():
+                    found += [child, *below(child)]
+        return found
+
+    def used(pid: str) -> float:
+        with suppress(OSError):
+            return (
+                sum(
+                    int((one / "schedstat").read_text(encoding="ascii").split()[0])
+                    for one in Path(f"/proc/{pid}/task").iterdir()
+                )
+                / 1e6
+            )
+        return 0.0
+
+    return time.process_time() * 1000, sum(map(used, below("self")))
+
+
 def calls_alone(places: list[Path]) -> None:
     for place in places:
         for call in CALLS:
@@ -78,18 +104,25 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     rates, rows = [], {"calls": [], "adapter": [], "fleet": []}
+    driver: list[float] = []
+    workers: list[float] = []
 
     def fleet(places: list[Path]) -> None:
-        began: list[float] = []
+        seen: list[tuple[int, float, float]] = []
         last: list[rye.fleet.Progress] = []
 
         def progress(now) -> None:
-            began[:] = began or [time.perf_counter()]
+            # Some first ones load the modules of the workers.
+            if now.finished >= len(places) // 4:
+                seen.append((now.finished, *of_tree()))
             last[:] = [now]
 
         records = rye.fleet.run(places, CALLS, workers=args.workers, progress=progress)
         assert [record["status"] for record in records] == ["done"] * len(places)
         rates.append(last[0].rate)
+        (first, own, others), (end, own_end, others_end) = seen[0], seen[-1]
+        driver.append((own_end - own) / (end - first))
+        workers.append((others_end - others) / (end - first))
 
     with tempfile.TemporaryDirectory() as top:
         os.environ["USER_SPACE"] = f"{top}/user"
@@ -107,6 +140,10 @@ def main() -> None:
         wall, cpu = (statistics.median(one[at] for one in found) for at in (0, 1))
         more = f"; with start and end of {args.workers} workers" if name == "fleet" else ""
         print(f"{name:8} wall {wall:7.2f}  processor {cpu:7.2f}{more}")
+    parts = statistics.median(driver), statistics.median(workers)
+    print(
+        f"fleet    processor {sum(parts):.2f} once workers are up: {parts[0]:.2f} scheduler and driver, {parts[1]:.2f} workers"
+    )
     print(f"fleet    {statistics.median(rates):.0f} workspaces/s once workers are up, best {max(rates):.0f}")
 
 

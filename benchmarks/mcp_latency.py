@@ -50,6 +50,20 @@ async def main():
 anyio.run(main)
 """
 
+FRAMEWORK = """
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("empty")
+text = sys.argv[1]
+
+@server.tool()
+def nothing() -> str:
+    return text
+
+server.run("stdio")
+"""
+"""An empty tool as the SDK's own documentation has one write it (FastMCP until version 1 of the SDK)."""
+
 
 class Client:
     """One server, and the plainest client it can have."""
