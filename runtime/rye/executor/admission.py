@@ -65,11 +65,12 @@ class Admission:
         self.store: TrustStore = spaces.trust_store(among, decided=self.decided)
         self.state = self.store.digest
         self._held: dict[str, bundles.Manifest] = {}
+        self._known_as: _Key = ()
 
     @classmethod
     def of(cls, project_path: str | Path) -> Admission:
         """Return what decides for a project."""
-        decided = decisions.load()
+        decided = spaces.decided()
         return cls(spaces.spaces(project_path, decided), decided)
 
     def find(self, item_type: str, item_id: str) -> Candidate:
@@ -93,7 +94,13 @@ class Admission:
         files = self._files(read, candidate.space) if "__files__" in read.metadata else {}
         # An admission by --allow-unsigned must not serve a later call that does not give it.
         known_as = ("unsigned" if allow_unsigned else "", *(part for one in links for part in self._key(one.candidate)))
+        # What a tool's further files are is no look that could be made again.
+        self._known_as = () if files else known_as
         return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, tree, files))
+
+    def is_known(self, ready: Ready) -> bool:
+        """Tell whether a tool that was returned here is the one that its bytes are known by in this process."""
+        return _ready.get(self._known_as) is ready
 
     def _files(self, tool: Tool, space: str) -> dict[str, bytes]:
         # Few tools have several files, and a cold call of the others does without the module.
@@ -257,7 +264,9 @@ class Admission:
     def hold_to_lock(self, tool: Tool, chain: Sequence[dict[str, Any]]) -> None:
         """Raise TrustError `lockfile_mismatch` where a lockfile pins the tool to something else."""
         for space in self.among:
-            if space.name in ("project", "user") and os.path.isdir(f"{space.folder}/{lockfiles.FOLDER}"):
+            folder = f"{space.folder}/{lockfiles.FOLDER}"
+            # `access` answers for what is missing, as it mostly is, without an exception.
+            if space.name in ("project", "user") and os.access(folder, os.F_OK) and os.path.isdir(folder):
                 lockfiles.check(space, tool.id, tool.version, chain)
 
 

@@ -24,6 +24,7 @@ from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
 from rye.executor import run_code
 from rye.executor.admission import Admission, Ready
+from rye.items import spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record
@@ -66,10 +67,28 @@ class Call(Record):
 
 
 def prepare(item_id: str, project_path: str, *, item_type: str = "tool", allow_unsigned: bool = False) -> Prepared:
-    """Find and admit a tool. Errors as `run` reports them, raised."""
-    admission = Admission.of(project_path)
-    candidate = admission.find(item_type, item_id)
-    return Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
+    """Find and admit a tool. Errors as `run` reports them, raised.
+
+    All that decides is read at every call: the item, its runtime, the manifest, the keys, the user's decisions. Where each look
+    finds the bytes that it found the last time, what was judged of them stands.
+    """
+    asked = (item_type, item_id, project_path, allow_unsigned, user_dirs.user_ai(), spaces.system_folder())
+    known = _prepared.get(asked)
+    if known is not None and known[1].admission.is_known(known[1].ready) and spaces.hold(known[0]):
+        return known[1]
+    with spaces.noted() as seen:
+        admission = Admission.of(project_path)
+        candidate = admission.find(item_type, item_id)
+        found = Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
+    if len(_prepared) >= _MOST_PREPARED:
+        _prepared.clear()
+    _prepared[asked] = seen, found
+    return found
+
+
+# By what was asked and where: the looks that were made, and what came of them. Few, as each holds the bytes that it read.
+_prepared: dict[tuple[object, ...], tuple[list[spaces.Look], Prepared]] = {}
+_MOST_PREPARED = 32
 
 
 def run(call: Call) -> dict[str, Any]:
@@ -304,17 +323,18 @@ def _recovered(workspace: Workspace) -> list[str]:
     It costs one look each where there is nothing.
     """
     commits = user_dirs.commits_dir(workspace.fd)
-    state = os.path.dirname(os.path.dirname(commits))
-    if os.path.exists(f"{state}/{user_dirs.MOUNTS_RECORD}"):
+    state = commits.removesuffix("/journal/commits")
+    # `access` answers for what is missing, as all of it mostly is, without an exception.
+    if os.access(f"{state}/{user_dirs.MOUNTS_RECORD}", os.F_OK):
         from rye.sandbox import project_mounts
 
         project_mounts.recover(workspace.real)
     warnings: list[str] = []
-    if os.path.exists(f"{state}/{user_dirs.TREE_UNDO}"):
+    if os.access(f"{state}/{user_dirs.TREE_UNDO}", os.F_OK):
         from rye.journal import tree_changes
 
         warnings = tree_changes.settle_undo(workspace)
-    if not os.path.isdir(commits):
+    if not os.access(commits, os.F_OK) or not os.path.isdir(commits):
         return warnings
     from rye.journal import commit
 

@@ -175,7 +175,7 @@ def _cluster(workers: int) -> Iterator[Any]:
         # Pages that tell what runs are served to nobody.
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
-        # Nobody looks at what these find: stacks of every worker a hundred times a second, delays of each loop, the machine's load.
+        # Nobody looks at what these find: the stacks of workers a hundred times a second, delays of loops, the load.
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",

@@ -78,7 +78,8 @@ def is_of_kernel(fd: int) -> bool:
         return False
     try:
         device = os.fstat(fd).st_dev
-        return device == os.stat("/dev").st_dev != os.stat("/").st_dev
+        # Most folders lie on the disk of the root.
+        return device != os.stat("/").st_dev and device == os.stat("/dev").st_dev
     except OSError:
         return False
 

@@ -3,6 +3,9 @@
 An item's id is its path below `.ai/<type folder>/` without extension. The first space that has it wins: project, user,
 system. Ids under `rye/` are reserved: only the system space serves them. Files are opened beneath the space's folder and
 read once, as bytes; nothing here knows what they mean.
+
+What decides about a call is asked by the functions marked `look`. Who judged what they found may make the same looks again
+(`hold`) and, where each finds the very same, need not judge it again. Nothing is skipped: every file is opened and read.
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache, wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import rye
 from rye.call.safe_text import nearest
 from rye.config import user_dirs
-from rye.errors import ItemError, TrustError
+from rye.errors import ItemError, RyeError, TrustError
 from rye.fs import beneath
 from rye.fs.digest import hexdigest
 from rye.plain_class import Record
@@ -30,6 +35,9 @@ from rye.trust.verify import TrustStore
 if TYPE_CHECKING:
     from pathlib import Path
 
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb", ".pl", ".toml")
 TYPES: Final = {
@@ -76,6 +84,64 @@ class Candidate(Record):
         object.__setattr__(self, "digest", hexdigest(self.raw))
 
 
+class Look(NamedTuple):
+    """One look at what decides: the function, its arguments, and what it found."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    found: Any
+
+
+_noted: ContextVar[list[Look] | None] = ContextVar("rye_looks", default=None)
+
+
+def look(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Make a function one whose looks are noted. It takes its arguments by place, and returns values that compare."""
+
+    @wraps(function)
+    def looked(*args: _P.args, **named: _P.kwargs) -> _T:
+        if named:
+            raise TypeError(f"{function.__name__} takes its arguments by place")
+        found = function(*args, **named)
+        seen = _noted.get()
+        if seen is not None:
+            seen.append(Look(function, args, found))
+        return found
+
+    return looked
+
+
+@contextmanager
+def noted() -> Iterator[list[Look]]:
+    """Collect the looks of a block, in their order."""
+    seen: list[Look] = []
+    token = _noted.set(seen)
+    try:
+        yield seen
+    finally:
+        _noted.reset(token)
+
+
+def hold(looks: Sequence[Look]) -> bool:
+    """Make each look again; tell whether all find what they found. The first that does not, or is refused, ends it."""
+    try:
+        return all(function(*args) == found for function, args, found in looks)
+    except (RyeError, OSError):
+        # Who judges anew meets it as well, and says what is to be said of it.
+        return False
+
+
+@look
+def decided() -> Decisions:
+    """Return the user's decisions as they are now. Errors as `decisions.load`."""
+    return decisions.load()
+
+
+@look
+def _root_of(project_path: str | Path) -> decisions.Root:
+    return decisions.Root.of(project_path)
+
+
 def system_folder() -> str:
     """Return the system bundle's `.ai`: inside the installed package, or in the checkout of an editable install."""
     return _bundle_beside(str(rye.__file__))
@@ -90,6 +156,7 @@ def _bundle_beside(module: str) -> str:
     return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
 
 
+@look
 def installed_bundles() -> tuple[Space, ...]:
     """Return the `.ai` folders of other installed packages that name themselves in the entry point group `rye.bundles`.
 
@@ -129,9 +196,10 @@ def _project(project_path: str | Path, decided: Decisions) -> Space:
     folder = f"{os.fspath(project_path).rstrip('/')}/.ai"
     if not decided.shadows:
         return Space("project", folder)
-    return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
+    return Space("project", folder, decided.shadowed(_root_of(project_path)))
 
 
+@look
 def _identity(folder: str) -> tuple[int, int] | None:
     """Name a folder by what it is; None where there is none, which is the same as no other."""
     try:
@@ -249,6 +317,7 @@ def top_folder(space: Space, folder: str) -> str:
     return top
 
 
+@look
 def read_file(space: Space, path: str) -> bytes | None:
     """Return a file of a space by its path below the space's `.ai`; None where there is none."""
     try:
@@ -261,6 +330,7 @@ def read_file(space: Space, path: str) -> bytes | None:
         os.close(root)
 
 
+@look
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
     parts = os.fsencode(stem).split(b"/")
     try:
@@ -394,12 +464,13 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = (), *, decid
 
     What installed bundles among the spaces bring is only proposed. `decided` as in `spaces`.
     """
-    problems: list[str] = []
-    documents = {space.name: _key_documents(space, problems) for space in among}
+    read = {space.name: _key_documents(space) for space in among}
+    documents = {name: found for name, (found, _) in read.items()}
+    problems = [problem for _, problem in read.values() if problem]
     documents["system"] = list(chain(*(found for name, found in documents.items() if name not in ("project", "user"))))
     decided = decisions.load() if decided is None else decided
     root = next((os.path.dirname(space.folder) for space in among if space.name == "project"), None)
-    approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
+    approved = decided.approved_keys(_root_of(root)) if root is not None and decided.approvals else frozenset()
     # All that decides, by content: a changed document, approval or revocation is another key. `explicit` stands apart: a
     # project may bring the very document that an earlier call named.
     named = tuple(tuple(documents.get(name, ())) for name in ("user", "system", "project"))
@@ -420,22 +491,22 @@ def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = (), *, decid
     return known
 
 
-def _key_documents(space: Space, problems: list[str]) -> list[bytes]:
-    """Return a space's key documents; `problems` gains a sentence where there are more than are read."""
+@look
+def _key_documents(space: Space) -> tuple[list[bytes], str]:
+    """Return a space's key documents, and a sentence where there are more than are read."""
     try:
         fd = os.open(f"{space.folder}/trusted_keys", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        return []
+        return [], ""
     try:
+        problem = ""
         names = sorted(name for name in os.listdir(fd) if name.endswith(".toml"))
         # A project can bring any number of files, and each is read at every call.
         if len(names) > _MAX_KEYS:
             more, last = len(names) - _MAX_KEYS, names[_MAX_KEYS - 1]
-            problems.append(
-                f"{space.folder}/trusted_keys holds {len(names):,} key documents; the {more:,} behind {last} are ignored."
-            )
+            problem = f"{space.folder}/trusted_keys holds {len(names):,} key documents; the {more:,} behind {last} are ignored."
         found = (_document(fd, name) for name in names[:_MAX_KEYS])
-        return [document for document in found if document is not None]
+        return [document for document in found if document is not None], problem
     finally:
         os.close(fd)
 

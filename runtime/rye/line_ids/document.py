@@ -272,8 +272,8 @@ def view_lines(project_path: str, path: str, show: Callable[[Document], T], enco
     """
     with Workspace(project_path) as ws:
         try:
-            with view(ws, path, encoding) as document:
-                return show(document)
+            with _locked(ws, path, needed=False) as file:
+                return show(_open(ws, file, encoding, whole=False))
         except WorkspaceError as err:
             if err.code not in IDS_NOT_STORED:
                 raise

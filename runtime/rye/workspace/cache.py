@@ -41,25 +41,18 @@ def name_of(path: bytes) -> str:
     return sha256(path).hexdigest()[:16]
 
 
-class folder:  # noqa: N801 - used as the function that it stands for: each call enters three of them
+@contextmanager
+def folder(ws: Workspace, *parts: str) -> Iterator[int]:
     """Hold open a folder of the cache, made if missing: in the project, else in the user's state folder.
 
     Raises:
         WorkspaceError: `cache_unwritable` when neither can be written.
     """
-
-    def __init__(self, ws: Workspace, *parts: str) -> None:
-        """Take the folder's parts below the cache."""
-        self._ws, self._parts = ws, parts
-
-    def __enter__(self) -> int:
-        """Return its descriptor."""
-        self._fd = _folder(self._ws, self._parts)
-        return self._fd
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        os.close(self._fd)
+    fd = _folder(ws, parts)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _folder(ws: Workspace, parts: tuple[str, ...]) -> int:
