@@ -44,14 +44,11 @@ def steps(project: str) -> dict[str, Callable[[], object]]:
     workspace = Workspace(project)
     # As within a call: one open root and one reading of the settings for all that follows.
     context._current.set(context.changed(context.current(), workspace=workspace, settings=Settings()))
-    admission = Admission.of(project)
-    candidate = admission.find("tool", ITEM)
-    code, digest = ready.plan.code, ready.tool.verified.digest
+    code, digest, kept = ready.plan.code, ready.tool.verified.digest, ready.plan.kept
 
-    def tool() -> object:
-        # Each call reads the manifest and the runtime anew.
-        admission._held.clear()
-        return admission.tool(candidate)
+    def judged() -> object:
+        admission = Admission.of(project)
+        return admission.tool(admission.find("tool", ITEM))
 
     def locked() -> None:
         with cache.locked(workspace, b"a.py"):
@@ -64,16 +61,15 @@ def steps(project: str) -> dict[str, Callable[[], object]]:
         done.acquire()
 
     def run() -> dict:
-        return run_code.call(code, ITEM, digest, dict(checked), project)
+        return run_code.call(code, ITEM, digest, dict(checked), project, "execute", "", kept)
 
     return {
-        "find the spaces, the keys and the decisions": lambda: Admission.of(project),
-        "find the tool and read it": lambda: admission.find("tool", ITEM),
-        "hold it to the manifest, read its runtime, key": tool,
+        "read all that decides, compare it with the last call's": lambda: executor.prepare(ITEM, project),
+        "(read and judge it anew, after a change)": judged,
         "check the parameters": lambda: ready.checker.check(given),
         "confine the path": lambda: workspace.check("a.py"),
         "hand over to a thread and back": handed,
-        "run the tool's text from its start": lambda: exec(code, {}),
+        "(run the tool's text from its start, once a process)": lambda: exec(code, {}),
         "lock the file": locked,
         "open it, load its index, read it": lambda: view_lines(project, "a.py", lambda _: None),
         "the tool as a whole": run,

@@ -39,9 +39,13 @@ def locked(lock: str | Path) -> Iterator[None]:
     Raises:
         OSError: it cannot be made; what the block raises passes through.
     """
-    os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
     # The lock file is never removed: a waiting process would hold the lock of a deleted file.
-    fd = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        fd = os.open(lock, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
+        fd = os.open(lock, flags, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)

@@ -104,9 +104,12 @@ def append(where: Path, rows: Sequence[Row]) -> bool:
 def _add(where: Path, rows: Sequence[Row]) -> bool:
     """Write rows at the index's end, except those already there after a crash; tell whether it is time to trim."""
     index = where / _INDEX
-    if not index.exists():
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    try:
+        fd = os.open(index, flags)
+    except FileNotFoundError:
         _rebuild(where)
-    fd = os.open(index, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        fd = os.open(index, flags)
     try:
         size = os.fstat(fd).st_size
         looked = max(_TAIL, 1_024 * len(rows))

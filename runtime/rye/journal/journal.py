@@ -159,19 +159,24 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
     path = None
     try:
         waiting = history.folder(ws) / "pending"
-        waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = _pack(entry, temporary)
         # A larger entry would displace most others; without its lines it is listed, but cannot be undone.
         if len(data) > context.settings().number("journal.max_bytes") // 2:
             data = _pack(entries.emptied(entry), temporary)
         path = waiting / f"{entry.id}.json"
-        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        try:
+            fd = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(path, flags, 0o600)
+        with open(fd, "wb", buffering=0) as file:
+            view = memoryview(data)
+            while view:
+                view = view[file.write(view) :]
             if entry.key:
                 # A change that survives a power cut must not be without the record that it was made.
-                file.flush()
-                os.fsync(file.fileno())
+                os.fsync(fd)
         if entry.key:
             atomic.sync(waiting)
     except OSError:
