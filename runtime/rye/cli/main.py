@@ -5,7 +5,6 @@ It also starts and ends a command's process, both without work that a short comm
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import gc
 import io
@@ -13,12 +12,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from rye.errors import RyeError, TrustError, UsageError
 
 if TYPE_CHECKING:
-    from rye.cli.shared import Verb
+    import argparse
+
+    from rye.cli.shared import Plain, Verb
 
 
 # Objects between two collections: importing makes tens of thousands, hardly one of which is garbage.
@@ -98,6 +100,8 @@ COLOR_OPTION = "--color"
 
 def top_parser() -> argparse.ArgumentParser:
     """Return the parser of the command itself: its help lists the verbs."""
+    import argparse
+
     from rye._version import __version__
 
     listed = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
@@ -128,6 +132,8 @@ def verb_of(name: str) -> Verb:
 
 def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of a verb, made once a process: the helper (`rye daemon`) makes the usual ones before a call comes."""
+    import argparse
+
     prog = prog or f"rye {name}"
     parser = _parsers.get((name, prog))
     if parser is None:
@@ -238,8 +244,8 @@ def _run(words: list[str]) -> int:
 
         return cli_help.explain_tool(rest[:at], short=short)
     verb = verb_of(name)
-    parser = parser_of(name, verb, f"rye {words[0]}")
-    args = parsed(parser, rest[:at] if verb.rest else rest)
+    typed = rest[:at] if verb.rest else rest
+    args = without_options(verb.plain, typed) or parsed(parser_of(name, verb, f"rye {words[0]}"), typed)
     args.rest, args.short = rest[at + 1 :] if verb.rest else [], short
     _choose_color(args.color or when)
     return verb.run(args)
@@ -267,12 +273,25 @@ def _choose_color(when: str | None) -> None:
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:
     """Return what formats help; argparse would import shutil only to learn the width, which takes 2 ms."""
+    import argparse
+
     columns = os.environ.get("COLUMNS", "")
     try:
         width = int(columns) if columns.isdigit() and columns != "0" else os.get_terminal_size(1).columns
     except OSError:
         width = 80
     return argparse.RawDescriptionHelpFormatter(prog, width=max(width, 40) - 2)
+
+
+def without_options(plain: Plain | None, words: Sequence[str]) -> argparse.Namespace | None:
+    """Return what the parser of a verb would for words of which none is an option; None where it must be asked.
+
+    Most calls are such, and loading argparse, gettext and locale takes a tenth of a cold command.
+    """
+    if plain is None or not words or any(word[:1] == "-" for word in words):
+        return None
+    found = plain(words)
+    return None if found is None else cast("argparse.Namespace", SimpleNamespace(**found))
 
 
 def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:

@@ -5,19 +5,22 @@ Whether a person is there: what gives trust or signs is never done by an agent's
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record
+
+if TYPE_CHECKING:
+    import argparse
+
+    Plain = Callable[[Sequence[str]], dict[str, Any] | None]
 
 
 def at_terminal() -> bool:
@@ -85,6 +88,7 @@ class Verb(Record):
         summary: one sentence for `--help`.
         build: adds the verb's arguments to its parser.
         run: does it and returns the exit code; RyeErrors pass through to `rye.cli.main.main`.
+        plain: what the parser makes of words without any option, known without it; None where it must be asked.
         rest: whether words behind `--` are the argument `rest`, as they stand; else they are parsed like the others.
     """
 
@@ -92,6 +96,7 @@ class Verb(Record):
     build: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     rest: bool = False
+    plain: Plain | None = None
 
 
 def add_project_option(parser: argparse.ArgumentParser) -> None:
@@ -261,6 +266,8 @@ def is_installed(distribution: str) -> bool:
 
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this very installation: a checkout stays editable."""
+    import shlex
+
     editable = "-e " if _direct_url().get("dir_info", {}).get("editable") else ""
     return f"pip install {editable}{shlex.quote(source(extra))}"
 

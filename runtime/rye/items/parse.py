@@ -44,7 +44,7 @@ _VERSION = r"\d+\.\d+\.\d+"
 
 SECTION_STARTS: Final = ("Requires:", "Does not:", "Side effects:", "Returns:", "Prefer ")
 """How the sections after the first begin."""
-_SENTENCE_END: Final = re.compile(r"(?<=\.)\s+")
+_SENTENCE_END: Final = r"(?<=\.)\s+"
 LONGEST_DESCRIPTION: Final = 1_500
 WORST: Final = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 """What the effects of a tool are taken for that does not declare them; also the names of all four."""
@@ -480,7 +480,7 @@ def fitted_docstring(docstring: str, most: int) -> str:
     """
     if len(docstring) <= most:
         return docstring
-    kept = [_SENTENCE_END.split(section) for section in docstring_sections(docstring)]
+    kept = [re.split(_SENTENCE_END, section) for section in docstring_sections(docstring)]
     while len(text := "\n".join(" ".join(section) for section in kept)) > most:
         long = [section for section in kept if len(section) > 1]
         if not long:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LETTERS = "ghjkmnpqrstuvwxyz"
 _FIRST_LONG = 100_000
-_ADDRESS = re.compile(rf"0*([1-9]\d{{0,14}})([{_LETTERS}]{{0,8}})")
+_ADDRESS = rf"0*([1-9]\d{{0,14}})([{_LETTERS}]{{0,8}})"
 
 FORMS = ("lid", "short", "none")
 """How a tool can show lines: `[LID:a1b2c3] text`, `12` and a tab before the text, or the text alone."""
@@ -72,7 +72,7 @@ def parsed(value: object) -> str | None:
         value = int(value)
     if isinstance(value, int):
         return spelled(value, 1) if 0 < value < 10**15 else None
-    found = _ADDRESS.fullmatch(str(value).strip().lower())
+    found = re.fullmatch(_ADDRESS, str(value).strip().lower())
     if found is None or (len(str(value).strip()) >= 6 and not found[2]):
         return None
     number, tail = int(found[1]), found[2]

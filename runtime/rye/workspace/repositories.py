@@ -267,7 +267,7 @@ def programs_named(value: str, work_tree: str) -> Iterator[str]:
 
 def _named_in(words: list[str]) -> list[str]:
     """Return the file that a command line starts by its path; of a module of Python the two that it may be."""
-    if not words or "/" in words[0] or not _INTERPRETER.match(words[0]):
+    if not words or "/" in words[0] or not re.match(_INTERPRETER, words[0]):
         return [one for one in words[:1] if "/" in one]
     if "-m" in words[1:-1]:
         module = words[words.index("-m", 1) + 1].replace(".", "/")
@@ -312,20 +312,18 @@ def _reaches_into(root_fd: int, parts: beneath.Parts) -> bool:
 _SETTINGS: Final = ("config", "config.worktree")
 _MAX_SETTINGS: Final = 1 << 20
 # `path = FILE` of include and includeIf, and `hooksPath = FOLDER`. A line that git reads in another way protects too much.
-_NAMED_PATH: Final = re.compile(
-    rb"^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(path|hookspath)[ \t]*=[ \t]*([^\n#;]+)", re.IGNORECASE | re.MULTILINE
-)
+# Patterns are compiled at first use: few calls meet settings of git.
+_NAMED_PATH: Final = rb"(?im)^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(path|hookspath)[ \t]*=[ \t]*([^\n#;]+)"
 # What git starts when the user asks for no program: not aliases, which the user calls as any script of the project.
 STARTED: Final = (
     "clean", "smudge", "process", "textconv", "external", "driver", "fsmonitor", "editor", "pager", "sshcommand", "helper",
     "askpass", "program", "command", "difffilter", "gitproxy",
 )  # fmt: skip
 """Last words of keys whose value is a command line that git starts by itself."""
-_NAMED_PROGRAM: Final = re.compile(
-    rf"^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:{'|'.join(STARTED)})[ \t]*=[ \t]*([^\n]*/[^\n]*|[^\n]+ [^\n]+)".encode(),
-    re.IGNORECASE | re.MULTILINE,
+_NAMED_PROGRAM: Final = (
+    rf"(?im)^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:{'|'.join(STARTED)})[ \t]*=[ \t]*([^\n]*/[^\n]*|[^\n]+ [^\n]+)".encode()
 )
-_INTERPRETER: Final = re.compile(r"(?:(?:ba|da|z|k)?sh|python[\d.]*|node|perl|ruby|php|lua|Rscript)\Z")
+_INTERPRETER: Final = r"(?:(?:ba|da|z|k)?sh|python[\d.]*|node|perl|ruby|php|lua|Rscript)\Z"
 
 
 def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
@@ -368,14 +366,14 @@ def _names(data: bytes, target: str, above: str, folder: str) -> str:
         folder: where the settings lie.
     """
     # Most settings have neither.
-    for key, value in _NAMED_PATH.findall(data) if b"path" in data.lower() else ():
+    for key, value in re.findall(_NAMED_PATH, data) if b"path" in data.lower() else ():
         is_hooks = key.lower() == b"hookspath"
         named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
         # Git counts hooks from the work tree, and included files from the file that includes them.
         real = os.path.realpath(os.path.join(above if is_hooks else folder, named))
         if target == real or (is_hooks and _is_hook_of(target, real)):
             return "core.hooksPath" if is_hooks else "include.path"
-    if any(target in programs_named(os.fsdecode(value), above) for value in _NAMED_PROGRAM.findall(data)):
+    if any(target in programs_named(os.fsdecode(value), above) for value in re.findall(_NAMED_PROGRAM, data)):
         return "settings of a program"
     return ""
 
@@ -408,7 +406,7 @@ def users_hooks_path() -> str:
 @lru_cache(maxsize=8)
 def _hooks_path_in(path: str, *_state: int) -> str:
     with suppress(OSError):
-        named = [value for key, value in _NAMED_PATH.findall(_content(path, _MAX_SETTINGS)) if key.lower() == b"hookspath"]
+        named = [value for key, value in re.findall(_NAMED_PATH, _content(path, _MAX_SETTINGS)) if key.lower() == b"hookspath"]
         value = os.fsdecode(named[-1]).strip().strip('"') if named else ""
         # Only a relative one leads into a project.
         return "" if value.startswith(("/", "~")) else value

@@ -102,6 +102,9 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         close = nearest(name, SUMMARIES, 1)
         hint = f"Did you mean `rt {close[0]}`?" if close else f"Verbs: {', '.join(SUMMARIES)}."
         raise UsageError("unknown_verb", f"There is no verb {name!r}.", hint)
+    args = cli_main.without_options(VERBS[name].plain, words[1:])
+    if args is not None:
+        return args
     parser = parser_of(name)
     parser.description = f"{SUMMARIES[name][0].upper()}{SUMMARIES[name][1:]}."
     return cli_main.parsed(parser, words[1:])

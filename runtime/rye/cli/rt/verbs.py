@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
 from rye.cli.shared import add_project_option, existing_path, printable, typed_path
 from rye.errors import UsageError
 from rye.plain_class import Record
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rye.cli.shared import Plain
 
 _PLACE = r"(?s)(.+?):(\d+)(?:-(\d+))?:?"
 # As `edits.journal` makes them: 15 hexadecimal digits.
@@ -22,12 +26,16 @@ _PLACE_WITH_COLUMN = r"(?s)(.+?):(\d+):\d+:?"
 
 
 class Verb(Record):
-    """One verb: its tool's id, what adds its words to a parser, what makes the calls' parameters of them."""
+    """One verb: its tool's id, what adds its words to a parser, what makes the calls' parameters of them.
+
+    `plain` is as in `rye.cli.shared.Verb`.
+    """
 
     tool: str
     build: Callable[[argparse.ArgumentParser], None]
     calls: Callable[[argparse.Namespace], Iterator[dict[str, Any]]]
     epilog: str = ""
+    plain: Plain | None = None
 
 
 def _place(word: str, project: str) -> tuple[str, dict[str, int]]:
@@ -229,12 +237,29 @@ def _editing(parser: argparse.ArgumentParser) -> None:
     _reading(parser)
 
 
+_ALWAYS = {"json": False, "project": None}
+_SEARCHED = {"limit": None, "offset": None, "hidden": False, "no_ignore": False, **_ALWAYS}
+_MATCHED = {"literal": False, "n": False, "ignore_case": False, "ids": False}
+
+
+def _plain_open(words: Sequence[str]) -> dict[str, Any] | None:
+    return {"path": words[0], "line": None, "ids": False, "encoding": None, **_ALWAYS} if len(words) == 1 else None
+
+
+def _plain_find(words: Sequence[str]) -> dict[str, Any]:
+    return {"pattern": words[0], "roots": list(words[1:]), **_SEARCHED}
+
+
+def _plain_grep(words: Sequence[str]) -> dict[str, Any]:
+    return {**_plain_find(words), "files": False, "r": False, "include": None, **_MATCHED}
+
+
 _HERE = "example:\n  rt edit src/app.py 3 4 << 'EOF'\n  …new lines…\n  EOF"
 VERBS = {
-    "open": Verb("rye/swe/open_file_chunk", _build_open, _open),
+    "open": Verb("rye/swe/open_file_chunk", _build_open, _open, plain=_plain_open),
     "scroll": Verb("rye/swe/scroll_file", _build_scroll, _scroll),
-    "find": Verb("rye/swe/find_file", _build_find, _find),
-    "grep": Verb("rye/swe/search_dir", _build_grep, _grep, "example:\n  rt find route | rt grep 'def get' -"),
+    "find": Verb("rye/swe/find_file", _build_find, _find, plain=_plain_find),
+    "grep": Verb("rye/swe/search_dir", _build_grep, _grep, "example:\n  rt find route | rt grep 'def get' -", _plain_grep),
     "grep-file": Verb("rye/swe/search_file", _build_grep_file, _grep_file),
     "edit": Verb("rye/swe/edit_range", _build_edit, _edit, _HERE),
     "insert": Verb("rye/swe/insert_at", _build_insert, _insert),
@@ -244,6 +269,8 @@ VERBS = {
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
+    import argparse
+
     # With a given width the formatter does not import shutil to find it.
     width = int(columns) if (columns := os.environ.get("COLUMNS", "")).isdigit() and columns != "0" else 100
     return argparse.RawDescriptionHelpFormatter(prog, width=width)
@@ -252,6 +279,8 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 @functools.cache
 def parser_of(name: str) -> argparse.ArgumentParser:
     """Return the parser of a verb's words, made once a process."""
+    import argparse
+
     verb = VERBS[name]
     parser = argparse.ArgumentParser(prog=f"rt {name}", epilog=verb.epilog, formatter_class=_formatter)
     verb.build(parser)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.call.context import CallOptions, Cancellation
@@ -25,6 +25,8 @@ from rye.errors import RyeError, UsageError
 from rye.sandbox import environment
 
 if TYPE_CHECKING:
+    import argparse
+
     from rye.executor.executor import Prepared
 
 # Characters at the end of what was shown.
@@ -275,4 +277,12 @@ def _print_text(text: object, stream: TextIO) -> None:
 
 
 _SUMMARY = "Run a tool (verified, its parameters validated, its paths confined), read knowledge, or fill in a directive."
-VERBS = {"execute": Verb(_SUMMARY, _build, _run, rest=True)}
+
+
+def _plain(words: Sequence[str]) -> dict[str, Any]:
+    chosen = {"type": "tool", "params": None, "project": None, "color": None}
+    return {"item_id": words[0], "values": list(words[1:]), **chosen, **dict.fromkeys(_SWITCHES, False)}
+
+
+_SWITCHES = ("dry_run", "allow_unsigned", "json")
+VERBS = {"execute": Verb(_SUMMARY, _build, _run, rest=True, plain=_plain)}
