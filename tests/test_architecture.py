@@ -317,8 +317,8 @@ def _loaded(*words, cwd):
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
-# Since Python 3.14 argparse loads them itself, for the colours of its help.
-OF_ARGPARSE = () if sys.version_info >= (3, 14) else ("dataclasses", "inspect")
+# What reads options, translates their help, and parses Python: words without options and the system's tools need none of it.
+OF_WORDS = ("argparse", "gettext", "locale", "ast", "shlex", "tempfile")
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ OF_ARGPARSE = () if sys.version_info >= (3, 14) else ("dataclasses", "inspect")
         (("--help",), {*HEAVY, "rye.api", "rye.executor.executor", "rye.trust.verify", "logging", "hashlib"}),
         (("tools", "--help"), {*HEAVY, "rye.agents.discovery", "rye.executor.executor", "logging"}),
         (("execute", "--help"), {*HEAVY, "rye.executor.executor", "logging"}),
-        (("execute", "rye/file-system/read", "file_path=a.txt"), {*HEAVY, *OF_ARGPARSE, "logging"}),
+        (("execute", "rye/file-system/read", "file_path=a.txt"), {*HEAVY, "dataclasses", "inspect", *OF_WORDS, "logging"}),
     ],
 )
 def test_a_cold_command_loads_no_more_than_it_needs(project, words, unwanted):

@@ -156,9 +156,17 @@ class Admission:
         if known is not None:
             return known, None
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
+        stated = self._stated(candidate)
         # One tree serves the metadata and the code: what was read as metadata is what runs.
-        tree = parse.python_tree(verified.body) if candidate.suffix == ".py" else None
-        return _remember(_read, known_as, parse.read_tool(verified, candidate.item_id, candidate.suffix, tree)), tree
+        tree = parse.python_tree(verified.body) if candidate.suffix == ".py" and stated is None else None
+        read = parse.read_tool(verified, candidate.item_id, candidate.suffix, tree, stated)
+        return _remember(_read, known_as, read), tree
+
+    def _stated(self, candidate: Candidate) -> parse.Stated | None:
+        """Return what the system's manifest vouches for as the metadata of these very bytes, which are not parsed then."""
+        if candidate.space != "system" or candidate.suffix != ".py":
+            return None
+        return bundles.stated(candidate, self._manifest_in("system"), self._space("system"))
 
     def admit(self, candidate: Candidate) -> Verified:
         """Return a candidate's bytes as verified, manifest included. Errors as `tool`."""
@@ -242,10 +250,9 @@ class Admission:
         tool, candidate = chain.tool, links[0].candidate
         _check_requirement(tool)
         seconds = chains.time_limit(chain)
-        if tree is None and tool.suffix == ".py":
-            tree = parse.python_tree(tool.verified.body)
+        source = parse.text_of(tool.verified.body) if tree is None and tool.suffix == ".py" else tree
         primitive: Any = importlib.import_module(chains.PRIMITIVES[chain.primitive])
-        plan = primitive.plan(chain, tree)
+        plan = primitive.plan(chain, source)
         described = describe(candidate, tool.verified, tool.version)
         return Ready(tool, chain, schema.Checker(tool.schema), primitive, plan, seconds, described)
 

@@ -81,8 +81,8 @@ class Started(NamedTuple):
 class Primitive(Protocol):
     """What the module of a primitive defines. It answers like a tool, and raises `RyeError` for what it refuses."""
 
-    def plan(self, chain: Chain, tree: ast.Module | None) -> Any:
-        """Return what every call of a tool needs, made once; `tree` is that of a Python tool.
+    def plan(self, chain: Chain, tree: ast.Module | str | None) -> Any:
+        """Return what every call of a tool needs, made once; `tree` is that of a Python tool, or its text.
 
         Raises:
             ItemError: the tool, or what its chain declares, cannot be run.

@@ -7,6 +7,9 @@
       tool:
         rye/file-system/read: 9f86d081…
 
+The system's manifest also lists, in `metadata`, the digests of `bundles/rye/metadata/<id>.json`: a Python tool's literals and
+docstring, so that a call need not parse the tool for them. Such a file names the digest of the tool it is about.
+
 Against it even bytes that an item's own signature leaves out (timestamp, suffix, shebang, text around a directive) and swaps
 between ids show.
 """
@@ -18,12 +21,13 @@ from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import ItemError, TrustError
+from rye.fs import atomic
 from rye.fs.digest import sha256
 from rye.items import parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
 from rye.trust import verify
-from rye.trust.signature import form_of
+from rye.trust.signature import form_of, split
 from rye.trust.verify import TrustStore, Verified
 
 if TYPE_CHECKING:
@@ -35,11 +39,12 @@ _REPAIR = "Reinstall the package that brought the bundle; in its own checkout si
 
 
 class Manifest(Record):
-    """A verified manifest: the bundle's facts, and for each item type its ids and raw files' digests."""
+    """A verified manifest: the bundle's facts, for each item type its ids and raw files' digests, and those of `metadata`."""
 
     verified: Verified
     bundle: Mapping[str, Any]
     items: Mapping[str, Mapping[str, str]]
+    metadata: Mapping[str, str]
 
 
 def bundle_of(space: Space) -> str | None:
@@ -79,13 +84,13 @@ def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[
         content = parse.yaml_mapping(verified.body.decode())
     except UnicodeDecodeError:
         raise _no_manifest(bundle_id) from None
-    bundle, listed = content.get("bundle"), content.get("items")
-    if not isinstance(bundle, dict) or not isinstance(listed, dict) or not all(map(_is_listing, listed.values())):
+    bundle, listed, metadata = content.get("bundle"), content.get("items"), content.get("metadata", {})
+    if not isinstance(bundle, dict) or not isinstance(listed, dict) or not all(map(_is_listing, (*listed.values(), metadata))):
         raise _no_manifest(bundle_id)
     # A signed manifest of another bundle could be copied here, with other files listed.
     if bundle.get("id") != bundle_id:
         raise TrustError("misplaced", f"The manifest of {bundle_id} is that of another bundle.", _REPAIR)
-    return Manifest(verified, bundle, listed)
+    return Manifest(verified, bundle, listed, metadata)
 
 
 def _is_listing(found: object) -> bool:
@@ -150,6 +155,54 @@ def check(manifest: Manifest, candidate: Candidate) -> None:
     )
 
 
+def stated(candidate: Candidate, manifest: Manifest, space: Space) -> parse.Stated | None:
+    """Return the metadata that a manifest vouches for of a tool's very bytes; None where it does not, and they are parsed."""
+    listed = manifest.metadata.get(candidate.item_id)
+    raw = None if listed is None else spaces.read_file(space, _metadata_path(candidate.item_id))
+    if raw is None or sha256(raw).hexdigest() != listed:
+        return None
+    found = json.loads(raw)
+    return (found["literals"], found["docstring"]) if found["tool"] == candidate.digest else None
+
+
+def changed_metadata(manifest: Manifest, space: Space) -> list[str]:
+    """Return the ids of the metadata files that are not those that a manifest lists; they are not believed."""
+    files = {item_id: spaces.read_file(space, _metadata_path(item_id)) or b"" for item_id in manifest.metadata}
+    return [item_id for item_id, raw in files.items() if sha256(raw).hexdigest() != manifest.metadata[item_id]]
+
+
+def _metadata_path(item_id: str) -> str:
+    return f"bundles/{SYSTEM}/metadata/{item_id}.json"
+
+
+def metadata_files(space: Space) -> dict[str, bytes]:
+    """Return the metadata files of the Python tools of the system bundle's folder, by id; none of what JSON does not carry."""
+    found: dict[str, bytes] = {}
+    for item_id, path in spaces.items_in(space, "tool"):
+        raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
+        if path.suffix != ".py" or raw is None:
+            continue
+        literals, docstring = parse.literals_of(parse.python_tree(split(raw, form_of("tool", ".py")).body))
+        text = json.dumps({"tool": sha256(raw).hexdigest(), "docstring": docstring, "literals": literals}, sort_keys=True)
+        # A tuple would come back as a list.
+        if json.loads(text)["literals"] == literals:
+            found[item_id] = text.encode() + b"\n"
+    return found
+
+
+def write_metadata(space: Space) -> None:
+    """Write the metadata files, and remove those of tools that are gone."""
+    from pathlib import Path
+
+    top = Path(space.folder, "bundles", SYSTEM, "metadata")
+    files = {Path(space.folder, _metadata_path(item_id)): data for item_id, data in metadata_files(space).items()}
+    for path in set(top.rglob("*.json")) - files.keys():
+        path.unlink()
+    for path, data in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(path, data)
+
+
 def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
     """Return the unsigned manifest of the present content of a bundle's folder.
 
@@ -172,5 +225,8 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
             listed[item_id] = sha256(raw).hexdigest()
         if listed:
             found[item_type] = listed
+    content: dict[str, Any] = {"bundle": dict(facts), "items": found}
+    if facts.get("id") == SYSTEM:
+        content["metadata"] = {item_id: sha256(data).hexdigest() for item_id, data in metadata_files(space).items()}
     # JSON is YAML in flow style, and much faster to read: see `items.yaml_mapping`.
-    return json.dumps({"bundle": dict(facts), "items": found}, sort_keys=True, indent=2).encode() + b"\n"
+    return json.dumps(content, sort_keys=True, indent=2).encode() + b"\n"

@@ -12,7 +12,6 @@ one begins.
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -26,7 +25,12 @@ from rye.plain_class import Record
 from rye.trust.verify import Verified
 
 if TYPE_CHECKING:
+    import ast
+
     from rye.items import directives
+
+    # A Python tool's metadata, and its docstring.
+    Stated = tuple[dict[str, Any], str]
 
 
 # Other installations leave the mark of a file that was not signed yet above the header.
@@ -116,20 +120,24 @@ class Directive(Record):
     text: directives.Text
 
 
-def read_tool(verified: Verified, item_id: str, suffix: str, tree: ast.Module | None = None) -> Tool:
+def read_tool(
+    verified: Verified, item_id: str, suffix: str, tree: ast.Module | None = None, stated: Stated | None = None
+) -> Tool:
     """Return the tool that verified bytes are; `tree` is `python_tree` of them, where the caller has it already.
+
+    `stated` is what their bundle's manifest vouches for as `literals_of` them: then they are not parsed.
 
     Raises:
         ItemError: `malformed_item`, naming what is missing or wrong.
         TrustError: `misplaced`, when the signed category or id does not match the place of the file.
     """
     if suffix == ".py":
-        found, docstring = _python_literals(python_tree(verified.body) if tree is None else tree)
+        found, docstring = stated or literals_of(python_tree(verified.body) if tree is None else tree)
         metadata: dict[str, Any] = {name: found.get(dunder) for name, dunder in _NAMES.items()}
         schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
         bound = found.get("__item_id__")
     else:
-        text = _text(verified.body) if suffix in (".yaml", ".yml") else header(verified.body, suffix)
+        text = text_of(verified.body) if suffix in (".yaml", ".yml") else header(verified.body, suffix)
         if text is None:
             return Tool(item_id, verified, suffix, "", suffix[1:], item_id.rpartition("/")[0], "", None, "", {}, {})
         found = yaml_mapping(text)
@@ -175,7 +183,7 @@ def header(body: bytes, suffix: str) -> str | None:
     marker = MARKERS.get(suffix)
     if marker is None:
         return None
-    lines = iter(_text(body).split("\n"))
+    lines = iter(text_of(body).split("\n"))
     first = next((line for line in lines if line.strip()), "")
     if first.rstrip() != f"{marker} ---":
         return None
@@ -223,7 +231,7 @@ def read_directive(verified: Verified, item_id: str) -> Directive:
     """Return the directive that verified bytes are. Errors as `read_tool`."""
     from rye.items import directives
 
-    text = directives.parse(_text(verified.body))
+    text = directives.parse(text_of(verified.body))
     name = item_id.rpartition("/")[2]
     _place(item_id, text.metadata.get("category", item_id.rpartition("/")[0]), None)
     if text.name != name:
@@ -236,7 +244,8 @@ def read_directive(verified: Verified, item_id: str) -> Directive:
     return Directive(item_id, verified, text)
 
 
-def _text(body: bytes) -> str:
+def text_of(body: bytes) -> str:
+    """Return an item's text; ItemError `malformed_item` where it is no UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError:
@@ -290,7 +299,7 @@ def with_item_id(raw: bytes, item_type: str, item_id: str, suffix: str) -> bytes
             return _with_python_id(raw, item_id)
         if suffix in MARKERS:
             return _with_header_id(raw, item_id, MARKERS[suffix])
-        found = yaml_mapping(_text(raw))
+        found = yaml_mapping(text_of(raw))
     except ItemError:
         return raw
     if "item_id" in found:
@@ -312,7 +321,7 @@ def _with_id_inside(raw: bytes, found: dict[str, Any], item_id: str) -> bytes | 
     )
     try:
         # Read again: a brace may as well stand in a text or a comment.
-        return with_id if end >= 0 and yaml_mapping(_text(with_id)) == {**found, "item_id": item_id} else None
+        return with_id if end >= 0 and yaml_mapping(text_of(with_id)) == {**found, "item_id": item_id} else None
     except ItemError:
         return None
 
@@ -332,6 +341,8 @@ def _with_header_id(raw: bytes, item_id: str, marker: str) -> bytes:
 
 
 def _with_python_id(raw: bytes, item_id: str) -> bytes:
+    import ast
+
     tree = python_tree(raw)
     ends: list[int] = []
     for node in tree.body:
@@ -355,8 +366,10 @@ def python_tree(body: bytes) -> ast.Module:
     Raises:
         ItemError: `malformed_item`.
     """
+    import ast
+
     try:
-        text = _text(body)
+        text = text_of(body)
         with _PARSING:
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
@@ -367,7 +380,10 @@ def python_tree(body: bytes) -> ast.Module:
         ) from None
 
 
-def _python_literals(tree: ast.Module) -> tuple[dict[str, Any], str]:
+def literals_of(tree: ast.Module) -> Stated:
+    """Return a Python tool's metadata, the literals that it assigns at its top level by their names, and its docstring."""
+    import ast
+
     found: dict[str, Any] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)

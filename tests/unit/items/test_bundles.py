@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 import rye
 from rye.errors import ItemError, RyeError, TrustError
-from rye.items import bundles, spaces
+from rye.items import bundles, parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.trust import decisions, verify
 from rye.trust.decisions import Root
@@ -312,3 +313,44 @@ def test_a_package_that_calls_its_bundle_rye_is_not_the_system(site, project):
     assert call(project)["code"] == "untrusted_key"
     (project / "a.txt").write_text("x\n")
     assert rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["status"] == "success"
+
+
+SYSTEM = Space("system", spaces.system_folder())
+
+
+def system_manifest():
+    store = spaces.trust_store((SYSTEM,), decided=decisions.load())
+    return bundles.read(spaces.read_file(SYSTEM, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store), store
+
+
+def test_what_the_manifest_says_of_each_tool_is_what_parsing_it_says():
+    manifest, store = system_manifest()
+    tools = {item_id: path for item_id, path in spaces.items_in(SYSTEM, "tool") if path.suffix == ".py"}
+    assert len(manifest.metadata) > len(tools) // 2
+    for item_id in tools:
+        candidate = spaces.find("tool", item_id, (SYSTEM,))
+        verified = bundles.signed(candidate, store)
+        parsed = parse.literals_of(parse.python_tree(verified.body))
+        assert bundles.stated(candidate, manifest, SYSTEM) in (parsed, None), item_id
+        # JSON has no tuples, and nothing else stands in for the parser.
+        assert (item_id in manifest.metadata) == (json.loads(json.dumps(parsed[0])) == parsed[0]), item_id
+
+
+def test_metadata_of_other_bytes_or_another_file_is_not_believed(tmp_path):
+    copy = Space("system", str(tmp_path / ".ai"))
+    shutil.copytree(f"{SYSTEM.folder}/bundles", f"{copy.folder}/bundles")
+    manifest, _ = system_manifest()
+    item_id = "rye/file-system/read"
+    candidate = spaces.find("tool", item_id, (SYSTEM,))
+    assert bundles.stated(candidate, manifest, copy) is not None
+    assert bundles.changed_metadata(manifest, copy) == []
+    # Another tool's bytes under this id.
+    other = Candidate("tool", item_id, ".py", "system", candidate.path, candidate.raw + b"\n")
+    assert bundles.stated(other, manifest, copy) is None
+    # Another file: an option of the tool would be another one.
+    path = tmp_path / f".ai/bundles/rye/metadata/{item_id}.json"
+    path.write_bytes(path.read_bytes().replace(b'"read_only": true', b'"read_only": null'))
+    assert bundles.stated(candidate, manifest, copy) is None
+    assert bundles.changed_metadata(manifest, copy) == [item_id]
+    path.unlink()
+    assert bundles.stated(candidate, manifest, copy) is None

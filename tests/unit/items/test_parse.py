@@ -242,7 +242,7 @@ def test_tools_are_read_in_many_threads_at_once():
         for _ in range(20):
             Slow()
             try:
-                parse._python_literals(parse.python_tree(body))
+                parse.literals_of(parse.python_tree(body))
             except SystemError as err:
                 failed.append(err)
 

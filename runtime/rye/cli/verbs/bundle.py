@@ -74,6 +74,8 @@ def _create(space: Space, args: argparse.Namespace) -> int:
     # One timestamp for the manifest and its signature line.
     facts = {"id": args.id, "version": args.version, "type": args.type, "description": args.description, "created_at": _now()}
     path = bundles.path_of(space, args.id)
+    if args.id == bundles.SYSTEM:
+        bundles.write_metadata(space)
     _write_signed(bundles.compose(space, facts), path, args.key, facts["created_at"])
     if args.json:
         print_json({"path": str(path), "bundle": facts})
@@ -141,6 +143,9 @@ def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
     manifest = _load(space, args)
     store = spaces.trust_store(spaces.spaces(os.getcwd()))
     rows: list[dict[str, Any]] = []
+    for item_id in bundles.changed_metadata(manifest, space):
+        hint = "It is not the file that the manifest lists. Reinstall the package, or run `rye bundle create` in its checkout."
+        rows.append({"verdict": "tampered", "type": "metadata", "item_id": item_id, "hint": hint})
     for item_type in spaces.TYPES:
         present = dict(spaces.items_in(space, item_type))
         # Both directions: an unlisted file is as wrong as a listed one that is missing.

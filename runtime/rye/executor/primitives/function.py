@@ -36,7 +36,7 @@ class Plan(Record):
     kept: list[ModuleType] = field(factory=list)
 
 
-def plan(chain: Chain, tree: ast.Module | None) -> Plan:
+def plan(chain: Chain, tree: ast.Module | str | None) -> Plan:
     """Compile a tool. Errors as `rye.executor.chain.Primitive.plan`."""
     tool = chain.tool
     if tree is None:

@@ -58,7 +58,7 @@ class Plan(Record):
     fields: dict[str, str]
 
 
-def plan(chain: Chain, _tree: ast.Module | None) -> Plan:
+def plan(chain: Chain, _tree: ast.Module | str | None) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
     tool, config = chain.tool, chain.config
     url, method = config.get("url"), str(config.get("method", "GET")).upper()

@@ -80,7 +80,7 @@ class Plan(Record):
     request: http_request.Plan | None
 
 
-def plan(chain: Chain, tree: ast.Module | None) -> Plan:
+def plan(chain: Chain, tree: ast.Module | str | None) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
     config, item_id = chain.config, chain.tool.id
     transport, name, digest = config.get("transport"), config.get("tool_name"), config.get("tool_digest")

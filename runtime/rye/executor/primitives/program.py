@@ -80,7 +80,7 @@ class Plan(Record):
     files: dict[str, str]
 
 
-def plan(chain: Chain, _tree: ast.Module | None) -> Plan:
+def plan(chain: Chain, _tree: ast.Module | str | None) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
     tool, config = chain.tool, chain.config
     command, args = config.get("command"), config.get("args", [])
