@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import pytest
 
+import rye
 from rye.call.results import MAX_OUTPUT_BYTES
 from support.calling import done, ids, refused, rows
 
@@ -248,3 +249,11 @@ def test_another_program_between_write_and_edit(project):
     refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["2|x"], on_stale="rebase")
     done("edit_lines", project, file_path="f.txt", changes=["1|A"], on_stale="rebase")
     assert (project / "f.txt").read_bytes() == b"new\nA\nB\n"
+
+
+@pytest.mark.parametrize("path", [".git/config", ".vscode/tasks.json", "a/b/.git/hooks/pre-commit"])
+def test_a_refusal_names_the_file_that_was_to_be_written(project, path):
+    # Not the folder above it, for which the way was not even made.
+    data = rye.execute("rye/file-system/write", {"file_path": path, "content": "x"}, project_path=project)["data"]
+    assert (data["code"], data["error"].split()[0]) == ("protected_path", path)
+    assert list(project.iterdir()) == []

@@ -66,8 +66,12 @@ class Checker:
                 "A schema must be self-contained: no file or network $ref, draft 2020-12.",
             ) from None
 
-    def check(self, parameters: object) -> dict[str, Any]:
+    def check(self, parameters: object, given: object = None) -> dict[str, Any]:
         """Return the parameters with defaults filled in.
+
+        Args:
+            parameters: what is checked.
+            given: what the caller gave of it, for the error; all of it where None.
 
         Raises:
             UsageError: `invalid_parameters`, naming every problem, what was given and what is wanted.
@@ -80,10 +84,11 @@ class Checker:
             )
         filled, problems = self._filled(parameters)
         if problems:
-            given = ", ".join(f"{safe_text.content(key)}={_short(value)}" for key, value in parameters.items()) or "nothing"
+            own = given if isinstance(given, dict) else parameters
+            told = ", ".join(f"{safe_text.content(str(key))}={_short(value)}" for key, value in own.items()) or "nothing"
             raise UsageError(
                 "invalid_parameters",
-                f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {given}.",
+                f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.",
                 f"Wanted: {self.wanted([name for name, _ in problems])}.",
                 problems=[text for _, text in problems],
             )

@@ -377,11 +377,14 @@ class Workspace:
         except FileNotFoundError:
             if made is None:
                 raise
-        self._make_directory(parts[:-1], made)
+        self._make_directory(parts[:-1], made, names.show(b"/".join(parts)))
         return beneath.open_parent(self.fd, parts)
 
-    def _make_directory(self, parts: beneath.Parts, made: list[beneath.Parts]) -> None:
-        """Make a directory and its missing ancestors, each beneath the root and none in a protected place."""
+    def _make_directory(self, parts: beneath.Parts, made: list[beneath.Parts], wanted: str) -> None:
+        """Make a directory and its missing ancestors, each beneath the root and none in a protected place.
+
+        `wanted` is what a refusal names: the file for which they are made.
+        """
         try:
             fd, _ = beneath.open_beneath(self.fd, parts, beneath.DIRECTORY)
             os.close(fd)
@@ -389,12 +392,12 @@ class Workspace:
         except FileNotFoundError:
             if not parts:
                 raise
-        self._make_directory(parts[:-1], made)
+        self._make_directory(parts[:-1], made, wanted)
         if parts[-1] in (b"", b"."):
             return
         dir_fd, physical = beneath.open_parent(self.fd, parts)
         try:
-            self.guard(physical)
+            self.guard(physical, wanted)
             os.mkdir(physical[-1], dir_fd=dir_fd)
             made.append(physical)
         except FileExistsError:
@@ -418,12 +421,15 @@ class Workspace:
             finally:
                 os.close(fd)
 
-    def guard(self, parts: beneath.Parts) -> None:
-        """Raise `protected_path` when physical components lie in a place that tools may not write."""
+    def guard(self, parts: beneath.Parts, shown: str = "") -> None:
+        """Raise `protected_path` when physical components lie in a place that tools may not write.
+
+        `shown` is the path that the refusal names, where it is another one.
+        """
         place = protected_paths.place_of(self.fd, parts, self._writes) or repositories.place_of(self.fd, self.real, parts)
         name = None if place else protected_paths.name_at(self.fd, parts)
         if place or name:
-            raise protected(names.show(b"/".join(parts)), place, name)
+            raise protected(shown or names.show(b"/".join(parts)), place, name)
 
     def check(self, path: str) -> None:
         """Confine `path` without needing it to exist: what the executor asks before a tool runs.

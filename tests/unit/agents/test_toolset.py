@@ -160,3 +160,7 @@ def test_calls_can_be_awaited_side_by_side_and_cancelling_one_ends_its_command(a
     asyncio.run(work())
     # Only returned because the thread did: `asyncio.run` waits for it.
     assert not (app / "never").exists()
+
+
+def test_a_refusal_names_what_the_model_gave_and_no_default_of_ours(project):
+    assert "Given: nothing." in rye.toolset(project, ["rye/file-system"]).call("read", {})

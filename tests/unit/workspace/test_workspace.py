@@ -373,6 +373,7 @@ def calls(root, space):
         return rye.execute(f"rye/file-system/{tool}", parameters, project_path=root)
     first = call("read", file_path="a.txt")
     again = call("read", file_path="a.txt")
+    assert "output" in first["data"], first
     name = first["data"]["output"].split("LID:")[1][:6]
     edit = call("edit_lines", file_path="a.txt", changes=[{"line_id": name, "new_content": "x"}])
     made = call("write", file_path="sub/new.txt", content="x")
