@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import rye
 from rye.journal import tree_changes
-from rye.record import blame
+from rye.provenance import blame
 from rye.workspace.workspace import Workspace
 from support.real_histories import git, histories
 

@@ -64,11 +64,11 @@ STEPS = {
     ("rye.sandbox.bubblewrap", "_view"): "make the sandbox: what is hidden",
     ("rye.sandbox.bubblewrap", "_shield"): "make the sandbox: what is protected",
     ("rye.sandbox.sandbox", "confine"): "make the sandbox: the rest",
-    ("rye.process.repository_look", "begin"): "look at repositories before",
-    ("rye.process.repository_look", "end"): "look at repositories after",
+    ("rye.process.autorun.command_check", "begin"): "look at repositories before",
+    ("rye.process.autorun.command_check", "end"): "look at repositories after",
     ("rye.call.command_channel", "CommandChannel.__enter__"): "serve `rt` in the command",
     ("rye.process.run", "run"): "start the command and wait for it",
-    ("rye.sandbox.confined", "Confined.finish"): "take the sandbox down",
+    ("rye.sandbox.policy", "Confined.finish"): "take the sandbox down",
 }
 
 

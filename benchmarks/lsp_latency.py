@@ -45,7 +45,7 @@ def bare(root: Path, name: str, text: str, edits: int) -> tuple[float, list[floa
     with Workspace(str(root)) as ws:
         server = servers.server_for(ws.root, name)
         started = time.perf_counter()
-        session = lsp_session.session(ws.root, server, lambda: queries.confined(server.argv, ws.root))
+        session = lsp_session.session(ws.root, server, lambda: queries.start_confined(server.argv, ws.root))
         path = os.path.join(ws.root, name)
         times = []
         for number in range(edits + 1):

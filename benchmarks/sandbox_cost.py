@@ -17,25 +17,25 @@ import sys
 import tempfile
 import time
 
-from rye.sandbox import bubblewrap, confined, landlock, sandbox
+from rye.sandbox import bubblewrap, landlock, policy, sandbox
 
 
-def spawned(confined: confined.Confined) -> None:
+def spawned(confined: policy.Confined) -> None:
     """Run what was confined to its end."""
-    subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, stdin=subprocess.DEVNULL, check=True)
-    confined.close()
-    confined.finish()
+    subprocess.run(policy.argv, env=policy.env, pass_fds=policy.fds, stdin=subprocess.DEVNULL, check=True)
+    policy.close()
+    policy.finish()
 
 
-def given_back(confined: confined.Confined) -> None:
-    confined.close()
-    confined.finish()
+def given_back(confined: policy.Confined) -> None:
+    policy.close()
+    policy.finish()
 
 
 def ways(root: str) -> dict:
     """Return each way of starting `true` that this machine has."""
     plain = {"PATH": os.environ["PATH"]}
-    wide, off = confined.Policy(root, root), confined.Policy(root, root, network="off")
+    wide, off = policy.Policy(root, root), policy.Policy(root, root, network="off")
     found = {
         "plain": lambda: subprocess.run(["/bin/true"], env=plain, stdin=subprocess.DEVNULL, check=True),
         "python": lambda: subprocess.run(

@@ -202,7 +202,7 @@ def verify_iter(
         everything: every item of the spaces, in place of targets; of a release also every file of the package `rye`.
 
     Returns:
-        Rows as `rye.items.sign_verify.verify` yields them, of `rye.items.release.rows` last.
+        Rows as `rye.items.sign_verify.verify` yields them, of `rye.items.release_list.rows` last.
 
     Raises:
         ItemError: a target names nothing.
@@ -211,17 +211,17 @@ def verify_iter(
     from rye.items import sign_verify
     from rye.trust import keys
 
-    among = spaces.spaces(_root(project_path))
-    store = spaces.trust_store(among, keys.named_documents(trust))
-    found = sign_verify.verify(_targets(targets, _only(among, space), everything), store)
+    search_path = spaces.spaces(_root(project_path))
+    store = spaces.trust_store(search_path, keys.named_documents(trust))
+    found = sign_verify.verify(_targets(targets, _only(search_path, space), everything), store)
     # The list of the package's files belongs to the system space alone.
     if not everything or space not in (None, "system"):
         return found
     from itertools import chain
 
-    from rye.items import release
+    from rye.items import release_list
 
-    return chain(found, release.rows(store))
+    return chain(found, release_list.rows(store))
 
 
 def sign(
@@ -265,16 +265,16 @@ def sign_iter(
     from rye.trust import keys
 
     root = _root(project_path)
-    among = _only(spaces.spaces(root), space)
+    search_path = _only(spaces.spaces(root), space)
     if everything and space is None:
         own = os.path.join(root, ".ai")
         # By identity, since a link may make the user's folder the project's.
         there = os.path.exists(own)
-        among = [one for one in among if there and os.path.exists(one.folder) and os.path.samefile(one.folder, own)]
-    return sign_verify.sign(_targets(targets, among, everything), keys.signing_key(key))
+        search_path = [one for one in search_path if there and os.path.exists(one.folder) and os.path.samefile(one.folder, own)]
+    return sign_verify.sign(_targets(targets, search_path, everything), keys.signing_key(key))
 
 
-def _targets(given: str | Path | Sequence[str | Path], among: Sequence[spaces.Space], everything: bool) -> list[Target]:
+def _targets(given: str | Path | Sequence[str | Path], search_path: Sequence[spaces.Space], everything: bool) -> list[Target]:
     from rye.items import targets
 
     texts = [os.fspath(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]
@@ -285,13 +285,13 @@ def _targets(given: str | Path | Sequence[str | Path], among: Sequence[spaces.Sp
             "Give targets, or ask for every item; not both, not neither.",
             "Name item ids, files, folders or globs, or give --all.",
         )
-    return targets.every(among) if everything else targets.resolve(texts, among)
+    return targets.all_targets(search_path) if everything else targets.resolve(texts, search_path)
 
 
-def _only(among: Sequence[spaces.Space], name: str | None) -> list[spaces.Space]:
-    known = [space.name for space in among]
+def _only(search_path: Sequence[spaces.Space], name: str | None) -> list[spaces.Space]:
+    known = [space.name for space in search_path]
     if name is None or name in known:
-        return [space for space in among if name in (None, space.name)]
+        return [space for space in search_path if name in (None, space.name)]
     if name in ("project", "user", "system"):
         same = known[0] if name == "project" else "system"
         raise UsageError("bad_space", f"The {name} space is the {same} space here.", f"Use {same}.")

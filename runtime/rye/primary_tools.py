@@ -150,8 +150,8 @@ class PrimaryTools:
         reach = self._reach
         if reach is None or reach(item_type, item_id):
             return
-        known = (one for one, _, _ in spaces.listed(item_type, spaces.spaces(project_path)) if reach(item_type, one))
-        close = spaces.alike(item_id, known)
+        known = (one for one, _, _ in spaces.served_items(item_type, spaces.spaces(project_path)) if reach(item_type, one))
+        close = spaces.similar_ids(item_id, known)
         category = item_id.rpartition("/")[0]
         hint = f"Did you mean {' or '.join(close)}? " if close else ""
         if item_type == "tool" and category:

@@ -193,19 +193,6 @@ def sample(points: list, rng: random.Random, count: int) -> list:
     return rng.sample(sure, min(len(sure), count * 3 // 4)) + rng.sample(rest, min(len(rest), count // 4))
 
 
-@pytest.fixture
-def made(tmp_path):
-    with template(tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
-def rng():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    return random.Random(seed)
-
-
 @needs_strace
 def test_all_is_durable_before_the_first_file_changes(made, tmp_path):
     project = fresh(tmp_path, "order")

@@ -67,7 +67,9 @@ def server(base: Path, layer: str) -> dict:
         confined.finish()
         said = done.stdout + done.stderr + during.encode()
         try:
-            sandbox.confine(["/bin/true"], sandbox.Policy(str(project), str(project), wanted=("no such property",)), "require")
+            sandbox.confine(
+                ["/bin/true"], sandbox.Policy(str(project), str(project), required=("no such property",)), "require"
+            )
         except RyeError as err:
             said += str(err).encode() + json.dumps(err.details).encode()
         kept = [path for folder in (project, home / ".ai/state") for path in folder.rglob("*") if path.is_file()]

@@ -217,19 +217,6 @@ def sample(points: list, rng: random.Random, count: int) -> list:
     return sure + rng.sample(rest, min(len(rest), max(0, count - len(sure))))
 
 
-@pytest.fixture
-def made(tmp_path):
-    with template(tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
-def rng():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    return random.Random(seed)
-
-
 @needs_strace
 def test_an_edit_is_durable_before_it_is_visible(made, tmp_path):
     project, ids = fresh(tmp_path, "order")

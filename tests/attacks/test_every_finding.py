@@ -30,7 +30,7 @@ FINDINGS = {
     2: (".git as a file", ["attacks/test_visible_paths.py"]),
     3: ("a nested repository", ["attacks/test_git_actions.py"]),
     4: ("a bare repository", ["attacks/test_git_actions.py", "unit/workspace/test_repositories.py"]),
-    5: ("a job outlives its mounts", ["attacks/test_git_actions.py", "unit/process/test_repository_look.py"]),
+    5: ("a job outlives its mounts", ["attacks/test_git_actions.py", "unit/process/autorun/test_command_check.py"]),
     6: ("a poisoned line index", ["attacks/test_poisoned_index.py"]),
     7: ("the root's name", ["attacks/test_exchanged_root.py"]),
     8: ("what lies beside a bin", ["attacks/test_visible_paths.py", "unit/sandbox/test_hidden_paths.py"]),

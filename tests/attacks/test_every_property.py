@@ -14,7 +14,7 @@ from attacks.test_resource_limits import ATTACKS as LIMITS_ATTACKS
 from attacks.test_resource_limits import LIMITS, configured
 from attacks.test_sandbox_escapes import MACHINE_MAY_REFUSE, tried
 from rye.process import reaper
-from rye.sandbox import limits, sandbox
+from rye.sandbox import resource_limits, sandbox
 from support.escapes import WAYS
 from support.other_users import USERS
 from support.shell_calls import bash
@@ -29,7 +29,7 @@ WITH_WAYS = {way.prop for way in WAYS}
 
 
 def test_every_property_has_an_attack():
-    assert set(sandbox.PROPERTIES) == WITH_WAYS | set(BY_POLICY) | {limits.NAME}
+    assert set(sandbox.PROPERTIES) == WITH_WAYS | set(BY_POLICY) | {resource_limits.NAME}
 
 
 @pytest.mark.parametrize("layer", [name for name, why in sandbox.layers().items() if not why])
@@ -105,7 +105,7 @@ def test_limits_are_switched_off_with_the_sandbox(project, user_space):
     configured(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
     free = bash(project, LIMITS_ATTACKS["processes"])
     assert "WAS-HERE" in free["output"]
-    assert limits.NAME not in free["sandbox"]["holds"]
+    assert resource_limits.NAME not in free["sandbox"]["holds"]
     configured(user_space, LIMITS)
     held = bash(project, LIMITS_ATTACKS["processes"])
-    assert (limits.NAME in held["sandbox"]["holds"]) is ("WAS-HERE" not in held["output"])
+    assert (resource_limits.NAME in held["sandbox"]["holds"]) is ("WAS-HERE" not in held["output"])

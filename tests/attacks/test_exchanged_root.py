@@ -104,7 +104,7 @@ def test_an_exchange_while_the_mounts_are_made_is_seen(inner, tmp_path, monkeypa
         pytest.skip("bubblewrap does not mount by descriptor here")
     with Workspace(str(inner)) as ws:
         policy = sandbox.Policy(ws.real, ws.real, identity=ws.identity)
-        bound, places = bubblewrap._bound, []
+        bound, places = bubblewrap._mount_options, []
 
         def late(option, path, fds):
             if path == str(inner) and not places:
@@ -117,7 +117,7 @@ def test_an_exchange_while_the_mounts_are_made_is_seen(inner, tmp_path, monkeypa
                     (tmp_path / "moved").rename(inner)
             return bound(option, path, fds)
 
-        monkeypatch.setattr(bubblewrap, "_bound", late)
+        monkeypatch.setattr(bubblewrap, "_mount_options", late)
         with pytest.raises(RyeError) as caught:
             sandbox.confine(["/bin/true"], policy, "auto")
         assert caught.value.code == "project_changed"

@@ -123,7 +123,7 @@ def test_a_server_in_the_users_programs_does_not_open_what_lies_beside_them(tmp_
     # The control: as any program of the user it may read both.
     assert subprocess.run([program], capture_output=True, check=False).stdout == b"LIBRARYCANARY"
     monkeypatch.setenv("HOME", str(home))
-    started = queries.confined((str(program),), str(project))
+    started = queries.start_confined((str(program),), str(project))
     try:
         done = subprocess.run(
             started.argv, env=started.env, pass_fds=started.fds, cwd=project, capture_output=True, check=False, timeout=60

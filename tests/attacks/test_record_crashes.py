@@ -327,12 +327,6 @@ def run(made: Template, folder: Path, name: str, chosen: Callable[[list], list])
     return states
 
 
-@pytest.fixture
-def made(tmp_path):
-    with template(tmp_path) as one:
-        yield one
-
-
 @pytest.mark.slow
 @needs_strace
 @pytest.mark.parametrize("name", CASES)

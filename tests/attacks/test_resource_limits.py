@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from rye.sandbox import launcher, limits, sandbox
+from rye.sandbox import launcher, resource_limits, sandbox
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
 from support.waiting import until
@@ -40,15 +40,15 @@ def test_a_command_takes_no_more_than_its_limits(project, user_space, name):
     assert "WAS-HERE" in free["output"], free
     configured(user_space, LIMITS)
     held = bash(project, ATTACKS[name])
-    if limits.NAME not in held["sandbox"]["holds"]:
-        assert held["sandbox"]["missing"][limits.NAME]
-        pytest.skip(held["sandbox"]["missing"][limits.NAME])
+    if resource_limits.NAME not in held["sandbox"]["holds"]:
+        assert held["sandbox"]["missing"][resource_limits.NAME]
+        pytest.skip(held["sandbox"]["missing"][resource_limits.NAME])
     assert "WAS-HERE" not in held["output"], held
 
 
 def test_limits_are_one_commands_own_and_leave_nothing(project, user_space):
     configured(user_space, LIMITS)
-    groups = {parent: set(os.listdir(parent)) for parent in limits._parents()}
+    groups = {parent: set(os.listdir(parent)) for parent in resource_limits._parents()}
     for _ in range(3):
         assert bash(project, "echo works")["output"] == "works\n"
     assert job(project, "wait", started(project, "echo works"))["output"] == "works\n"
@@ -62,11 +62,11 @@ def left(parent):
 
 @needs_bubblewrap
 def test_require_insists_on_limits_only_where_the_user_names_them(project, user_space, monkeypatch):
-    monkeypatch.setattr(limits, "_parents", dict)
+    monkeypatch.setattr(resource_limits, "_parents", dict)
     wanted = "processes_end, home_hidden"
     configured(user_space, f"sandbox: {{require: [{wanted}]}}\n")
     assert bash(project, "echo works", sandbox="require")["output"] == "works\n"
-    (user_space / ".ai/config/rye.yaml").write_text(f"sandbox: {{require: [{wanted}, {limits.NAME}]}}\n")
+    (user_space / ".ai/config/rye.yaml").write_text(f"sandbox: {{require: [{wanted}, {resource_limits.NAME}]}}\n")
     refused = bash(project, "echo works", sandbox="require")
     assert refused["code"] == "sandbox_unavailable"
     assert "control group" in refused["error"]

@@ -11,7 +11,7 @@ import pytest
 
 from rye.cli.verbs import doctor
 from rye.filesearch import ripgrep
-from rye.sandbox import bubblewrap, landlock, launcher, limits, sandbox
+from rye.sandbox import bubblewrap, landlock, launcher, resource_limits, sandbox
 from rye.trust import decisions, keys, verify
 from support.in_process import rye
 from support.signed_tools import STRANGER, put, signed, tool_text, trust_key
@@ -134,7 +134,7 @@ def test_that_it_does_not_work_is_asked_again(project, tmp_path, monkeypatch):
 
 def test_a_missing_ripgrep_limits_and_bad_settings(project, user_space, monkeypatch):
     monkeypatch.setattr(ripgrep, "locate", lambda project: None)
-    monkeypatch.setattr(limits, "_parents", dict)
+    monkeypatch.setattr(resource_limits, "_parents", dict)
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("sandbox: [\n")
     found = findings(project)

@@ -229,7 +229,7 @@ def test_any_text_can_be_given_by_name_and_comes_whole(text):
 
 @given(st.text(max_size=40))
 def test_a_bare_value_is_whole_or_refused(text):
-    if words.named(text):
+    if words.split_assignment(text):
         with contextlib.suppress(UsageError):
             assert set(words.parameters(WANTED, [text], [], "/", called="t")) <= {"text", "other"}
     else:
@@ -255,7 +255,7 @@ def test_a_bare_value_is_whole_or_refused(text):
     ],
 )
 def test_what_is_a_name_and_what_a_value(word, found):
-    assert words.named(word) == found
+    assert words.split_assignment(word) == found
 
 
 # --- output as it comes ---

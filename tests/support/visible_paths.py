@@ -181,7 +181,7 @@ class Base:
         from rye.sandbox import sandbox
 
         root = self.env["ROOT"]
-        policy = sandbox.Policy(root, root, network=network, env=self.env, wanted=("home_hidden",))
+        policy = sandbox.Policy(root, root, network=network, env=self.env, required=("home_hidden",))
         confined = sandbox.confine(["/bin/bash", "-c", command], policy, mode)
         try:
             done = subprocess.run(

@@ -142,7 +142,7 @@ def piece_at(fd: int, at: int, end: int) -> bytes:
     return os.pread(fd, min(_PIECE, end - at), at)
 
 
-def listed(root: str, path: str) -> list[dict[str, Any]]:
+def entries_of(root: str, path: str) -> list[dict[str, Any]]:
     """Return the entries of a folder: `{"name", "size" (bytes), "type": "file" | "directory", "mod_time" (seconds)}`.
 
     Raises:
@@ -165,11 +165,11 @@ def listed(root: str, path: str) -> list[dict[str, Any]]:
 
 
 def _folder(ws: Workspace, path: str) -> int:
-    shown = tool_path(path)
+    relative = tool_path(path)
     try:
-        return beneath.open_beneath(ws.fd, ws.components(shown), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)[0]
+        return beneath.open_beneath(ws.fd, ws.components(relative), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)[0]
     except OSError as err:
-        raise ws.refusal(err, shown) from None
+        raise ws.refusal(err, relative) from None
 
 
 def _entry(ws: Workspace, fd: int, path: str, entry: os.DirEntry[str]) -> Iterator[dict[str, Any]]:
@@ -197,11 +197,11 @@ def _followed(ws: Workspace, path: str) -> os.stat_result | None:
 def exists(root: str, path: str) -> bool:
     """Tell whether there is something at a path. Raises WorkspaceError `path_outside` and others, but for what is not there."""
     with Workspace(root) as ws:
-        shown = tool_path(path)
+        relative = tool_path(path)
         try:
-            fd, _ = beneath.open_beneath(ws.fd, ws.components(shown), beneath.O_PATH | os.O_CLOEXEC)
+            fd, _ = beneath.open_beneath(ws.fd, ws.components(relative), beneath.O_PATH | os.O_CLOEXEC)
         except OSError as err:
-            refused = ws.refusal(err, shown)
+            refused = ws.refusal(err, relative)
             if refused.code in ("file_not_found", "not_a_directory", "symlink_loop"):
                 return False
             raise refused from None

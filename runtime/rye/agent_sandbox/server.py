@@ -120,7 +120,7 @@ class Runtime:
 
     async def execute(self, request: Request) -> Response:
         """Run a command; a client that goes away ends it."""
-        command, seconds = await _asked(request)
+        command, seconds = await _command_of(request)
         cancellation = Cancellation()
         async with anyio.create_task_group() as group:
 
@@ -165,7 +165,7 @@ class Runtime:
 
     async def list(self, request: Request) -> Response:
         """List a folder."""
-        return _json(await run_sync(files.listed, self._root, _path(request)))
+        return _json(await run_sync(files.entries_of, self._root, _path(request)))
 
     async def exists(self, request: Request) -> Response:
         """Tell whether a path leads to something."""
@@ -177,7 +177,7 @@ def _path(request: Request) -> str:
     return str(request.path_params.get("path", ""))
 
 
-async def _asked(request: Request) -> tuple[str, float]:
+async def _command_of(request: Request) -> tuple[str, float]:
     """Return the command that a request asks for, and its time. Raises RyeError `malformed_request`."""
     body = b""
     async for piece in request.stream():
@@ -187,8 +187,8 @@ async def _asked(request: Request) -> tuple[str, float]:
                 "file_too_large", f"The request is larger than {_MOST_BODY:,} bytes.", "Upload a script, and run it."
             )
     try:
-        said = json.loads(body)
-        command, seconds = said["command"], said.get("timeout_seconds")
+        fields = json.loads(body)
+        command, seconds = fields["command"], fields.get("timeout_seconds")
         if not isinstance(command, str):
             raise TypeError(command)
         seconds = DEFAULT_SECONDS if seconds is None else float(seconds)
@@ -226,7 +226,7 @@ def _ran(root: str, command: str, seconds: float, cancellation: Cancellation) ->
     )
     response = api.execute("rye/bash/bash", {"command": command, "timeout": seconds}, project_path=root, options=options)
     data = response["data"] or {}
-    said = streams[2].text()
+    stderr = streams[2].text()
     timed_out = bool(data.get("timed_out"))
     code = data.get("exit_code")
     if code is None:
@@ -235,11 +235,11 @@ def _ran(root: str, command: str, seconds: float, cancellation: Cancellation) ->
         named = getattr(signal, str(data.get("signal")), None)
         code = _TIMED_OUT if timed_out else 1 if named is None else _SIGNALLED + int(named)
         # Neither exit code nor output: the reason is in our own words.
-        said += f"{_gap(said)}{response.get('error', 'The command has no exit code.')}\n"
+        stderr += f"{_gap(stderr)}{response.get('error', 'The command has no exit code.')}\n"
     for name, stream in (("stdout", streams[1]), ("stderr", streams[2])):
         if stream.total > MOST_OUTPUT:
-            said += f"{_gap(said)}[{name} was cut: {MOST_OUTPUT:,} of {stream.total:,} bytes]\n"
-    return {"stdout": streams[1].text(), "stderr": said, "exit_code": code, "timed_out": timed_out}
+            stderr += f"{_gap(stderr)}[{name} was cut: {MOST_OUTPUT:,} of {stream.total:,} bytes]\n"
+    return {"stdout": streams[1].text(), "stderr": stderr, "exit_code": code, "timed_out": timed_out}
 
 
 def _gap(text: str) -> str:

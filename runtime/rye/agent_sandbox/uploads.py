@@ -49,7 +49,7 @@ class _Form:
             raise _malformed("The body is no form (multipart/form-data with a boundary).")
         self._root = root
         self._upload: files.Upload | None = None
-        self._taking = self._whole = False
+        self._taking = self._is_complete = False
         self._field, self._value, self._headers = b"", b"", dict[bytes, bytes]()
         self.name = ""
         callbacks: dict[str, Callable[..., Any]] = {
@@ -71,7 +71,7 @@ class _Form:
             raise _malformed(f"The form cannot be read: {err}.") from None
 
     def finish(self) -> None:
-        if not self._whole or self._upload is None:
+        if not self._is_complete or self._upload is None:
             raise _malformed("The form ended too early." if self._upload else "The form has no file named `file`.")
         self._upload.finish()
 
@@ -86,15 +86,15 @@ class _Form:
 
     def _add_field(self, data: bytes, start: int, end: int) -> None:
         self._field += data[start:end]
-        self._bound()
+        self._check_headers()
 
     def _add_value(self, data: bytes, start: int, end: int) -> None:
         self._value += data[start:end]
-        self._bound()
+        self._check_headers()
 
-    def _bound(self) -> None:
-        held = sum(len(name) + len(value) for name, value in self._headers.items())
-        if held + len(self._field) + len(self._value) > _MOST_HEADER:
+    def _check_headers(self) -> None:
+        header_bytes = sum(len(name) + len(value) for name, value in self._headers.items())
+        if header_bytes + len(self._field) + len(self._value) > _MOST_HEADER:
             raise _malformed("A part's header is too long.")
 
     def _end_header(self) -> None:
@@ -121,7 +121,7 @@ class _Form:
         self._taking = False
 
     def _all(self) -> None:
-        self._whole = True
+        self._is_complete = True
 
 
 def _malformed(why: str) -> RyeError:

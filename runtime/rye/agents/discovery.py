@@ -164,7 +164,7 @@ def categories(*, project_path: str | Path | None = None) -> list[Category]:
 
 def _ids(project_path: str | Path | None) -> list[str]:
     root = find_root(os.getcwd()) if project_path is None else project_path
-    return [item_id for item_id, _, _ in spaces.listed("tool", spaces.spaces(root))]
+    return [item_id for item_id, _, _ in spaces.served_items("tool", spaces.spaces(root))]
 
 
 def refuse_misspelt(categories: Iterable[str], *, project_path: str | Path | None = None) -> None:
@@ -230,8 +230,8 @@ def state_of(project_path: str | Path) -> Any:
     """Return what a listing depends on: equal to an earlier one only where a new listing is the same one; None: not known."""
     from rye.catalog import index
 
-    among = spaces.spaces(project_path)
-    found = index.state_of((*among, *spaces.installed_bundles()), ("tool",), Admission(among))
+    search_path = spaces.spaces(project_path)
+    found = index.state_of((*search_path, *spaces.installed_bundles()), ("tool",), Admission(search_path))
     try:
         confined: Any = sandbox.confines(os.fspath(project_path))
     except RyeError as err:
@@ -289,18 +289,18 @@ def _every(
 ) -> tuple[Admission, list[_Found]]:
     prefixes = _prefixes(category)
     root = find_root(os.getcwd()) if project_path is None else project_path
-    among = spaces.spaces(root)
-    admission = Admission(among)
+    search_path = spaces.spaces(root)
+    admission = Admission(search_path)
     # All ids, before the choice: a name must not depend on the category asked for.
-    ids = [item_id for item_id, _, _ in spaces.listed("tool", among)]
+    ids = [item_id for item_id, _, _ in spaces.served_items("tool", search_path)]
     if known:
         _check_categories(prefixes or (), ids)
     name_of = {item_id: name for name, item_id in names_of(ids).items()}
-    chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
+    ids_chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
     # Asked once, and only where another signer's tool may be listed.
     confined = cache(lambda: sandbox.confines(os.fspath(root)))
-    with _stored(os.fspath(root), len(chosen), remembered):
-        return admission, [_find(item_id, name_of[item_id], admission, remembered, confined) for item_id in chosen]
+    with _stored(os.fspath(root), len(ids_chosen), remembered):
+        return admission, [_find(item_id, name_of[item_id], admission, remembered, confined) for item_id in ids_chosen]
 
 
 @contextmanager
@@ -325,26 +325,26 @@ def _stored(root: str, count: int, remembered: _Memory | None) -> Iterator[None]
 def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
     if category is None:
         return None
-    given = [category] if isinstance(category, str) else list(category)
-    if not all(isinstance(one, str) for one in given):
+    categories_given = [category] if isinstance(category, str) else list(category)
+    if not all(isinstance(one, str) for one in categories_given):
         raise UsageError("bad_call", "A category is text, or a list of texts.", 'Give one such as "rye/file-system".')
-    return tuple(one.strip("/") + "/" for one in given)
+    return tuple(one.strip("/") + "/" for one in categories_given)
 
 
 def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | None, confined: Callable[[], bool]) -> _Found:
     facts: dict[str, Any] = {}
     try:
-        candidate = spaces.find("tool", item_id, admission.among)
+        candidate = spaces.find("tool", item_id, admission.search_path)
         facts["space"] = candidate.space
         verified = admission.admit(candidate)
         signer = (verified.key.public.digest, verified.key.owner, verified.key.role)
         # Everything that the row shows of it is in the key: trust can change while the bytes do not.
-        held = verified.key.role == "system" or confined()
-        key = (candidate.digest, item_id, candidate.suffix, name, candidate.space, *signer, str(held))
+        is_listed = verified.key.role == "system" or confined()
+        key = (candidate.digest, item_id, candidate.suffix, name, candidate.space, *signer, str(is_listed))
         if remembered is not None and key in remembered:
             return _with_link(remembered[key], candidate, verified)
         tool = parse.read_tool(verified, item_id, candidate.suffix)
-        offered = offer(tool, name, candidate.space, confined=held)
+        offered = offer(tool, name, candidate.space, confined=is_listed)
     except TrustError as err:
         return _Found(item_id, {**facts, "verdict": err.code, "hint": err.hint})
     except ItemError as err:
@@ -366,8 +366,8 @@ def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | N
 def _with_link(found: _Found, candidate: Candidate, verified: Verified) -> _Found:
     """Return what was found with the first link of its chain, which is never remembered: it holds the whole file."""
     tool_type, executor_id = found.names
-    bare = parse.Tool(candidate.item_id, verified, candidate.suffix, "", tool_type, "", "", executor_id, "", {}, {})
-    return found._replace(first=Link(candidate, bare))
+    tool = parse.Tool(candidate.item_id, verified, candidate.suffix, "", tool_type, "", "", executor_id, "", {}, {})
+    return found._replace(first=Link(candidate, tool))
 
 
 def _row(found: _Found, why_not: str) -> dict[str, Any]:

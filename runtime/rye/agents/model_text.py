@@ -12,7 +12,7 @@ import re
 import threading
 from typing import Any, Final, NamedTuple
 
-from rye.sandbox.confined import NETWORK_ON
+from rye.sandbox.policy import NETWORK_ON
 from rye.snapshots.passed_over import CACHE
 
 COMMAND_FAILED: Final = "command_failed"
@@ -97,7 +97,7 @@ class Sessions:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._definitions: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def answer(self, response: dict[str, Any], session: str = "") -> Answer:
@@ -109,12 +109,12 @@ class Sessions:
 
     def _is_news(self, session: str, line: str) -> bool:
         with self._lock:
-            if self._told.get(session, _EXPECTED) == line:
+            if self._definitions.get(session, _EXPECTED) == line:
                 return False
             # Sessions come and go; the one that is forgotten is told once more.
-            if len(self._told) >= _MOST_SESSIONS:
-                self._told.clear()
-            self._told[session] = line
+            if len(self._definitions) >= _MOST_SESSIONS:
+                self._definitions.clear()
+            self._definitions[session] = line
             return True
 
 

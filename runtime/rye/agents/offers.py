@@ -22,13 +22,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from rye.agents import brief
+from rye.agents import model_schema
 from rye.call.safe_text import plain
 from rye.items.parse import LONGEST_DESCRIPTION, PERMISSIONS, WORST, Tool
 from rye.plain_class import Record
 
 _LONGEST_TEXT = 1_024
-_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _ENVELOPE: Final = {
     "success": {"type": "boolean", "description": "Whether the tool did what was asked"},
     "output": {"type": "string", "description": "The result as text, complete in itself"},
@@ -48,7 +47,7 @@ class Offer(Record):
         docstring: all that the tool says of itself; the summary where it has none.
         description: for a model; the brief form of it, if there is one.
         parameters, output: object schemas (draft 2020-12); the defaults are those that a model's call has.
-        listed: the schema of the parameters that models are offered (see `rye.agents.brief`).
+        listed_schema: the schema of the parameters that models are offered (see `rye.agents.model_schema`).
         effects: the four of `WORST`.
         digest: SHA-256 of the signed bytes, in hex.
         signer: fingerprint of the key; `owner` as its document says.
@@ -70,7 +69,7 @@ class Offer(Record):
     signer: str
     owner: str
     docstring: str = ""
-    listed: dict[str, Any] | None = None
+    listed_schema: dict[str, Any] | None = None
 
 
 def offer(tool: Tool, name: str, space: str, *, confined: bool = True) -> Offer:
@@ -78,23 +77,23 @@ def offer(tool: Tool, name: str, space: str, *, confined: bool = True) -> Offer:
     key = tool.verified.key
     own = key.role == "system"
     title = tool.metadata.get("__title__")
-    given = {
+    texts = {
         "title": title if isinstance(title, str) and title else _title(tool.id),
         "summary": tool.description,
         "docstring": tool.docstring or tool.description,
-        "description": brief.description_of(tool.metadata, tool.docstring or tool.description),
+        "description": model_schema.description_of(tool.metadata, tool.docstring or tool.description),
         "category": tool.category,
         "version": tool.version,
         "tool_type": tool.tool_type,
         "owner": key.owner or "",
     }
-    listed = given if own else {field: _line(text) for field, text in given.items()}
+    shown_texts = texts if own else {field: _line(text) for field, text in texts.items()}
     if not own:
-        listed |= {name: plain(given[name], LONGEST_DESCRIPTION, lines=True) for name in ("docstring", "description")}
+        shown_texts |= {name: plain(texts[name], LONGEST_DESCRIPTION, lines=True) for name in ("docstring", "description")}
     declared = tool.metadata.get("OUTPUT_SCHEMA")
     # Made safe below with the whole schema, where the tool is another signer's.
     output = output_schema(declared if isinstance(declared, dict) else {})
-    few = brief.parameters_of(tool.metadata, _for_models(tool))
+    few = model_schema.parameters_of(tool.metadata, _for_models(tool))
     return Offer(
         item_id=tool.id,
         name=name,
@@ -106,8 +105,8 @@ def offer(tool: Tool, name: str, space: str, *, confined: bool = True) -> Offer:
         signer=key.public.fingerprint,
         parameters=_for_models(tool) if own else listable(_for_models(tool)),
         output=output if own else listable(output),
-        listed=few if own else listable(few),
-        **listed,
+        listed_schema=few if own else listable(few),
+        **shown_texts,
     )
 
 

@@ -5,7 +5,7 @@ strict subset); Anthropic's tool use reference (names, property names, no `$ref`
 `FunctionDeclaration` and `Schema` references of the Gemini API (an OpenAPI 3.0 subset); the MCP specification's tools.
 
 A schema for a model may be wider than the tool's own: every call is checked by the tool's own, whatever schema the model saw.
-What is narrower here is undone by `as_wanted`: strict mode makes every parameter required, so null means "not given";
+What is narrower here is undone by `arguments_for_tool`: strict mode makes every parameter required, so null means "not given";
 Gemini knows no free-form objects, so one is passed as JSON text.
 """
 
@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from rye.agents.brief import flat
-from rye.agents.near_names import with_own_names
+from rye.agents.argument_names import with_own_names
+from rye.agents.model_schema import flat
 from rye.agents.offers import Offer
 from rye.agents.schema_dialects import alone, at_root, gemini_parameters, hold_names, strict_parameters
 from rye.errors import ItemError, UsageError
@@ -127,7 +127,7 @@ def mcp(offer: Offer) -> dict[str, Any]:
 
 
 def _listed(offer: Offer) -> dict[str, Any]:
-    return offer.parameters if offer.listed is None else offer.listed
+    return offer.parameters if offer.listed_schema is None else offer.listed_schema
 
 
 _FORMATS: Final[dict[str, Callable[[Offer], dict[str, Any]]]] = {
@@ -139,12 +139,12 @@ _FORMATS: Final[dict[str, Callable[[Offer], dict[str, Any]]]] = {
 FORMATS: Final = tuple(_FORMATS)
 
 
-def as_wanted(schema: Mapping[str, Any], arguments: Any) -> Any:
+def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return given_to(written_out(schema), arguments)
+    return arguments_as_written(written_out(schema), arguments)
 
 
-def given_to(schema: Mapping[str, Any], arguments: Any) -> Any:
+def arguments_as_written(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as a schema that `written_out` gave wants them, names that are nearly right understood."""
     named = with_own_names(schema, arguments) if isinstance(arguments, dict) else arguments
     return wanted_of(schema, named)
@@ -156,7 +156,7 @@ def written_out(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wanted_of(schema: Any, value: Any) -> Any:
-    """Return a value as a schema that `written_out` gave wants it; see `as_wanted`."""
+    """Return a value as a schema that `written_out` gave wants it; see `arguments_for_tool`."""
     if not isinstance(schema, dict):
         return value
     # Models and forms write nested values and numbers as JSON text now and then, also where the schema does not ask for it.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rye._version import __version__
-from rye.agents import brief, offers
+from rye.agents import model_schema, offers
 from rye.agents.offers import Offer
 from rye.call import safe_text
 from rye.config import user_dirs
@@ -31,7 +31,7 @@ MOST: Final = 16_384
 
 _MOST_BYTES: Final = 256 << 20
 _FORM: Final = "1"
-_MADE_BY: Final = (offers, brief, parse, safe_text)
+_MADE_BY: Final = (offers, model_schema, parse, safe_text)
 
 Key = tuple[str | None, ...]
 Stored = tuple[dict[str, Any], Offer, str, list[str | None]]

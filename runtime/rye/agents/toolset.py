@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye import api
+from rye.agents.argument_names import tool_name
 from rye.agents.discovery import LeftOut, listing
 from rye.agents.model_text import Answer, Sessions, answer_of
-from rye.agents.near_names import tool_name
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import as_wanted, render_all
+from rye.agents.provider_schemas import arguments_for_tool, render_all
 from rye.call.context import CallOptions, Cancellation
 from rye.call.results import failure
 from rye.call.safe_text import nearest
@@ -61,10 +61,10 @@ class Toolset:
         self._actor = f"toolset {os.urandom(4).hex()}"
         self._sessions = Sessions()
         found = listing(categories, project_path=self._root, known=True)
-        chosen = found.offers if only is None else _chosen(found.offers, list(only))
-        self.offers: tuple[Offer, ...] = tuple(chosen)
+        offers = found.offers if only is None else _only_offers(found.offers, list(only))
+        self.offers: tuple[Offer, ...] = tuple(offers)
         self.left_out: tuple[LeftOut, ...] = tuple(found.left_out)
-        self._by_name = {offer.name: offer for offer in chosen}
+        self._by_name = {offer.name: offer for offer in offers}
 
     @property
     def names(self) -> dict[str, str]:
@@ -110,11 +110,11 @@ class Toolset:
         """Run a tool as `answer` does, in a thread; cancelling the task ends what the tool started."""
         import asyncio
 
-        given = options or CallOptions()
-        cancellation = given.cancellation or Cancellation()
-        given = changed(given, cancellation=cancellation)
+        call_options = options or CallOptions()
+        cancellation = call_options.cancellation or Cancellation()
+        call_options = changed(call_options, cancellation=cancellation)
         try:
-            return await asyncio.to_thread(self.answer, name, arguments, options=given)
+            return await asyncio.to_thread(self.answer, name, arguments, options=call_options)
         except asyncio.CancelledError:
             # A thread cannot be stopped from outside: the tool's library looks at this.
             cancellation.cancel()
@@ -126,17 +126,19 @@ class Toolset:
         """Run a tool as `call` does; return the whole response, as `rye.execute` does."""
         try:
             offer = self._offer(name)
-            given = _object(arguments)
+            raw = _object(arguments)
         except RyeError as err:
             refusal = {"data": failure(err), "error": str(err), "code": err.code}
             return {"status": "error", "type": "tool", "item_id": None, **refusal}
         # Before the executor validates: what the interface's schema forced on the model is undone first.
-        wanted = as_wanted(offer.parameters, given)
-        return api.execute(offer.item_id, wanted, project_path=self._root, options=self._named(options), reach=self._reaches)
+        parameters = arguments_for_tool(offer.parameters, raw)
+        return api.execute(
+            offer.item_id, parameters, project_path=self._root, options=self._named(options), reach=self._reaches
+        )
 
     def _named(self, options: CallOptions | None) -> CallOptions:
-        given = options or CallOptions()
-        return changed(given, actor=given.actor or self._actor, root=self._identity, agent_defaults=True)
+        call_options = options or CallOptions()
+        return changed(call_options, actor=call_options.actor or self._actor, root=self._identity, agent_defaults=True)
 
     def _reaches(self, item_type: str, item_id: str) -> bool:
         """Tell whether the primary tools reach an item on behalf of a call: the listed tools, and texts, which do nothing."""
@@ -181,7 +183,7 @@ def _object(arguments: object) -> dict[str, Any]:
     return arguments
 
 
-def _chosen(offers: Sequence[Offer], only: list[str]) -> list[Offer]:
+def _only_offers(offers: Sequence[Offer], only: list[str]) -> list[Offer]:
     known = {key for offer in offers for key in (offer.name, offer.item_id)}
     missing = [one for one in only if one not in known]
     if missing:

@@ -103,17 +103,17 @@ def _read(tree: ast.Module, item_id: str | None) -> _Module:
 
 
 def _metadata(module: _Module) -> Iterator[Finding]:
-    wanted = {
+    expected = {
         "__version__": "X.Y.Z",
         "__tool_type__": '"python"',
         "__executor_id__": f'"{FUNCTION_RUNTIME}"',
         "__category__": "the folder's path below tools/",
         "__tool_description__": "one line for lists",
     }
-    for name, what in wanted.items():
+    for name, meaning in expected.items():
         value, line = module.literals.get(name, (None, module.assigned.get(name, 1)))
         if not isinstance(value, str) or not value:
-            yield Finding(line, "missing_metadata", f"Assign {name}, a text literal: {what}.")
+            yield Finding(line, "missing_metadata", f"Assign {name}, a text literal: {meaning}.")
     yield from _value(module, "__version__", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".')
     yield from _value(module, "__tool_type__", lambda it: it == "python", "bad_tool_type", 'A Python tool says "python".')
     yield from _value(
@@ -204,8 +204,8 @@ def _permissions_declared(module: _Module) -> Iterator[Finding]:
 
 
 def _missing_permission(need: permission_needs.Need, declared: Sequence[Any], suffix: str) -> Finding:
-    wanted = permission_needs.advice(need, declared, suffix)
-    message = f"It {plain(need.what, 100)}, and has no `{need.permission}` permission: give {wanted}."
+    line = permission_needs.advice(need, declared, suffix)
+    message = f"It {plain(need.reason, 100)}, and has no `{need.permission}` permission: give {line}."
     return Finding(need.line, "missing_permission", message)
 
 
@@ -257,8 +257,8 @@ def _object(part: dict[str, Any], where: str, line: int) -> Iterator[Finding]:
             yield Finding(line, "bad_schema", f"{where} requires a parameter that it does not describe.")
     for at, (name, below) in enumerate(known.items(), 1):
         # A name that is none is not repeated: it may be a sentence.
-        shown = name if _PARAMETER.fullmatch(name) else f"<the name of property {at}>"
-        yield from _parameter(below, name, f"{where}.{shown}", line)
+        label = name if _PARAMETER.fullmatch(name) else f"<the name of property {at}>"
+        yield from _parameter(below, name, f"{where}.{label}", line)
 
 
 def _parameter(part: Any, name: str, where: str, line: int) -> Iterator[Finding]:
@@ -292,8 +292,8 @@ def _imports(module: _Module) -> Iterator[Finding]:
     for node in ast.walk(module.tree):
         for name, level in _imported(node):
             top = name.split(".")[0]
-            ours = name == "rye.toolkit" or (name.startswith("rye.") and (module.item_id or "").startswith("rye/"))
-            if level or not (ours or top in sys.stdlib_module_names or top.lower() in names):
+            is_system = name == "rye.toolkit" or (name.startswith("rye.") and (module.item_id or "").startswith("rye/"))
+            if level or not (is_system or top in sys.stdlib_module_names or top.lower() in names):
                 hint = "Import the standard library, rye.toolkit, or what __requires__ names; never another tool."
                 yield Finding(getattr(node, "lineno", 1), "import_not_allowed", f"{plain(name, 80) or '.'}: {hint}")
 
@@ -311,10 +311,10 @@ def _calls(module: _Module) -> Iterator[Finding]:
         return
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN:
-            what = (
+            fault = (
                 "Files are opened through rye.toolkit, which confines them." if node.func.id == "open" else "No tool needs it."
             )
-            yield Finding(node.lineno, "forbidden_call", f"{node.func.id}(): {what}")
+            yield Finding(node.lineno, "forbidden_call", f"{node.func.id}(): {fault}")
 
 
 def _entry(module: _Module) -> Iterator[Finding]:
@@ -396,14 +396,14 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
 
 def _described_schema(found: Mapping[str, Any]) -> Iterator[Finding]:
     """Check the schema of a tool that is described as YAML, and that its URL names parameters of it."""
-    wanted, config = found.get("config_schema", {}), found.get("config")
+    config_schema, config = found.get("config_schema", {}), found.get("config")
     url = config.get("url") if isinstance(config, dict) else None
     try:
-        schema.Checker(wanted)
+        schema.Checker(config_schema)
     except (RyeError, TypeError, AttributeError, RecursionError) as err:
         yield Finding(1, "bad_schema", plain(str(err) if isinstance(err, RyeError) else "config_schema is no mapping.", 300))
         return
-    known = wanted.get("properties", {})
+    known = config_schema.get("properties", {})
     for name in re.findall(r"\{([a-z_][a-z0-9_]*)\}", url) if isinstance(url, str) else ():
         if name not in known:
             yield Finding(1, "unknown_parameter", f"The URL names {{{name}}}, which is no parameter in config_schema.")

@@ -39,23 +39,23 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
     _check(item_id)
     if kind not in KINDS:
         raise UsageError("unknown_kind", f"There is no kind of tool {kind!r}.", f"Kinds: {', '.join(KINDS)}.")
-    made = KINDS[kind]
-    tool = f".ai/tools/{item_id}{made.suffix}"
+    template = KINDS[kind]
+    tool = f".ai/tools/{item_id}{template.suffix}"
     # One folder and whole ids: pytest takes two files of one name in different folders for the same module.
     test = f"tests/test_{re.sub('[/-]', '_', item_id)}.py"
     facts = {
         "item_id": item_id,
         "category": item_id.rpartition("/")[0],
-        "runtime": made.runtime,
-        "suffix": made.suffix,
-        "program": made.program,
+        "runtime": template.runtime,
+        "suffix": template.suffix,
+        "program": template.program,
     }
     with Workspace(str(project_path)) as workspace:
         _refuse_existing(item_id, project_path)
-        content = made.tool.substitute(facts).encode()
+        content = template.tool.substitute(facts).encode()
         _write(workspace, tool, content)
         try:
-            _write(workspace, test, made.test.substitute(facts).encode())
+            _write(workspace, test, template.test.substitute(facts).encode())
         except BaseException:
             with workspace.place(tool) as place:
                 remove(place, digest_of(content), temporary_name())

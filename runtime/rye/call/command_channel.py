@@ -40,10 +40,10 @@ class CommandChannel:
     def __init__(self, root: str, answer: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
         """Serve a project (real path) with `answer`, which takes a tool's id and its parameters."""
         self._answer = answer
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._theirs = theirs
+        self._own_end, command_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._command_end = command_end
         self._over = threading.Event()
-        self.fd = theirs.fileno()
+        self.fd = command_end.fileno()
         """What the command inherits."""
         self.environment = {**_path_with_rt(), VARIABLE: f"{self.fd}:{os.fstat(self.fd).st_ino}:{root}"}
 
@@ -56,17 +56,17 @@ class CommandChannel:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._theirs.close()
+        self._command_end.close()
         # It wakes up at once, and closes its half: no descriptor outlives the command.
         self._thread.join(_LOOK_SECONDS)
 
     def _serve(self) -> None:
-        with self._ours:
+        with self._own_end:
             while not self._over.is_set():
-                if not ready(self._ours.fileno(), select.POLLIN, _LOOK_SECONDS):
+                if not ready(self._own_end.fileno(), select.POLLIN, _LOOK_SECONDS):
                     continue
                 try:
-                    message, fds, _, _ = socket.recv_fds(self._ours, 1, 2)
+                    message, fds, _, _ = socket.recv_fds(self._own_end, 1, 2)
                 except OSError:
                     return
                 if not message:
@@ -123,7 +123,7 @@ def _write(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view[:_BLOCK]) :]
 
 
-def asked(item_id: str, parameters: dict[str, Any], project_path: str) -> dict[str, Any] | None:
+def ask_parent(item_id: str, parameters: dict[str, Any], project_path: str) -> dict[str, Any] | None:
     """Return the response of the process that started this command; None where it does not serve this tool and project.
 
     Raises:

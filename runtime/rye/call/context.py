@@ -188,9 +188,9 @@ class using:  # noqa: N801 - used as the function that it stands for: each call 
 
     def __enter__(self) -> CallContext:
         """Return the context, which is this block's own."""
-        made = changed(_current.get(), **self._fields)
-        self._token = _current.set(made)
-        return made
+        new_context = changed(_current.get(), **self._fields)
+        self._token = _current.set(new_context)
+        return new_context
 
     def __exit__(self, *_: object) -> None:
         """Go back to the one before."""

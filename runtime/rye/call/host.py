@@ -53,11 +53,11 @@ def ask(need: str) -> Host:
     Raises:
         UsageError: `capability_denied`, the running tool may not ask for this.
     """
-    here = context.current()
-    if here.host is None or need not in here.needs:
+    call = context.current()
+    if call.host is None or need not in call.needs:
         raise UsageError(
             "capability_denied",
             f"This tool may not use {need!r} of the host.",
             f"Only tools of the system bundle that declare {need!r} in __needs__ may.",
         )
-    return here.host()
+    return call.host()

@@ -39,12 +39,12 @@ def profile(root: str) -> str:
         UsageError: `bad_profile` for an unknown one, `bad_config`: nothing is guessed about what may be written.
     """
     settings = context.settings()
-    asked = [
+    candidates = [
         _known(os.environ.get("RAGIX_PROFILE", "").strip() or "", "RAGIX_PROFILE"),
         _known(str(settings.get("swe.profile")), "swe.profile in the user's configuration"),
         _known(_of_project(settings, root), "swe.profile in .ai/config/rye.yaml"),
     ]
-    return max((one for one in asked if one), key=PROFILES.index, default="dev")
+    return max((one for one in candidates if one), key=PROFILES.index, default="dev")
 
 
 def read_only(root: str) -> bool:
@@ -98,9 +98,9 @@ def views_kept() -> bool:
     return _switch("RAGIX_VIEW_STATE", default=True)
 
 
-def diff_wanted(asked: bool) -> bool:
+def diff_wanted(show_diff: bool) -> bool:
     """Tell whether an edit's answer shows the diff: when the call asks for it, or the environment always does."""
-    return asked or _switch("RAGIX_AUTO_DIFF", default=False)
+    return show_diff or _switch("RAGIX_AUTO_DIFF", default=False)
 
 
 def _switch(name: str, *, default: bool) -> bool:

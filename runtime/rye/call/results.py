@@ -57,7 +57,7 @@ def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) 
     return lambda offset: f"{tool}({', '.join([*words, f'offset={offset}'])})"
 
 
-def some(paths: Sequence[str]) -> str:
+def first_few(paths: Sequence[str]) -> str:
     """Return the first few of some paths, and how many more there are."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(paths[:_NAMED]) + more
@@ -117,6 +117,6 @@ def shorten(text: str, most: int = MAX_LINE_CHARS) -> str:
     return text if len(text) <= most else f"{text[:most]}… [line shortened: {most:,} of {len(text):,} characters shown]"
 
 
-def shortened(lines: list[str]) -> list[str]:
+def shorten_all(lines: list[str]) -> list[str]:
     """Return `shorten` of each line; where none is long, the lines themselves."""
     return lines if max(map(len, lines), default=0) <= MAX_LINE_CHARS else list(map(shorten, lines))

@@ -17,15 +17,15 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 
-def nearest(wanted: str, known: Iterable[str], most: int = 3, *, cutoff: float = 0.6) -> list[str]:
-    """Return up to `most` known names like `wanted`, the most alike first (letter case does not count).
+def nearest(word: str, known: Iterable[str], most: int = 3, *, cutoff: float = 0.6) -> list[str]:
+    """Return up to `most` known names like `word`, the most alike first (letter case does not count).
 
     `cutoff` is how alike they must be at least, from 0 to 1.
     """
     import difflib
 
     by_fold = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(wanted.casefold(), by_fold, n=most, cutoff=cutoff)
+    close = difflib.get_close_matches(word.casefold(), by_fold, n=most, cutoff=cutoff)
     return [by_fold[name] for name in close]
 
 
@@ -66,8 +66,8 @@ def plain(text: str, most: int = 1_024, *, lines: bool = False) -> str:
     # A long text costs its beginning: blanks and hidden characters are all that can shrink.
     start = text[: 16 * most + 64]
     tidy = re.sub(_LINE_END, "\n", start) if lines else re.sub(_BLANKS, " ", start).strip()
-    shown = _mark(re.sub(_FORGED, lambda match: _STAND_IN[match[0]], tidy), lines=lines)
-    return shown if len(shown) <= most and len(start) == len(text) else shown[: max(0, most - 1)] + "…"
+    marked = _mark(re.sub(_FORGED, lambda match: _STAND_IN[match[0]], tidy), lines=lines)
+    return marked if len(marked) <= most and len(start) == len(text) else marked[: max(0, most - 1)] + "…"
 
 
 def content(text: str, line_ids: Container[str] = ()) -> str:

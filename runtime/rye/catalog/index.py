@@ -15,7 +15,7 @@ from rye.errors import ItemError, TrustError, UsageError
 from rye.executor import texts
 from rye.executor.admission import Admission
 from rye.fs import names
-from rye.items import parse, scans, spaces
+from rye.items import folder_scan, parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
 from rye.trust.verify import Verified
@@ -96,7 +96,7 @@ def state_of(among: Sequence[Space], types: Sequence[str], admission: Admission)
     It is equal to an earlier one only where no file, no key, no decision and no manifest has changed.
     """
     try:
-        looked = scans.scans(among, types)
+        looked = folder_scan.scans(among, types)
         return None if looked is None else (tuple(among), *admission.judged_by(among), *map(_Same, looked))
     except TrustError:
         return None
@@ -120,7 +120,7 @@ def _read(
     found: list[Entry] = []
     left_out: Counter[str] = Counter()
     for item_type in types:
-        for item_id, _, _ in spaces.listed(item_type, asked, installed):
+        for item_id, _, _ in spaces.served_items(item_type, asked, installed):
             try:
                 found.append(entry_of(spaces.find(item_type, item_id, asked), admission))
             except TrustError as err:

@@ -31,7 +31,7 @@ from rye.config import user_dirs
 from rye.errors import ItemError, TrustError
 from rye.executor.admission import Admission
 from rye.fs import atomic
-from rye.items import scans, spaces
+from rye.items import folder_scan, spaces
 from rye.items.spaces import Space
 
 LEAST: Final = 2_000
@@ -113,13 +113,13 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def _settled(among: Sequence[Space], types: Sequence[str]) -> tuple[scans.Scan, ...] | None:
+def _settled(among: Sequence[Space], types: Sequence[str]) -> tuple[folder_scan.Scan, ...] | None:
     """Return what stands in the folders of spaces; None where it has links, whose targets have times of their own."""
-    looked = scans.scans(among, types)
+    looked = folder_scan.scans(among, types)
     if looked is None:
         # A file that was written just now could be written again at the same time by the clock.
         time.sleep(_SETTLES)
-        looked = scans.scans(among, types)
+        looked = folder_scan.scans(among, types)
     return looked
 
 
@@ -129,7 +129,7 @@ def _question(what: _Asked) -> str:
     return sha256(json.dumps([_FORM, __version__, places, list(what.types), judged]).encode()).hexdigest()[:32]
 
 
-def _seal(looked: Sequence[scans.Scan]) -> str:
+def _seal(looked: Sequence[folder_scan.Scan]) -> str:
     seal = sha256()
     for one in looked:
         seal.update(str(one.files).encode("utf-8", "surrogateescape"))
@@ -144,7 +144,7 @@ class StoredIndex(Shelf):
         self._what, self._path = what, path
         kept: dict[str, bytes] = dict(db.execute("SELECT name, value FROM kept"))
         self.seal: str = kept["seal"].decode()
-        self.state: tuple[scans.Scan, ...] = ()
+        self.state: tuple[folder_scan.Scan, ...] = ()
         self.left_out: Counter[str] = Counter(json.loads(kept["left_out"]))
         # By row; a row that is free has an empty id.
         self._ids: list[str] = kept["ids"].decode().split("\n")
@@ -232,7 +232,7 @@ def _quoted(path: str) -> str:
     return quote(path)
 
 
-def _made(folder: str, path: str, what: _Asked, looked: tuple[scans.Scan, ...], seal: str) -> StoredIndex:
+def _made(folder: str, path: str, what: _Asked, looked: tuple[folder_scan.Scan, ...], seal: str) -> StoredIndex:
     """Make the index, from the last one where there is one, and store it."""
     with atomic.locked(f"{folder}/.lock"):
         # Another process may have made it meanwhile.
@@ -253,7 +253,7 @@ def _made(folder: str, path: str, what: _Asked, looked: tuple[scans.Scan, ...], 
     return found
 
 
-def _write(aside: str, path: str, what: _Asked, looked: tuple[scans.Scan, ...], seal: str) -> None:
+def _write(aside: str, path: str, what: _Asked, looked: tuple[folder_scan.Scan, ...], seal: str) -> None:
     """Write the index of a state of the files into a new file."""
     # With the mode from the start: what is in it is the user's.
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -303,8 +303,8 @@ def _copied(path: str, aside: str, what: _Asked) -> dict[str, _Known]:
         return {}
 
 
-def _served(what: _Asked, looked: Sequence[scans.Scan]) -> Iterator[_Item]:
-    """Yield the items that are served, as `spaces.listed` has them, from what a scan saw."""
+def _served(what: _Asked, looked: Sequence[folder_scan.Scan]) -> Iterator[_Item]:
+    """Yield the items that are served, as `spaces.served_items` has them, from what a scan saw."""
     among = (*what.asked, *what.installed)
     for at, item_type in enumerate(what.types):
         found: set[str] = set()

@@ -104,11 +104,11 @@ def top_parser() -> argparse.ArgumentParser:
 
     from rye._version import __version__
 
-    listed = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
+    verb_lines = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
     parser = argparse.ArgumentParser(
         prog="rye",
         usage="rye VERB …\n       rye TOOL [value | name=value …]",
-        description=f"Signed workspace tools for coding agents.\n\nverbs:\n{listed}",
+        description=f"Signed workspace tools for coding agents.\n\nverbs:\n{verb_lines}",
         epilog=_EPILOG,
         formatter_class=help_formatter,
     )

@@ -28,7 +28,7 @@ def at_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def require_person_or_key(what: str, key: str | None = None, *, key_option: bool = False) -> None:
+def require_person_or_key(action: str, key: str | None = None, *, key_option: bool = False) -> None:
     """Refuse without a terminal, unless the user's own configuration allows agents to sign, or a key file is named.
 
     `key_option` says that the command has `--key`.
@@ -41,13 +41,13 @@ def require_person_or_key(what: str, key: str | None = None, *, key_option: bool
     if key is None and not at_terminal() and context.settings().get("signing.agents") != "allow":
         raise RyeError(
             "needs_person",
-            f"Only a person at a terminal may {what}.",
+            f"Only a person at a terminal may {action}.",
             "Ask your user to run this command in a terminal, or to set `signing: {agents: allow}` in their own "
             f"{user_dirs.settings_file()}{by_key}.",
         )
 
 
-def require_person(what: str) -> None:
+def require_person(action: str) -> None:
     """Refuse without a terminal, whatever is configured.
 
     Raises:
@@ -55,7 +55,7 @@ def require_person(what: str) -> None:
     """
     if not at_terminal():
         raise RyeError(
-            "needs_person", f"Only a person at a terminal may {what}.", "Ask your user to run this command in a terminal."
+            "needs_person", f"Only a person at a terminal may {action}.", "Ask your user to run this command in a terminal."
         )
 
 
@@ -105,7 +105,13 @@ def add_project_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--project", metavar="DIR", help=f"the project root (default: {default})")
 
 
-def project_of(given: str | None) -> str:
+def add_common_options(parser: argparse.ArgumentParser, json_help: str = "print JSON and nothing else") -> None:
+    """Add `--project` and `--json`, which most verbs have."""
+    add_project_option(parser)
+    parser.add_argument("--json", action="store_true", help=json_help)
+
+
+def project_of(folder: str | None) -> str:
     """Return the project's root: the folder given, else the one that `rye.workspace.workspace.find_root` finds.
 
     Raises:
@@ -113,12 +119,12 @@ def project_of(given: str | None) -> str:
     """
     from rye.workspace.workspace import find_root
 
-    if given and not os.path.isdir(given):
-        raise UsageError("project_not_found", f"There is no folder {given}.", "Give --project an existing one.")
-    return os.path.abspath(given) if given else find_root(os.getcwd())
+    if folder and not os.path.isdir(folder):
+        raise UsageError("project_not_found", f"There is no folder {folder}.", "Give --project an existing one.")
+    return os.path.abspath(folder) if folder else find_root(os.getcwd())
 
 
-def project_to_work_in(given: str | None) -> str:
+def project_to_work_in(folder: str | None) -> str:
     """Return the root of the project whose files a call may change: as `project_of`, but never a whole home unless named.
 
     Raises:
@@ -126,7 +132,7 @@ def project_to_work_in(given: str | None) -> str:
     """
     from rye.workspace.workspace import root_to_work_in
 
-    return project_of(given) if given else root_to_work_in(None)
+    return project_of(folder) if folder else root_to_work_in(None)
 
 
 def existing_path(word: str, project: str) -> str | None:
@@ -136,10 +142,10 @@ def existing_path(word: str, project: str) -> str | None:
     """
     from rye.fs import names
 
-    here = os.path.relpath(os.getcwd(), project)
+    current = os.path.relpath(os.getcwd(), project)
     shown = names.show(os.fsencode(word))
     # In this order: what a person types is relative to where they are, what they copy is as an answer showed it.
-    for path in dict.fromkeys([_joined(here, shown), shown, word]):
+    for path in dict.fromkeys([_joined(current, shown), shown, word]):
         try:
             if os.path.lexists(os.path.join(os.fsencode(project), names.parse(path))):
                 return path
@@ -156,12 +162,12 @@ def typed_path(word: str, project: str) -> str:
     return found if found is not None else _joined(os.path.relpath(os.getcwd(), project), names.show(os.fsencode(word)))
 
 
-def _joined(here: str, path: str) -> str:
-    if path.startswith("/") or here == "." or here.startswith(".."):
+def _joined(current: str, path: str) -> str:
+    if path.startswith("/") or current == "." or current.startswith(".."):
         return path
     from rye.fs import names
 
-    return os.path.join(names.show(os.fsencode(here)), path) if path else path
+    return os.path.join(names.show(os.fsencode(current)), path) if path else path
 
 
 def print_json(obj: object, stream: TextIO | None = None) -> None:

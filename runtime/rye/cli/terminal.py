@@ -9,8 +9,6 @@ import os
 import re
 from typing import Final, TextIO
 
-WHEN: Final = ("auto", "always", "never")
-
 _BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN = "1", "2", "31", "32", "33", "36"
 STYLES: Final = {
     "heading": _BOLD,
@@ -52,11 +50,13 @@ def styled(text: str, style: str, stream: TextIO) -> str:
 
 def columns(stream: TextIO) -> int | None:
     """Return how many columns a terminal has; None for a pipe or a file, whose lines are never cut."""
-    given = os.environ.get("COLUMNS", "")
+    variable = os.environ.get("COLUMNS", "")
     try:
         if not stream.isatty():
             return None
-        return int(given) if given.isdigit() and given != "0" else os.get_terminal_size(stream.fileno()).columns or None
+        return (
+            int(variable) if variable.isdigit() and variable != "0" else os.get_terminal_size(stream.fileno()).columns or None
+        )
     except (OSError, ValueError):
         return None
 

@@ -31,12 +31,14 @@ def tool_id(word: str, project: str) -> str | None:
 
     if "/" in word:
         return word
-    found = spaces.named("tool", word, spaces.spaces(project))
+    found = spaces.ids_ending_in("tool", word, spaces.spaces(project))
     own = [one for one in found if one.startswith(spaces.RESERVED)]
-    chosen = own or found
-    if len(chosen) > 1:
-        raise UsageError("ambiguous_name", f"{word} is the name of {len(chosen)} tools.", f"Say which: {' or '.join(chosen)}.")
-    return chosen[0] if chosen else None
+    candidates = own or found
+    if len(candidates) > 1:
+        raise UsageError(
+            "ambiguous_name", f"{word} is the name of {len(candidates)} tools.", f"Say which: {' or '.join(candidates)}."
+        )
+    return candidates[0] if candidates else None
 
 
 def unknown_verb(word: str, project: str) -> UsageError:
@@ -46,7 +48,7 @@ def unknown_verb(word: str, project: str) -> UsageError:
     from rye.items import spaces
 
     verbs = main.verb_names()
-    names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.listed("tool", spaces.spaces(project))})
+    names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.served_items("tool", spaces.spaces(project))})
     # What begins so first: `edit` is like `undo_edit`, but nobody means that.
     close = [one for one in names if len(word) > 2 and one.startswith(word)] or nearest(word, [*verbs, *names], 1)
     return UsageError(
@@ -58,10 +60,10 @@ def unknown_verb(word: str, project: str) -> UsageError:
     )
 
 
-def positions(wanted: Mapping[str, Any]) -> list[str]:
+def positions(tool_schema: Mapping[str, Any]) -> list[str]:
     """Return the parameters that bare values fill, in order: the required ones; without a path, then where to look."""
-    properties = wanted.get("properties", {})
-    required = [name for name in wanted.get("required", ()) if name in properties]
+    properties = tool_schema.get("properties", {})
+    required = [name for name in tool_schema.get("required", ()) if name in properties]
     # A search or a listing takes its folder last, as grep, find and ls do.
     places = [name for name in _PLACES if _is_path(properties.get(name))]
     return required if any(_is_path(properties[name]) for name in required) else [*required, *places[:1]]
@@ -71,7 +73,7 @@ def _is_path(part: object) -> bool:
     return isinstance(part, dict) and part.get("format") == schema.WORKSPACE_PATH
 
 
-def named(word: str) -> tuple[str, str, str] | None:
+def split_assignment(word: str) -> tuple[str, str, str] | None:
     """Return name, sign (`=` or `:=`) and value of a word; None for a bare value. No pattern: compiling one takes longer."""
     name, equals, value = word.partition("=")
     sign = ":=" if name.endswith(":") else "="
@@ -81,14 +83,14 @@ def named(word: str) -> tuple[str, str, str] | None:
 
 
 def parameters(
-    wanted: Mapping[str, Any], typed: Sequence[str], bare: Sequence[str], project: str, *, called: str
+    tool_schema: Mapping[str, Any], typed: Sequence[str], after_dashes: Sequence[str], project: str, *, called: str
 ) -> dict[str, Any]:
     """Return the parameters that words stand for, typed as the schema says, their paths taken from the current folder.
 
     Args:
-        wanted: the tool's schema; {} where none is known.
+        tool_schema: the tool's schema; {} where none is known.
         typed: words of any form.
-        bare: words behind `--`: values, unless they begin with a parameter's name.
+        after_dashes: words behind `--`: values, unless they begin with a parameter's name.
         project: the project root.
         called: the tool as it was typed, for messages.
 
@@ -98,37 +100,37 @@ def parameters(
     texts: dict[str, str] = {}
     values: dict[str, Any] = {}
     loose: list[str] = []
-    known = wanted.get("properties", {})
-    for at, word in enumerate([*typed, *bare]):
-        found = named(word)
+    known = tool_schema.get("properties", {})
+    for at, word in enumerate([*typed, *after_dashes]):
+        found = split_assignment(word)
         if found is None or (at >= len(typed) and found[0] not in known):
             loose.append(word)
             continue
         name, sign, rest = found
-        _check_named(name, word, wanted, called)
+        _check_named(name, word, tool_schema, called)
         _check_new(name, (texts, values))
         if sign == ":=":
             values[name] = _json(name, _of_file(name, rest[1:], word) if rest.startswith("@") else rest)
         else:
-            texts[name] = _text(name, rest, word, wanted)
-    texts.update(_placed(loose, wanted, {*texts, *values}, called))
+            texts[name] = _text(name, rest, word, tool_schema)
+    texts.update(_placed(loose, tool_schema, {*texts, *values}, called))
     for name, text in list(texts.items()):
         if (one := _one_of_list(text, known.get(name))) is not None:
             values[name] = [one]
             del texts[name]
         else:
             _check_json(name, text, known.get(name))
-    out = {**schema.from_words(wanted, texts), **values}
-    paths = dict(schema.workspace_paths(wanted, out))
+    out = {**schema.from_words(tool_schema, texts), **values}
+    paths = dict(schema.workspace_paths(tool_schema, out))
     return {name: _path_value(value, name, paths, project) for name, value in out.items()}
 
 
-def _placed(loose: Sequence[str], wanted: Mapping[str, Any], taken: set[str], called: str) -> list[tuple[str, str]]:
+def _placed(loose: Sequence[str], tool_schema: Mapping[str, Any], filled: set[str], called: str) -> list[tuple[str, str]]:
     """Return the parameter that each bare value fills."""
     if not loose:
         return []
-    order = positions(wanted)
-    free = [name for name in order if name not in taken]
+    order = positions(tool_schema)
+    free = [name for name in order if name not in filled]
     if len(loose) > len(free):
         takes = f"{called} takes {' '.join(name.upper() for name in order)}" if order else f"{called} takes no bare values"
         raise UsageError(
@@ -139,14 +141,14 @@ def _placed(loose: Sequence[str], wanted: Mapping[str, Any], taken: set[str], ca
     return list(zip(free, loose, strict=False))
 
 
-def _check_named(name: str, word: str, wanted: Mapping[str, Any], called: str) -> None:
+def _check_named(name: str, word: str, tool_schema: Mapping[str, Any], called: str) -> None:
     """Refuse a word that looks like `name=value`, is no parameter, and may be the whole value of another one."""
-    known = wanted.get("properties", {})
-    if not known or name in known or wanted.get("additionalProperties", True) is not False:
+    known = tool_schema.get("properties", {})
+    if not known or name in known or tool_schema.get("additionalProperties", True) is not False:
         return
     from rye.call.safe_text import nearest
 
-    order = positions(wanted)
+    order = positions(tool_schema)
     # A name that is nearly right is a slip: the schema's own check says which name is meant.
     if not order or nearest(name, known, 1):
         return
@@ -157,13 +159,13 @@ def _check_named(name: str, word: str, wanted: Mapping[str, Any], called: str) -
     )
 
 
-def _check_new(name: str, given: Sequence[Mapping[str, Any]]) -> None:
-    if any(name in one for one in given):
+def _check_new(name: str, parameters_so_far: Sequence[Mapping[str, Any]]) -> None:
+    if any(name in one for one in parameters_so_far):
         raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
 
 
-def _text(name: str, rest: str, word: str, wanted: Mapping[str, Any]) -> str:
-    part = wanted.get("properties", {}).get(name)
+def _text(name: str, rest: str, word: str, tool_schema: Mapping[str, Any]) -> str:
+    part = tool_schema.get("properties", {}).get(name)
     # `@types/node` is a folder, and nobody keeps a path in a file to give it here.
     if not rest.startswith("@") or _is_path(part):
         return rest
@@ -202,12 +204,12 @@ def _json(name: str, text: str) -> Any:
         ) from None
 
 
-def _one_of_list(text: str, wanted: object) -> Any:
+def _one_of_list(text: str, tool_schema: object) -> Any:
     """Return the one member of a list that a word without brackets is, where the list takes such: a change of `edit_lines`.
 
     None where it must be a whole list.
     """
-    items = wanted.get("items") if isinstance(wanted, dict) and wanted.get("type") == "array" else None
+    items = tool_schema.get("items") if isinstance(tool_schema, dict) and tool_schema.get("type") == "array" else None
     kinds = items.get("type", ()) if isinstance(items, dict) else ()
     if "string" not in ([kinds] if isinstance(kinds, str) else kinds):
         return None
@@ -221,9 +223,9 @@ def _one_of_list(text: str, wanted: object) -> Any:
     return value if isinstance(value, str) or (isinstance(value, dict) and "object" in kinds) else text
 
 
-def _check_json(name: str, word: str, wanted: object) -> None:
+def _check_json(name: str, word: str, tool_schema: object) -> None:
     """Refuse a broken list or object with the reason: most often a shell has taken its quotes."""
-    if isinstance(wanted, dict) and wanted.get("type") in ("array", "object"):
+    if isinstance(tool_schema, dict) and tool_schema.get("type") in ("array", "object"):
         try:
             json.loads(word)
         except (ValueError, RecursionError) as err:

@@ -48,7 +48,7 @@ _DEFAULTS: dict[str, Value] = {
     "sandbox.pass_env": [],
     # Empty: all that are asked for, see `rye.sandbox.sandbox`.
     "sandbox.require": [],
-    # What a command may use. 0: a share of the machine's memory, see `rye.sandbox.limits`.
+    # What a command may use. 0: a share of the machine's memory, see `rye.sandbox.resource_limits`.
     "limits.memory_mb": 0,
     "limits.processes": 8192,
     "limits.temporary_mb": 0,
@@ -104,10 +104,10 @@ def _user_file(path: str) -> dict[str, Any]:
 
 def _project_file(root: str) -> tuple[dict[str, Any], str]:
     """Return a project's settings, and its path; the file is read at every call."""
-    data, shown = of_project(root, "rye.yaml")
+    data, path = of_project(root, "rye.yaml")
     if len(data) > _MAX_PROJECT_BYTES:
-        raise _bad(shown, f"is larger than {_MAX_PROJECT_BYTES:,} bytes")
-    return _mapping_of(data, shown), shown
+        raise _bad(path, f"is larger than {_MAX_PROJECT_BYTES:,} bytes")
+    return _mapping_of(data, path), path
 
 
 def of_project(root: str, name: str) -> tuple[bytes, str]:
@@ -116,7 +116,7 @@ def of_project(root: str, name: str) -> tuple[bytes, str]:
     Raises:
         UsageError: `bad_config`, naming the file; with `outside` where a link leads out of the project.
     """
-    shown = f"{root}/.ai/config/{name}"
+    printed_path = f"{root}/.ai/config/{name}"
     try:
         root_fd = os.open(root, beneath.DIRECTORY)
         try:
@@ -125,9 +125,9 @@ def of_project(root: str, name: str) -> tuple[bytes, str]:
             os.close(root_fd)
     except OSError as err:
         if err.errno in (errno.ENOENT, errno.ENOTDIR):
-            return b"", shown
-        raise _bad(shown, f"cannot be read ({err.strerror})", outside=err.errno == errno.EXDEV) from None
-    return _content(fd, shown), shown
+            return b"", printed_path
+        raise _bad(printed_path, f"cannot be read ({err.strerror})", outside=err.errno == errno.EXDEV) from None
+    return _content(fd, printed_path), printed_path
 
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -272,8 +272,8 @@ def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
         value = "on" if value else "off"
     right = type(value) is type(_DEFAULTS[key]) and (key not in _LEVELS or value in _LEVELS[key])
     if not right or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
-        wanted = f"one of {', '.join(_LEVELS[key])}" if key in _LEVELS else _TYPES[type(_DEFAULTS[key])]
-        raise UsageError("bad_config", f"The setting {key} must be {wanted}, not {repr(value)[:200]}.", f"Mend {path}.")
+        expected = f"one of {', '.join(_LEVELS[key])}" if key in _LEVELS else _TYPES[type(_DEFAULTS[key])]
+        raise UsageError("bad_config", f"The setting {key} must be {expected}, not {repr(value)[:200]}.", f"Mend {path}.")
     found: Value = value
     return found
 

@@ -10,6 +10,8 @@ import os
 import shutil
 import stat
 import time
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +31,7 @@ class StoredState(NamedTuple):
         key: the folder's name in the state.
         path: where the project was first seen; empty where that is not known.
         lost: no folder with this identity is there.
-        size: bytes on the disk.
+        kinds: bytes on the disk for each kind of state: journal, jobs, …
         used: when anything of it was last written (seconds since 1970).
         busy: a background job listens in it.
     """
@@ -37,9 +39,14 @@ class StoredState(NamedTuple):
     key: str
     path: str
     lost: bool
-    size: int
+    kinds: Mapping[str, int]
     used: float
     busy: bool
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes on the disk."""
+        return sum(self.kinds.values())
 
 
 def folder() -> Path:
@@ -63,15 +70,16 @@ def _measured(where: Path) -> StoredState:
         lost = user_dirs.project_key(path) != where.name
     except (OSError, ValueError):
         lost = True
-    size, used, busy = 0, 0.0, False
-    for above, _, names in os.walk(where):
+    kinds, used, busy = Counter[str](), 0.0, False
+    for folder_path, _, names in os.walk(where):
+        inner = os.path.relpath(folder_path, where)
         for name in names:
             with suppress(OSError):
-                info = os.lstat(os.path.join(above, name))
-                size += atomic.disk_size(info)
+                info = os.lstat(os.path.join(folder_path, name))
+                kinds["other" if inner == "." else inner.split(os.sep)[0]] += atomic.disk_size(info)
                 used = max(used, info.st_mtime)
                 busy = busy or stat.S_ISSOCK(info.st_mode)
-    return StoredState(where.name, path, lost, size, used, busy)
+    return StoredState(where.name, path, lost, kinds, used, busy)
 
 
 def prune(settings: Settings | None = None) -> list[StoredState]:
@@ -92,23 +100,23 @@ def prune(settings: Settings | None = None) -> list[StoredState]:
         if one.busy or one.used > time.time() - _DAY:
             continue
         if (one.lost and one.used < oldest) or total > most:
-            _remove(one.key)
+            with suppress(OSError):
+                remove(one.key)
             total -= one.size
             dropped.append(one)
     return dropped
 
 
-def _remove(key: str) -> None:
-    """Remove a project's state: renamed first, so that no process finds the half of it."""
-    aside = folder() / f".{key}.{os.urandom(4).hex()}"
-    with suppress(OSError):
-        (folder() / key).rename(aside)
-        # What a crash leaves under the hidden name belongs to no project, and is harmless.
-        shutil.rmtree(aside, ignore_errors=True)
+def remove(key: str) -> None:
+    """Remove a project's state: renamed first, so that no process finds half of it. Raises OSError."""
+    moved_to = folder() / f".{key}.{os.urandom(4).hex()}"
+    (folder() / key).rename(moved_to)
+    # What a crash leaves under the hidden name belongs to no project, and is harmless.
+    shutil.rmtree(moved_to, ignore_errors=True)
 
 
 def prune_when_due() -> None:
     """Prune once a day; a clock that jumped ahead is believed a day later."""
     with suppress(OSError):
-        if folder().is_dir() and atomic.due(folder() / _STAMP):
+        if folder().is_dir() and atomic.is_due(folder() / _STAMP):
             prune()

@@ -87,8 +87,8 @@ def _shaped(content: Any, shape: Any, where: str, at: str) -> Any:
 _WORDS = {str: "text", int: "a whole number", float: "a number"}
 
 
-def _wrong(where: str, at: str, wanted: str, content: object) -> UsageError:
-    return _bad(where, f"must have {wanted} at {at}, not {_short(content)}", "Mend or remove it.")
+def _wrong(where: str, at: str, expected: str, content: object) -> UsageError:
+    return _bad(where, f"must have {expected} at {at}, not {_short(content)}", "Mend or remove it.")
 
 
 def _bad(where: object, why: str, hint: str) -> UsageError:

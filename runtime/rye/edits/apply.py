@@ -14,8 +14,8 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from rye.call.results import MAX_LINE_CHARS, shortened
-from rye.edits import brief, syntax
+from rye.call.results import MAX_LINE_CHARS, shorten_all
+from rye.edits import short_answer, syntax_check
 from rye.edits.splices import Splice, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
 from rye.fs.digest import hexdigest
@@ -80,7 +80,7 @@ class Applied(Record, frozen=False):
 
     def printed(self) -> list[str]:
         """Return the lines of the result as tools print them: `12: [LID:a1b2c3] text`."""
-        texts = shortened([row.text for row in self.lines])
+        texts = shorten_all([row.text for row in self.lines])
         ids = [f"[LID:{row.id}] " if row.id else f"{row.short}\t" if row.short else "" for row in self.lines]
         return [f"{row.number}: {name}{text}" for row, name, text in zip(self.lines, ids, texts, strict=True)]
 
@@ -92,7 +92,7 @@ class Show(Record):
         budget: bytes that the printed lines may have.
         ids: print their IDs; a line that is printed with its ID counts as shown.
         span: the lines [start, stop); else the changed ones with two around.
-        short: collect the brief answer for models instead, see `rye.edits.brief`.
+        short: collect the brief answer for models instead, see `rye.edits.short_answer`.
         short_rows: print short addresses instead of IDs.
     """
 
@@ -206,13 +206,13 @@ def apply(
         WorkspaceError, DeadlineError: nothing was written.
     """
     made = prepare(document, splices, tool, revive=revive)
-    told = syntax_warnings(document, made.document, guard, short=show is not None and show.short)
+    syntax_findings = syntax_warnings(document, made.document, guard, short=show is not None and show.short)
     if dry_run:
         # A dry run opens no place, so a protected path must be refused here, as the real call refuses it.
         document.ws.guard(document.file.parts)
-        return Applied(made.document, made.splices, made.diff, None, told)
+        return Applied(made.document, made.splices, made.diff, None, syntax_findings)
     with document.ws.place(document.path) as place:
-        warnings = journal.apply_change(document.ws, place, made.document.data or b"", made.entry) + told
+        warnings = journal.apply_change(document.ws, place, made.document.data or b"", made.entry) + syntax_findings
         return store_applied(made, place, made.entry.id, warnings, show)
 
 
@@ -224,7 +224,7 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
     """
     if before is not None and before.as_cells:
         _check_notebook(before, after)
-    found = syntax.new_error(after.path, None if before is None else before.data, after.data or b"")
+    found = syntax_check.new_error(after.path, None if before is None else before.data, after.data or b"")
     if found is None or isinstance(found, str):
         return [found] if found else []
     at = min(max(found.line, 1), max(after.count, 1)) - 1
@@ -242,8 +242,8 @@ def _check_notebook(before: Document, after: Document) -> None:
     """Refuse a change of cells after which a notebook would be none."""
     if before.cells() is None or after.cells() is not None:
         return
-    found = syntax.broken(after.path, after.data or b"")
-    why = f" ({found.message}, at line {found.line})" if isinstance(found, syntax.Broken) else ""
+    found = syntax_check.first_error(after.path, after.data or b"")
+    why = f" ({found.message}, at line {found.line})" if isinstance(found, syntax_check.Broken) else ""
     raise EditError(
         "notebook_broken",
         f"{after.path} would be no notebook any more{why}. Nothing was written.",
@@ -262,7 +262,7 @@ def store_applied(made: Prepared, place: Place, entry: str, warnings: Sequence[s
         # The document's descriptor still shows the replaced inode, so the index needs the state of the new file.
         after.applied_stat = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
         if show is not None and show.short:
-            applied.brief = brief.collected(after, made.splices)
+            applied.brief = short_answer.answer_lines(after, made.splices)
         elif show is not None:
             _collect(applied, show)
         after.store()
@@ -372,7 +372,7 @@ def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Re
                 [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
                 _id(after.index, new_at - 1),
                 _id(after.index, new_at + len(splice.lines)),
-                [before.index.told(at) for at in range(splice.start, splice.stop)],
+                [before.index.shown_short(at) for at in range(splice.start, splice.stop)],
             )
         )
         shift += len(splice.lines) - (splice.stop - splice.start)
@@ -443,11 +443,11 @@ def index_whole(
     names: Revived = _NO_NAMES,
     *,
     shown: bool = False,
-    told: list[str] | None = None,
+    ranges: list[str] | None = None,
 ) -> list[str]:
     """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
 
-    Where `told` is given, the caller will hear the short addresses of all lines, which count as shown: a range is put there.
+    Where `ranges` is given, the caller will hear the short addresses of all lines, which count as shown: a range is put there.
 
     Returns:
         Warnings for the caller's result: the change itself is made, whatever becomes of the index.
@@ -464,20 +464,20 @@ def index_whole(
             if name is not None:
                 known = names.shorts[at] if names.shorts else None
                 loose, short = line_ids_index.loose_digest(keys[at]), known or line_ids_index.new_short(index, at)
-                seen = 0 if shown or (names.shown and names.shown[at]) else -1
-                index.marks[at] = line_ids_index.LineId(name, loose, 0, seen, short, known is not None)
-    if told is not None and 0 < text.count <= _TOLD_LINES:
+                revision_shown = 0 if shown or (names.shown and names.shown[at]) else -1
+                index.marks[at] = line_ids_index.LineId(name, loose, 0, revision_shown, short, known is not None)
+    if ranges is not None and 0 < text.count <= _TOLD_LINES:
         line_ids_index.give_ids(index, 0, documents.keys(text.lines(), code))
         line_ids_index.note_shown(index, 0, text.count, short=True)
-        told.append(addresses.ranges([index.marks[at].short for at in range(text.count)]))
+        ranges.append(addresses.ranges([index.marks[at].short for at in range(text.count)]))
     documents.fit(index, text)
     try:
         # Through the held directory: the path may lead elsewhere by now.
         info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
         store.save(ws, place.path, index, code, info, text.points)
     except (OSError, WorkspaceError) as err:
-        if told is not None:
-            told.clear()
+        if ranges is not None:
+            ranges.clear()
         return [index_not_stored(err)]
     return []
 

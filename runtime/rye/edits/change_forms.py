@@ -61,9 +61,9 @@ def parsed(changes: list[Any], file_path: str) -> list[Change]:
         EditError: `malformed_change`, which names every problem.
     """
     out, wrong = list[Change](), list[str]()
-    for number, given in enumerate(changes, 1):
+    for number, change in enumerate(changes, 1):
         try:
-            out.append(_parsed(number, given, file_path))
+            out.append(_parsed(number, change, file_path))
         except ValueError as err:
             wrong.append(f"Change {number}: {err}")
     if wrong:
@@ -73,8 +73,8 @@ def parsed(changes: list[Any], file_path: str) -> list[Change]:
     return out
 
 
-def _parsed(number: int, given: Any, file_path: str) -> Change:
-    fields = from_string(given) if isinstance(given, str) else {name: one for name, one in given.items() if one is not None}
+def _parsed(number: int, change: Any, file_path: str) -> Change:
+    fields = from_string(change) if isinstance(change, str) else {name: one for name, one in change.items() if one is not None}
     file = str(fields.pop("file_path", file_path))
     kinds = [kind for kind in _KINDS if kind in fields]
     if "find" in fields and "replace" not in fields:
@@ -86,13 +86,13 @@ def _parsed(number: int, given: Any, file_path: str) -> Change:
     return Change(number, file, kinds[0], fields)
 
 
-def from_string(given: str) -> dict[str, Any]:
+def from_string(word: str) -> dict[str, Any]:
     """Return the object that a compact string stands for.
 
     Raises:
         ValueError: it is none of the forms.
     """
-    text = given
+    text = word
     head, bar, content = text.partition("|")
     head = head if len(head) <= _LONGEST_HEAD else ""
     tab_head, tab, tab_content = text.partition("\t")
@@ -112,7 +112,7 @@ def from_string(given: str) -> dict[str, Any]:
     if found := _RENAME.fullmatch(text):
         return {**_file(found), "rename_to": found["to"]}
     raise ValueError(
-        f'{given[:60]!r} is no change. Write "12-15|new text", "12+|text behind line 12", "12-15 delete" or '
+        f'{word[:60]!r} is no change. Write "12-15|new text", "12+|text behind line 12", "12-15 delete" or '
         '"12-15 move after 40".'
     )
 

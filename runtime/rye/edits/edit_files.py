@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
-from rye.edits import brief, change_forms
+from rye.edits import change_forms, short_answer
 from rye.edits import splices as edits_splices
 from rye.edits.apply import (
     Applied,
@@ -109,24 +109,24 @@ def edit_files(
         EditError: as `Checker`, `Checker.spliced` and `apply`; `file_exists`. Nothing was written.
         WorkspaceError, UsageError: as `document.view`; `no_changes`, `protected_path`, `conflict` and what the system refuses.
     """
-    asked = change_forms.parsed(list(changes), file_path)
+    requested = change_forms.parsed(list(changes), file_path)
     options = Options(newline, on_stale, addresses.form_of(line_ids))
     with Workspace(project_path) as ws:
         # First: settling a crash may change the content that is about to be read.
         recovered = commit.recover(ws)
-        if _is_of_one_file(asked, file_path):
+        if _is_of_one_file(requested, file_path):
             with open_for_edit(ws, file_path, encoding) as document:
                 if notebook == "cells":
                     document.show_as_cells()
                 if bom != "keep":
-                    if asked or final_newline != "keep" or convert_newlines is not None:
+                    if requested or final_newline != "keep" or convert_newlines is not None:
                         raise UsageError("bom_alone", "bom changes nothing else.", "Change the lines in a call of their own.")
                     if version is not None and not document.index.is_version(version):
                         raise wrong_version(document, version, [], options.form)
                     applied = change_bom(document, bom, tool, dry_run=dry_run)
                 else:
-                    checker = _checked(document, asked, options, version)
-                    if not asked and final_newline == "keep" and convert_newlines is None:
+                    checker = _checked(document, requested, options, version)
+                    if not requested and final_newline == "keep" and convert_newlines is None:
                         why = "changes is empty, and no newline option is given."
                         raise UsageError("no_changes", why, "Give at least one change.")
                     splices, revive = checker.spliced(final_newline)
@@ -138,26 +138,26 @@ def edit_files(
                 why = "bom, convert_newlines, final_newline and encoding are of one file."
                 raise UsageError("one_file", why, "Give them in a call that changes that file alone.")
             job = _Job(ws, tool, options, file_path, version, guard, show, notebook)
-            with _held(job, asked) as files:
-                edited = _made(job, asked, files, dry_run=dry_run)
+            with _open_files(job, requested) as files:
+                edited = _planned(job, requested, files, dry_run=dry_run)
             edited.warnings[:0] = recovered
             return edited
     applied.warnings[:0] = recovered
     return Edited([applied], [], [applied.entry] if applied.entry else [], None, applied.warnings)
 
 
-def _is_of_one_file(asked: Sequence[Change], file_path: str) -> bool:
+def _is_of_one_file(changes: Sequence[Change], file_path: str) -> bool:
     return all(
         change.file == file_path and change.kind not in ("delete_file", "rename_to") and change.fields.get("to_file") is None
-        for change in asked
+        for change in changes
     )
 
 
 def _checked(
-    document: Document, asked: Sequence[Change], options: Options, version: str | None, *, target: bool = False
+    document: Document, changes: Sequence[Change], options: Options, version: str | None, *, target: bool = False
 ) -> Checker:
-    checker = Checker(document, asked, options, version, target=target)
-    for change in asked:
+    checker = Checker(document, changes, options, version, target=target)
+    for change in changes:
         checker.add(change)
     return checker
 
@@ -182,28 +182,28 @@ class _File(Record, frozen=False):
     place: Place
     document: Document | None = None
     checker: Checker | None = None
-    gone: bool = False
+    is_deleted: bool = False
     made: Prepared | None = None
     note: str = ""
     pieces: list[FileChange] = field(factory=list)
 
 
 @contextmanager
-def _held(job: _Job, asked: Sequence[Change]) -> Iterator[dict[str, _File]]:
+def _open_files(job: _Job, changes: Sequence[Change]) -> Iterator[dict[str, _File]]:
     """Hold every file of a call under its lock, and open those whose lines change.
 
     Raises:
         EditError: `duplicate_file`; WorkspaceError: as `open_for_edit`, `protected_path`.
     """
     lines, others = dict[str, None](), dict[str, None]()
-    for change in asked:
-        whole = change.kind in ("delete_file", "rename_to")
-        (others if whole else lines)[change.file] = None
+    for change in changes:
+        is_of_whole_file = change.kind in ("delete_file", "rename_to")
+        (others if is_of_whole_file else lines)[change.file] = None
         if change.fields.get("to_file") is not None:
             lines[str(change.fields["to_file"])] = None
         if change.kind == "rename_to":
             others[str(change.fields["rename_to"])] = None
-    renamed = {str(change.fields["rename_to"]) for change in asked if change.kind == "rename_to"}
+    renamed = {str(change.fields["rename_to"]) for change in changes if change.kind == "rename_to"}
     with ExitStack() as stack:
         # All places before any lock: locks are named by physical paths and taken in one order.
         files: dict[str, _File] = {}
@@ -222,19 +222,19 @@ def _held(job: _Job, asked: Sequence[Change]) -> Iterator[dict[str, _File]]:
         yield files
 
 
-def _made(job: _Job, asked: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:
+def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:
     """Work out every file's change, then make all of them."""
     refused = list[EditError]()
     for name, file in files.items():
         if file.document is None:
             continue
-        own = [change for change in asked if change.file == name and change.kind not in ("delete_file", "rename_to")]
+        own = [change for change in changes if change.file == name and change.kind not in ("delete_file", "rename_to")]
         try:
             version = job.version if name == job.file_path else None
             file.checker = _checked(file.document, own, job.options, version, target=not own)
         except EditError as err:
             refused.append(err)
-    for change in asked:
+    for change in changes:
         if change.fields.get("to_file") not in (None, change.file):
             _transfer(change, files)
     for file in files.values():
@@ -248,7 +248,7 @@ def _made(job: _Job, asked: Sequence[Change], files: dict[str, _File], *, dry_ru
     if refused:
         hint = refused[0].hint if len({err.hint for err in refused}) == 1 else "Correct the changes and send all of them again."
         raise EditError(refused[0].code, "\n".join(err.message.rstrip() for err in refused) + "\n", hint)
-    for change in asked:
+    for change in changes:
         if change.kind == "rename_to":
             _rename(job, change, files)
         elif change.kind == "delete_file":
@@ -281,12 +281,12 @@ def _delete(job: _Job, file: _File) -> None:
     if file.made is not None:
         raise _both(file.name, "edited and deleted")
     entry = journal.whole_entry(job.ws, job.tool, file.place, data, None)
-    file.gone, file.pieces = True, [FileChange(file.place, WholeFile(entry, None))]
+    file.is_deleted, file.pieces = True, [FileChange(file.place, WholeFile(entry, None))]
     file.note = f"deleted {file.place.shown}"
 
 
-def _both(name: str, what: str) -> EditError:
-    return EditError("malformed_change", f"{name} is both {what}. Nothing was written.", "Choose one.")
+def _both(name: str, operation: str) -> EditError:
+    return EditError("malformed_change", f"{name} is both {operation}. Nothing was written.", "Choose one.")
 
 
 def _content(ws: Workspace, file: _File) -> bytes:
@@ -299,7 +299,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     source, target = files[change.file], files[str(change.fields["rename_to"])]
     if target.place.stat is not None or target.pieces:
         raise EditError("file_exists", f"{target.name} exists already. Nothing was written.", "Choose another name.")
-    if source.gone:
+    if source.is_deleted:
         raise _both(source.name, "renamed and deleted")
     data, names, encoding, lines = _content(job.ws, source), Revived(()), "utf-8", list[str]()
     known = store.load(job.ws, source.place.path, dense=False)
@@ -307,7 +307,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     if source.made is not None:
         edited = source.made.document
         # Before the names are taken: what is printed here counts as shown.
-        lines = brief.collected(edited, source.made.splices)
+        lines = short_answer.answer_lines(edited, source.made.splices)
         data, encoding = edited.data or b"", edited.text.encoding.name
         names = _names(edited)
     elif known is not None and known.index.content_hash == before.before:
@@ -317,7 +317,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     entry = journal.whole_entry(job.ws, job.tool, target.place, None, data, encoding)
     entry = changed(entry, mode=before.mode)
     made = WholeFile(entry, data, encoding, names.ids, shorts=names.shorts, seen=names.shown)
-    source.gone, source.pieces = True, [FileChange(source.place, WholeFile(before, None))]
+    source.is_deleted, source.pieces = True, [FileChange(source.place, WholeFile(before, None))]
     target.pieces = [FileChange(target.place, made)]
     target.note = f"renamed {source.place.shown} to {target.place.shown}"
     if source.made is not None:
@@ -328,7 +328,9 @@ def _names(document: Document) -> Revived:
     marks = document.index.marks
     ids = [marks[at].id if at in marks else None for at in range(document.count)]
     return Revived(
-        ids, [document.index.told(at) for at in range(document.count)], [document.is_seen(at) for at in range(document.count)]
+        ids,
+        [document.index.shown_short(at) for at in range(document.count)],
+        [document.is_seen(at) for at in range(document.count)],
     )
 
 
@@ -338,7 +340,7 @@ def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
     short = job.show is not None and job.show.short
     for file in files:
         if file.made is not None:
-            if not file.gone:
+            if not file.is_deleted:
                 file.pieces = [FileChange(file.place, file.made)]
             warnings += syntax_warnings(file.document, file.made.document, job.guard, short=short)
     at_work = [file for file in files if file.pieces]

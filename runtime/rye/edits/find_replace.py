@@ -27,11 +27,11 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
     """Find a text in lines [start, stop); it may span lines, and a newline at its end is the line's own."""
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     texts = document.texts(start, stop)
-    whole, starts = _joined(texts), _starts(texts)
-    places, every = _places(whole, old), _places(whole, old, overlapping=True)
+    all_text, starts = _joined(texts), _starts(texts)
+    places, every = _places(all_text, old), _places(all_text, old, overlapping=True)
     splices = [
         terminated(document.text, start + low, start + high, [document.encode(line) for line in lines])
-        for low, high, lines in _replaced(whole, starts, places, len(old), new)
+        for low, high, lines in _replaced(all_text, starts, places, len(old), new)
     ]
     lines = sorted({start + bisect_right(starts, place) - 1 for place in every})
     return Found(len(places), lines, splices, len(every) > len(places))
@@ -39,18 +39,18 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
 
 def replaced(texts: Sequence[str], old: str, new: str) -> list[tuple[int, int, list[str]]]:
     """Return (first line, line behind the last, new lines) of each range of lines that matches of `old` touch."""
-    whole = _joined(texts)
-    return _replaced(whole, _starts(texts), _places(whole, old), len(old), new)
+    all_text = _joined(texts)
+    return _replaced(all_text, _starts(texts), _places(all_text, old), len(old), new)
 
 
-def _replaced(whole: str, starts: list[int], places: list[int], size: int, new: str) -> list[tuple[int, int, list[str]]]:
+def _replaced(all_text: str, starts: list[int], places: list[int], size: int, new: str) -> list[tuple[int, int, list[str]]]:
     out: list[tuple[int, int, list[str]]] = []
     for low, high, inside in _regions(places, size, starts):
         pieces, at = list[str](), starts[low]
         for place in inside:
-            pieces += [whole[at:place], new]
+            pieces += [all_text[at:place], new]
             at = place + size
-        lines = "".join([*pieces, whole[at : starts[high]]]).split("\n")
+        lines = "".join([*pieces, all_text[at : starts[high]]]).split("\n")
         # What took the newline of the last line leaves it without one here; the file's end is kept as it was.
         out.append((low, high, lines[:-1] if lines[-1] == "" else lines))
     return out
@@ -64,12 +64,12 @@ def _starts(texts: Sequence[str]) -> list[int]:
     return list(accumulate([len(text) + 1 for text in texts], initial=0))
 
 
-def _places(whole: str, old: str, *, overlapping: bool = False) -> list[int]:
+def _places(all_text: str, old: str, *, overlapping: bool = False) -> list[int]:
     """Return where a text begins, each match behind the end of the one before; or all, also those that overlap."""
-    out, at, step = list[int](), whole.find(old), 1 if overlapping else len(old)
+    out, at, step = list[int](), all_text.find(old), 1 if overlapping else len(old)
     while at >= 0:
         out.append(at)
-        at = whole.find(old, at + step)
+        at = all_text.find(old, at + step)
     return out
 
 
@@ -91,9 +91,9 @@ def _regions(places: list[int], size: int, starts: list[int]) -> list[tuple[int,
     return out
 
 
-def alike(document: Document, start: int, stop: int, old: str) -> list[int]:
+def similar_lines(document: Document, start: int, stop: int, old: str) -> list[int]:
     """Return up to five lines that are the first line of a text but for white space."""
-    wanted = "".join(old.strip("\n").partition("\n")[0].split())
-    if not wanted:
+    first_line = "".join(old.strip("\n").partition("\n")[0].split())
+    if not first_line:
         return []
-    return [at for at, text in enumerate(document.texts(start, stop), start) if wanted in "".join(text.split())][:5]
+    return [at for at, text in enumerate(document.texts(start, stop), start) if first_line in "".join(text.split())][:5]

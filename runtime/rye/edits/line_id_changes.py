@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from rye.call.safe_text import nearest
-from rye.edits import change_forms, find_replace, pasted
+from rye.edits import change_forms, find_replace, pasted_ids
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Plan, Revived
 from rye.edits.change_forms import Change
-from rye.edits.refusals import ENDS, Problems, around_dead, bare, refusal, stale, why_dead, wrong_version
+from rye.edits.refusals import ENDS, Problems, around_dead, clean_id, refusal, stale_error, why_dead, wrong_version
 from rye.edits.splices import FinalNewline, Newline, Splice
 from rye.errors import EditError
 from rye.line_ids import addresses
@@ -74,7 +74,7 @@ class Checker:
             )
         self._since = self._revision(version, changes)
         if document.before is not None and options.on_stale != "rebase":
-            raise stale(document, changes, options.form)
+            raise stale_error(document, changes, options.form)
         self._positions = document.index.positions()
 
     def _revision(self, version: str | None, changes: Sequence[Change]) -> int | None:
@@ -120,8 +120,8 @@ class Checker:
 
         text = notebook_changes.json_line(book.cell_at(start, stop), lines)
         if text is not None:
-            what = f"gives JSON for lines of a cell, which take the cell's text: {text[:200]!r}."
-            self.problems.add("notebook_json", f"Change {change.number} {what}", start)
+            mistake = f"gives JSON for lines of a cell, which take the cell's text: {text[:200]!r}."
+            self.problems.add("notebook_json", f"Change {change.number} {mistake}", start)
         return text is not None
 
     def located(self, change: Change) -> tuple[int, int] | None:
@@ -156,16 +156,16 @@ class Checker:
         )
         return None
 
-    def locate(self, number: int, key: str, given: object) -> int | None:
+    def locate(self, number: int, key: str, address: object) -> int | None:
         """Return the position an address names; for "start" and "end" such that inserting there works for both keys."""
-        if key in ("after_line_id", "before_line_id") and bare(given) in ENDS:
+        if key in ("after_line_id", "before_line_id") and clean_id(address) in ENDS:
             # `before_line_id="end"` means the line count itself; for `after_line_id` the caller adds one.
-            at = 0 if bare(given) == "start" else self.document.text.count
+            at = 0 if clean_id(address) == "start" else self.document.text.count
             return at - 1 if key == "after_line_id" else at
-        index, name = self.document.index, bare(given)
-        short = addresses.parsed(name if isinstance(given, str) else given)
+        index, name = self.document.index, clean_id(address)
+        short = addresses.parsed(name if isinstance(address, str) else address)
         if short is not None:
-            return self._locate_short(number, short, given)
+            return self._locate_short(number, short, address)
         at_ = self._positions.get(name)
         if at_ is None:
             around = around_dead(index, self._positions, name)
@@ -177,21 +177,21 @@ class Checker:
                 self.problems.details.setdefault("available_ids", shown[:_AVAILABLE])
         return at_
 
-    def _locate_short(self, number: int, short: str, given: object) -> int | None:
+    def _locate_short(self, number: int, short: str, address: object) -> int | None:
         """Return the position that a short address names; only one that was shown can be known to anybody."""
         index, problems = self.document.index, self.problems
-        if isinstance(given, int) and str(given) in self._positions:
-            problems.add("invalid_line_id", f'Change {number}: {given} is an ID: write it in quotes, "{given}".')
+        if isinstance(address, int) and str(address) in self._positions:
+            problems.add("invalid_line_id", f'Change {number}: {address} is an ID: write it in quotes, "{address}".')
             return None
         at = index.places().get(short)
-        if at is not None and index.marks[at].told:
+        if at is not None and index.marks[at].short_shown:
             # What is beside an insertion must be as it was shown, too: a number says nothing of its line's text.
             age = index.ages.values(at, at + 1)[0]
             if index.marks[at].shown < age or (self._since is not None and age > self._since):
                 problems.add("unseen_lines", f"Change {number}: line {short} changed since it was shown.", at)
                 return None
             return at
-        name = next((name for name, fate in index.dead.items() if fate is not None and fate.short == short), None)
+        name = next((name for name, end in index.dead.items() if end is not None and end.short == short), None)
         around = around_dead(index, self._positions, name) if name is not None else {}
         if name is not None:
             why = why_dead(index, name, around, "short")
@@ -200,15 +200,15 @@ class Checker:
         else:
             why = f"no line has the address {short}: it was deleted or replaced long ago, or is of another state of the file."
         # Without a trace the number may be a line number: what is there now helps most.
-        here = min(addresses.split(short)[0], self.document.count) - 1
-        problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([here] if here >= 0 else [])))
+        first = min(addresses.split(short)[0], self.document.count) - 1
+        problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([first] if first >= 0 else [])))
         return None
 
     def bodies(self, change: Change, lines: list[str]) -> list[bytes] | None:
         """Return new lines in the file's encoding, None where addresses were pasted with them."""
-        prefix = pasted.found(self.document.index, self.document.data or b"", lines)
+        prefix = pasted_ids.first_prefix(self.document.index, self.document.data or b"", lines)
         if prefix is not None:
-            self.problems.add("pasted_ids", f"Change {change.number}: {pasted.explained(prefix)}")
+            self.problems.add("pasted_ids", f"Change {change.number}: {pasted_ids.explained(prefix)}")
             return None
         return [self.document.encode(line) for line in lines]
 
@@ -225,16 +225,16 @@ class Checker:
         if self.bodies(change, new.split("\n")) is None:
             return
         found = find_replace.find(self.document, start, stop, old, new)
-        wanted = int(change.fields.get("count", 1))
+        expected = int(change.fields.get("count", 1))
         # Which of two that overlap is meant, nobody can tell; of many that shall all be replaced it makes no difference.
-        overlap = found.overlapping and wanted == 1
-        if found.places != wanted or overlap:
+        overlap = found.overlapping and expected == 1
+        if found.places != expected or overlap:
             if found.places:
                 many = "Places that overlap" if overlap else f"{found.places} place(s)"
-                what = f"{many} have the text of find, not {wanted}: give more of it, name lines, or give count."
-                self.problems.add("text_count", f"Change {change.number}: {what}", *found.lines)
+                mistake = f"{many} have the text of find, not {expected}: give more of it, name lines, or give count."
+                self.problems.add("text_count", f"Change {change.number}: {mistake}", *found.lines)
                 return
-            near = find_replace.alike(self.document, start, stop, old)
+            near = find_replace.similar_lines(self.document, start, stop, old)
             more = " But for white space these lines have it." if near else ""
             self.problems.add("text_not_found", f"Change {change.number}: no line has the text {old[:80]!r}.{more}", *near)
             return
@@ -258,10 +258,10 @@ class Checker:
             self.problems.add("malformed_change", f"Change {change.number} moves lines to where they are.", at)
             return
         if (book := document.cells()) and book.cell_at(at, at):
-            raw = self._ended(at, [document.encode(text) for text in document.texts(start, stop)])
+            raw = self._terminated(at, [document.encode(text) for text in document.texts(start, stop)])
         else:
             raw = [
-                line if document.text.encoding.terminator(line) else self._ended(at, [line])[0]
+                line if document.text.encoding.terminator(line) else self._terminated(at, [line])[0]
                 for line in document.text.lines(start, stop)
             ]
         names = Revived(document.ids(start, stop), document.shorts(start, stop)) if moved else None
@@ -280,7 +280,7 @@ class Checker:
             raw = edits_splices.terminated(self.document.text, at, at, bodies, self.options.newline).lines
             self.plans.append(Plan(change.number, at, at, raw))
 
-    def _ended(self, at: int, bodies: list[bytes]) -> list[bytes]:
+    def _terminated(self, at: int, bodies: list[bytes]) -> list[bytes]:
         return edits_splices.terminated(self.document.text, at, at, bodies).lines
 
     def spliced(self, final_newline: FinalNewline = "keep") -> Spliced:
@@ -297,21 +297,21 @@ class Checker:
         _check_overlaps(plans, self.problems)
         if self.problems.messages:
             raise refusal(self.document, self.problems)
-        given = _joined_plans(plans)
+        joined = _joined_plans(plans)
         if (book := self.document.cells()) is not None:
             from rye.edits import notebook_changes
 
-            given = notebook_changes.encoded(self.document, book, given)
+            joined = notebook_changes.encoded(self.document, book, joined)
         splices = edits_splices.assemble(
-            self.document.text, [Splice(plan.start, plan.stop, plan.raw) for plan in given], final_newline
+            self.document.text, [Splice(plan.start, plan.stop, plan.raw) for plan in joined], final_newline
         )
-        if not any(plan.names for plan in given):
+        if not any(plan.names for plan in joined):
             return Spliced(splices, [])
         # Assembling may add a splice at the end of the file; its lines keep no name by order of the caller.
-        names = {(plan.start, plan.stop, len(plan.raw)): plan.names for plan in given}
+        names = {(plan.start, plan.stop, len(plan.raw)): plan.names for plan in joined}
         return Spliced(splices, [_named_or_none(names.get((s.start, s.stop, len(s.lines))), len(s.lines)) for s in splices])
 
-    def _listed(self, positions: list[int]) -> str:
+    def _named_lines(self, positions: list[int]) -> str:
         some = positions[:8]
         if self.options.form == "short":
             names = addresses.ranges([self.document.shorts(at, at + 1)[0] for at in some])
@@ -330,25 +330,25 @@ class Checker:
         ages = dict(enumerate(index.ages.values(first, plan.stop + 1), first))
         for at in range(plan.start, plan.stop):
             mark, age = marks.get(at), ages[at]
-            seen = mark is not None and mark.shown >= age and (self._since is None or age <= self._since)
+            is_seen = mark is not None and mark.shown >= age and (self._since is None or age <= self._since)
             # Neighbours must have been printed since they became neighbours, or a line inserted between could be lost unseen.
-            beside = at == plan.start or (mark is not None and mark.shown >= mark.near)
+            neighbours_seen = at == plan.start or (mark is not None and mark.shown >= mark.near)
             before = (
                 at == plan.start
                 or (unseen and unseen[-1] == at - 1)
                 or (mark is not None and (other := marks.get(at - 1)) is not None and other.shown >= mark.near)
             )
-            if not (seen and beside and before):
+            if not (is_seen and neighbours_seen and before):
                 unseen.append(at)
         if not unseen and (twin := self._twin_beside_a_change(plan, ages)) is not None:
             self.problems.add(
                 "unseen_lines",
-                f"Change {plan.number}: line {self._listed([twin])} has the text of other lines, and what is beside it "
+                f"Change {plan.number}: line {self._named_lines([twin])} has the text of other lines, and what is beside it "
                 "changed since it was shown.",
                 twin,
             )
         if unseen:
-            shown = self._listed(unseen)
+            shown = self._named_lines(unseen)
             self.problems.add(
                 "unseen_lines",
                 f"Change {plan.number} covers {len(unseen)} line(s) that were never shown as they are now "
@@ -362,11 +362,11 @@ class Checker:
         Of equal lines, such as closing brackets, the one is told from the other by the lines around it.
         """
         index, count = self.document.index, self.document.count
-        for at, beside in ((plan.start, plan.start - 1), (plan.stop - 1, plan.stop)):
-            if plan.start >= plan.stop or not 0 <= beside < count:
+        for at, neighbour in ((plan.start, plan.start - 1), (plan.stop - 1, plan.stop)):
+            if plan.start >= plan.stop or not 0 <= neighbour < count:
                 continue
-            mark, other = index.marks.get(at), index.marks.get(beside)
-            age = ages[beside]
+            mark, other = index.marks.get(at), index.marks.get(neighbour)
+            age = ages[neighbour]
             is_news = mark is not None and age > mark.shown and (other is None or other.shown < age)
             if is_news and self._has_twin(at):
                 return at

@@ -104,13 +104,13 @@ def _whole_source(document: Document, cell: Cell, number: int, texts: list[str])
 def _new_cells(document: Document, book: Notebook, plan: Plan) -> list[bytes]:
     """Return the JSON of the cells that a text between cells means; JSON of cells is taken as it is."""
     texts, newline = _texts(document, plan), _newline(document)
-    beside = next(cell for cell in book.cells if plan.start in (cell.start, cell.stop))
-    if (given := _as_json(texts)) is not None:
-        lines = given
+    neighbour = next(cell for cell in book.cells if plan.start in (cell.start, cell.stop))
+    if (cells_given := _as_json(texts)) is not None:
+        lines = cells_given
     else:
         indent, step = (
-            _indent(document.text.lines(beside.start, beside.start + 1)[0]).decode(),
-            _step(document, beside).decode(),
+            _indent(document.text.lines(neighbour.start, neighbour.start + 1)[0]).decode(),
+            _step(document, neighbour).decode(),
         )
         objects = [json.dumps(_cell(book, *part), ensure_ascii=False, indent=step) for part in _parts(texts)]
         lines = [f"{indent}{line}" for line in ",\n".join(objects).split("\n")]
@@ -121,27 +121,27 @@ def _new_cells(document: Document, book: Notebook, plan: Plan) -> list[bytes]:
 
 def _as_json(texts: list[str]) -> list[str] | None:
     """Return lines that are cells in JSON, without a comma at the end; None where they are text."""
-    whole = "\n".join(texts).rstrip().removesuffix(",")
-    if not whole.lstrip().startswith("{"):
+    joined = "\n".join(texts).rstrip().removesuffix(",")
+    if not joined.lstrip().startswith("{"):
         return None
     try:
-        cells = json.loads(f"[{whole}]")
+        cells = json.loads(f"[{joined}]")
     except ValueError:
         return None
-    return whole.split("\n") if all(isinstance(cell, dict) and "cell_type" in cell for cell in cells) else None
+    return joined.split("\n") if all(isinstance(cell, dict) and "cell_type" in cell for cell in cells) else None
 
 
 def _parts(texts: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Split a text into cells at its marks."""
-    kind, lines, begun = "code", list[str](), False
+    kind, lines, is_open = "code", list[str](), False
     for text in texts:
         found = _MARK.match(text)
         if found is None:
             lines.append(text)
             continue
-        if begun or any(line.strip() for line in lines):
+        if is_open or any(line.strip() for line in lines):
             yield kind, lines
-        kind, lines, begun = found[1] or "code", [], True
+        kind, lines, is_open = found[1] or "code", [], True
     yield kind, lines
 
 
@@ -162,16 +162,16 @@ def _cell(book: Notebook, kind: str, lines: list[str]) -> dict[str, Any]:
 
 def _ends_of_cells(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[Plan]:
     """Return the plan of the last line of the cell that becomes the last one, or ceases to be it: its comma goes or comes."""
-    gone = {line for plan in plans for line in range(plan.start, plan.stop)}
-    kept = [cell for cell in book.cells if cell.start not in gone]
-    if not kept or not book.cells:
+    deleted_lines = {line for plan in plans for line in range(plan.start, plan.stop)}
+    remaining = [cell for cell in book.cells if cell.start not in deleted_lines]
+    if not remaining or not book.cells:
         return []
-    last = kept[-1]
+    last = remaining[-1]
     behind = any(plan.start == plan.stop >= last.stop and plan.raw for plan in plans)
     at = last.stop - 1
     line = document.text.lines(at, at + 1)[0]
     body = line.strip()
-    if at in gone or body not in (b"}", b"},") or (body == b"},") == behind:
+    if at in deleted_lines or body not in (b"}", b"},") or (body == b"},") == behind:
         return []
     fixed = _indent(line) + (b"}," if behind else b"}") + _newline(document)
     return [Plan(plans[0].number, at, at + 1, [fixed], _same_name(document, at), quoted=True)]

@@ -119,7 +119,9 @@ def _stored(ws: Workspace, any_id: str) -> Iterator[dict[str, Any]]:
 def _load(path: Path) -> dict[str, Any] | None:
     try:
         record = entries.parse(path.read_bytes())
-        whole = isinstance(record["ids"], list) and isinstance(record["request"], dict) and isinstance(record["files"], list)
+        is_complete = (
+            isinstance(record["ids"], list) and isinstance(record["request"], dict) and isinstance(record["files"], list)
+        )
     except (OSError, ValueError, LookupError, TypeError, RecursionError, zlib.error):
         return None
-    return record if whole else None
+    return record if is_complete else None

@@ -40,10 +40,10 @@ class Problems(Record, frozen=False):
 
 def short_of(line_id: object) -> str | None:
     """Return the short address that a caller names, None where it names an ID."""
-    return addresses.parsed(bare(line_id) if isinstance(line_id, str) else line_id)
+    return addresses.parsed(clean_id(line_id) if isinstance(line_id, str) else line_id)
 
 
-def bare(line_id: object) -> str:
+def clean_id(line_id: object) -> str:
     """Return an ID without what was pasted with it: the mark and brackets of read, the line's text, quotes; in lower case."""
     name = str(line_id).strip(_AROUND).partition("\t")[0]
     if name[:4].lower() == "lid:":
@@ -58,8 +58,8 @@ def around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str,
         at: str | None = name
         # Bounded: in a damaged index dead lines could name each other in a circle.
         for _ in range(100):
-            fate = index.dead.get(at) if at else None
-            at = getattr(fate, side) if fate else None
+            end = index.dead.get(at) if at else None
+            at = getattr(end, side) if end else None
             if at is None or at in positions:
                 break
         if at in positions:
@@ -69,13 +69,13 @@ def around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str,
 
 def why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid") -> str:
     """Return what became of a line that is gone."""
-    fate = index.dead.get(name)
-    if fate is not None:
+    end = index.dead.get(name)
+    if end is not None:
         by_id = {position: mark.short if form == "short" else mark.id for position, mark in index.marks.items()}
         sides = [by_id[around[side]] for side in ("after", "before") if side in around]
         where = " between " if len(sides) == 2 else " next to " if sides else ""
-        name = fate.short if form == "short" else name
-        return f"line {name} was {fate.how} (it was line {fate.line}{where}{' and '.join(sides)})."
+        name = end.short if form == "short" else name
+        return f"line {name} was {end.how} (it was line {end.line}{where}{' and '.join(sides)})."
     if name in index.dead:
         return f"line {name} was deleted or replaced a long time ago."
     return f"invalid line ID {name}: no line of the file has it now, and none of the last that were deleted or replaced had it."
@@ -84,10 +84,12 @@ def why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid")
 def excerpt(document: Document, around: set[int], context: int = 1, form: str = "lid") -> str:
     """Return up to `MAX_SHOWN` present lines at and around some positions, with IDs, and record them as shown."""
     count = document.text.count
-    wanted = sorted({n for at in sorted(around) for n in range(at - context, at + context + 1) if 0 <= n < count})[:MAX_SHOWN]
+    positions_shown = sorted({n for at in sorted(around) for n in range(at - context, at + context + 1) if 0 <= n < count})[
+        :MAX_SHOWN
+    ]
     out: list[str] = []
     last = -1
-    for at in wanted:
+    for at in positions_shown:
         if out and at != last + 1:
             out.append("…")
         row = document.rows(at, at + 1)[0]
@@ -95,7 +97,7 @@ def excerpt(document: Document, around: set[int], context: int = 1, form: str = 
         out.append(short if form == "short" else f"{row.number}: [LID:{row.id}] {row.text[:500]}")
         last = at
     # The refusal prints these lines, so the next request may change them.
-    document.shown(*_spans(wanted), short=form == "short")
+    document.shown(*_spans(positions_shown), short=form == "short")
     return "\n".join(out)
 
 
@@ -133,8 +135,8 @@ def refusal(document: Document, problems: Problems) -> EditError:
 def names_in(index: Index, changes: Sequence[Change]) -> list[str]:
     """Return the IDs of the lines that changes name, each once; a short address that no line has stays as it is."""
     ids = {mark.short: mark.id for mark in index.marks.values()}
-    given = [value for change in changes for value in change.names.values() if bare(value) not in ENDS]
-    return [*dict.fromkeys(ids.get(short_of(value) or "") or bare(value) for value in given)]
+    values = [value for change in changes for value in change.names.values() if clean_id(value) not in ENDS]
+    return [*dict.fromkeys(ids.get(short_of(value) or "") or clean_id(value) for value in values)]
 
 
 def wrong_version(document: Document, version: str, changes: Sequence[Change], form: str) -> EditError:
@@ -150,7 +152,7 @@ def wrong_version(document: Document, version: str, changes: Sequence[Change], f
     )
 
 
-def stale(document: Document, changes: Sequence[Change], form: str = "lid") -> EditError:
+def stale_error(document: Document, changes: Sequence[Change], form: str = "lid") -> EditError:
     """Say which of the named lines changed, how, and what is there now."""
     assert document.before is not None  # the caller's condition
     was, now = document.before.positions(), document.index.positions()

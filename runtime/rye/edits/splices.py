@@ -78,8 +78,8 @@ def line_ends(text: Text) -> str:
     else:
         endings = [code.terminator(line) for line in text.lines()]
         kinds = {"crlf": endings.count(code.crlf), "lf": endings.count(code.newline)}
-    there = [name for name, count in kinds.items() if count]
-    return there[0] if len(there) == 1 else "mixed" if there else "none"
+    present = [name for name, count in kinds.items() if count]
+    return present[0] if len(present) == 1 else "mixed" if present else "none"
 
 
 def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep") -> list[Splice]:
@@ -130,13 +130,13 @@ def _end(text: Text, splices: list[Splice], final: FinalNewline, *, open_end: bo
     if final == "keep" or reach == 0:
         return splices
     line = text.lines(reach - 1, reach)[0]
-    wanted = code.body(line)
-    if not wanted and final == "remove":
+    last_line = code.body(line)
+    if not last_line and final == "remove":
         raise _empty_last_line()
     if final == "add":
-        wanted = line if code.terminator(line) else _closed(text, line)
-    if wanted != line:
-        splices.insert(at + 1, Splice(reach - 1, reach, [wanted]))
+        last_line = line if code.terminator(line) else _closed(text, line)
+    if last_line != line:
+        splices.insert(at + 1, Splice(reach - 1, reach, [last_line]))
     return splices
 
 

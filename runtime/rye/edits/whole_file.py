@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from rye.edits import pasted, syntax
+from rye.edits import pasted_ids, syntax_check
 from rye.edits.apply import index_whole, text_encoding
 from rye.edits.splices import Splice, line_ends, refine, unified_diff
 from rye.errors import EditError
@@ -92,15 +92,15 @@ def replace_file(
             old = _content(ws, place)
             _check_digest(place, old, expected_sha256)
             _check_escapes(ws, place, old, content, encoding)
-            pasted.refuse_in_file(ws, place.path, place.shown, old or b"", content)
+            pasted_ids.refuse_in_file(ws, place.path, place.shown, old or b"", content)
             if old == data:
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered)
-            told = syntax_warnings(place.shown, old, data, guard)
+            syntax_findings = syntax_warnings(place.shown, old, data, guard)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
-            warnings = [*recovered, *told, *journal.apply_change(ws, place, data, entry)]
+            warnings = [*recovered, *syntax_findings, *journal.apply_change(ws, place, data, entry)]
             named: list[str] | None = [] if addresses else None
-            warnings += index_whole(ws, place, data, code.name, told=named)
+            warnings += index_whole(ws, place, data, code.name, ranges=named)
             warnings += _line_end_warning(place, old, data, code.name)
             return Replaced(place.shown, data, old, code.name, entry.id, warnings, "".join(named or ()))
 
@@ -111,7 +111,7 @@ def syntax_warnings(path: str, old: bytes | None, data: bytes, guard: str = "tel
     Raises:
         EditError: `syntax_error`, with `guard` "refuse". Nothing was written.
     """
-    found = syntax.new_error(path, old, data)
+    found = syntax_check.new_error(path, old, data)
     if found is None or isinstance(found, str):
         return [found] if found else []
     text = f"No valid {found.language}: {found.message}, in {path} at line {found.line}"

@@ -58,11 +58,11 @@ _verdicts: dict[str, Verdicts] = {}
 class Admission:
     """Decides what may be used in one call: the spaces that are asked, the user's decisions, the keys that count now."""
 
-    def __init__(self, among: Sequence[Space], decided: Decisions | None = None) -> None:
+    def __init__(self, search_path: Sequence[Space], decided: Decisions | None = None) -> None:
         """Read which keys count for these spaces; the user's decisions are loaded once."""
-        self.among = among
+        self.search_path = search_path
         self.decided = decisions.load() if decided is None else decided
-        self.store: TrustStore = spaces.trust_store(among, decided=self.decided)
+        self.store: TrustStore = spaces.trust_store(search_path, decided=self.decided)
         self.state = self.store.digest
         self._held: dict[str, bundles.Manifest] = {}
         self._known_as: _Key = ()
@@ -75,7 +75,7 @@ class Admission:
 
     def find(self, item_type: str, item_id: str) -> Candidate:
         """Return the item of the first space that has it. Errors as `rye.items.spaces.find`."""
-        return spaces.find(item_type, item_id, self.among)
+        return spaces.find(item_type, item_id, self.search_path)
 
     def tool(self, candidate: Candidate, *, allow_unsigned: bool = False) -> Ready:
         """Return the candidate as a tool that may run.
@@ -130,8 +130,8 @@ class Admission:
             return known
         try:
             # A reserved id is the system's, whatever else the user lets a project serve, unless the system lacks it.
-            among = (system,) if listed else self._below(named_by.candidate.space)
-            candidate = spaces.find("tool", item_id, among)
+            search_path = (system,) if listed else self._below(named_by.candidate.space)
+            candidate = spaces.find("tool", item_id, search_path)
         except ItemError as err:
             if err.code not in ("item_not_found", "bad_item_id"):
                 raise
@@ -143,9 +143,9 @@ class Admission:
 
     def _below(self, space: str) -> Sequence[Space]:
         """Return the spaces that may serve what an item of one space names: that space, and those behind it."""
-        names = [one.name for one in self.among]
+        names = [one.name for one in self.search_path]
         if space in names:
-            return self.among[names.index(space) :]
+            return self.search_path[names.index(space) :]
         return (self._space(space), self._space("system"))
 
     def _tool_of(self, candidate: Candidate, *, allow_unsigned: bool = False) -> tuple[Tool, ast.Module | None]:
@@ -198,13 +198,13 @@ class Admission:
         if manifest.items.get(candidate.item_type, {}).get(candidate.item_id) != candidate.digest:
             bundles.check(manifest, candidate)
 
-    def judged_by(self, among: Sequence[Space]) -> tuple[str, ...]:
+    def judged_by(self, search_path: Sequence[Space]) -> tuple[str, ...]:
         """Return what decides about the items of spaces, files aside: which keys count, and each bundle's manifest.
 
         Raises:
             TrustError: a manifest is not valid.
         """
-        bundled = [space for space in among if space.name not in ("project", "user")]
+        bundled = [space for space in search_path if space.name not in ("project", "user")]
         return self.state, *(self._manifest_in(space.name, space).verified.file_digest for space in bundled)
 
     def _manifest_in(self, name: str, space: Space | None = None) -> bundles.Manifest:
@@ -240,7 +240,7 @@ class Admission:
 
     def _space(self, name: str) -> Space:
         # Entry points are read only for items of installed bundles: reading them is slow.
-        known = next((space for space in self.among if space.name == name), None)
+        known = next((space for space in self.search_path if space.name == name), None)
         return known or next(space for space in spaces.installed_bundles() if space.name == name)
 
     def _prepare(self, links: Sequence[Link], tree: ast.Module | None, files: dict[str, bytes]) -> Ready:
@@ -270,7 +270,7 @@ class Admission:
 
     def hold_to_lock(self, tool: Tool, chain: Sequence[dict[str, Any]]) -> None:
         """Raise TrustError `lockfile_mismatch` where a lockfile pins the tool to something else."""
-        for space in self.among:
+        for space in self.search_path:
             folder = f"{space.folder}/{lockfiles.FOLDER}"
             # `access` answers for what is missing, as it mostly is, without an exception.
             if space.name in ("project", "user") and os.access(folder, os.F_OK) and os.path.isdir(folder):

@@ -108,7 +108,7 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
 
     try:
         here = call.dry_run or call.options.key
-        asked = None if here else command_channel.asked(call.item_id, call.parameters, call.project_path)
+        asked = None if here else command_channel.ask_parent(call.item_id, call.parameters, call.project_path)
     except RyeError as err:
         refused = err
         return answer(call, lambda *_: _raise(refused))
@@ -312,9 +312,9 @@ def _said_of(set_aside: Sequence[dict[str, str]]) -> list[str]:
     """Return what a caller must be told of what was set aside after a confined tool; mostly nothing."""
     if not set_aside:
         return []
-    from rye.process import repository_look
+    from rye.process.autorun import command_check
 
-    return [repository_look.message(list(set_aside))]
+    return [command_check.message(list(set_aside))]
 
 
 def _recovered(workspace: Workspace) -> list[str]:
@@ -380,7 +380,7 @@ def _announce(candidate: Candidate, tool: Tool, wanted: Sequence[str], admission
     if key.role != "approved":
         return []
     root = decisions.Root.of(project_path)
-    more = admission.decided.beyond(root, key.public.digest, candidate.item_id, wanted)
+    more = admission.decided.unapproved(root, key.public.digest, candidate.item_id, wanted)
     if more:
         raise TrustError(
             "new_permissions",

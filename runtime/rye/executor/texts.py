@@ -166,8 +166,8 @@ def load(
         raise UsageError("same_space", f"Source and destination are both {source}.", "Give two spaces.")
     with Workspace(project_path):
         admission = Admission.of(project_path)
-        among = admission.among
-        candidate = spaces.find(item_type, item_id, _from(among, source))
+        search_path = admission.search_path
+        candidate = spaces.find(item_type, item_id, _from(search_path, source))
         verified = admission.admit(candidate)
         metadata = _metadata(verified, candidate)
     text = verified.body.decode("utf-8", "replace").strip("\n") + "\n"
@@ -188,17 +188,17 @@ def load(
     if destination is not None:
         if not allow_downgrade:
             version = str(metadata.get("version") or "")
-            _refuse_lower(candidate, version, next((one for one in among if one.name == destination), None), among)
-        space = next(one for one in among if one.name == candidate.space)
+            _refuse_lower(candidate, version, next((one for one in search_path if one.name == destination), None), search_path)
+        space = next(one for one in search_path if one.name == candidate.space)
         files = tool_files.read(parse.read_tool(verified, item_id, candidate.suffix), space) if item_type == "tool" else {}
         found.update(_copy(candidate, files, project_path, destination, found["warnings"], overwrite=overwrite))
     return found
 
 
-def _from(among: Sequence[Space], source: str | None) -> Sequence[Space]:
+def _from(search_path: Sequence[Space], source: str | None) -> Sequence[Space]:
     if source is None:
-        return among
-    known = [space for space in among if space.name == source]
+        return search_path
+    known = [space for space in search_path if space.name == source]
     if source not in ("project", "user", "system") or not known:
         raise UsageError("bad_space", f"There is no space {source!r} here.", "Spaces are project, user and system.")
     return known
@@ -221,14 +221,14 @@ def _metadata(verified: Verified, candidate: Candidate) -> dict[str, Any]:
     return listed
 
 
-def _refuse_lower(candidate: Candidate, version: str, space: Space | None, among: Sequence[Space]) -> None:
+def _refuse_lower(candidate: Candidate, version: str, space: Space | None, search_path: Sequence[Space]) -> None:
     # Imported only for a copy.
     from rye.items import versions
     from rye.trust import pins
 
     coming = versions.Coming(candidate.item_type, candidate.item_id, candidate.suffix, version)
     remedy = f"rye load {candidate.item_type} {candidate.item_id} … --overwrite --allow-downgrade"
-    versions.refuse_lower(coming, pins.load(), space, among, remedy)
+    versions.refuse_lower(coming, pins.load(), space, search_path, remedy)
 
 
 def _copy(

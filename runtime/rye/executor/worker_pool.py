@@ -22,7 +22,8 @@ from typing import Any, Literal
 from rye.call.command_channel import ready
 from rye.errors import RyeError
 from rye.plain_class import Record, changed
-from rye.process import repository_look, run
+from rye.process import run
+from rye.process.autorun import command_check
 from rye.sandbox import sandbox, seccomp
 from rye.workspace.workspace import Workspace
 
@@ -75,7 +76,7 @@ class WorkerPolicy(Record):
         if limits.read_project or not _runs_from(self.root):
             return sandbox.confine(argv, limits, self.mode)
         # Hidden with the project, the interpreter could not start.
-        seeing = changed(limits, read_project=True, wanted=sandbox.asked(limits))
+        seeing = changed(limits, read_project=True, required=sandbox.properties_of(limits))
         confined = sandbox.confine(argv, seeing, self.mode)
         confined.report["missing"]["project_hidden"] = "rye itself is installed in this project"
         return confined
@@ -200,14 +201,14 @@ class Worker:
                 self._closed = True
                 self.tree.close()
             if self._workspace is not None:
-                self.set_aside += repository_look.end(self._look, self.report, self._workspace.fd)
+                self.set_aside += command_check.end(self._look, self.report, self._workspace.fd)
             self.set_aside += self._confined.finish()
             self._close_descriptors()
 
 
 def _started(
     policy: WorkerPolicy, workspace: Workspace, streams: run.Streams, answer: int
-) -> tuple[sandbox.Confined, repository_look.Look, run.Tree]:
+) -> tuple[sandbox.Confined, command_check.Look, run.Tree]:
     command = [
         sys.executable,
         "-I",
@@ -226,7 +227,7 @@ def _started(
         _note_no_programs(confined.report)
     try:
         # What a tool puts where the user's git acts on it counts as a command's does.
-        look = repository_look.begin(workspace, confined)
+        look = command_check.begin(workspace, confined)
         if policy.mode == "require" and "protected_names" not in confined.report["holds"]:
             raise _without_a_look(confined.report)
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.

@@ -159,41 +159,41 @@ class ContentSearch:
         self.line_ids, self._short = bool(line_ids), line_ids == "short"
         start = results.start_index(self.query.offset, self.total, "matches", self.tree.timed_out)
         reached = start
-        wanted = _window(self.files, start, self.query.limit)
+        window = _window(self.files, start, self.query.limit)
         # A few files at a time: their descriptors are open together.
-        for at in range(0, len(wanted), _FILES_AT_ONCE):
-            reached += self._show(wanted[at : at + _FILES_AT_ONCE], context if line_ids else 0, render)
+        for at in range(0, len(window), _FILES_AT_ONCE):
+            reached += self._show(window[at : at + _FILES_AT_ONCE], context if line_ids else 0, render)
             if self.page.full or self.tree.timed_out:
                 break
         return reached
 
     def _show(
-        self, wanted: list[tuple[str, int, int]], context: int, render: Callable[[str, Hit, Seen, int], list[str]]
+        self, window: list[tuple[str, int, int]], context: int, render: Callable[[str, Hit, Seen, int], list[str]]
     ) -> int:
         """Find and show the matches of some files; return how many of those counted are passed."""
         with ExitStack() as stack:
             fds: dict[str, int] = {}
-            for name, _, _ in wanted:
+            for name, _, _ in window:
                 fd = _open(self.tree, name)
                 if fd is not None:
                     stack.callback(os.close, fd)
                     fds[name] = fd
-            hits = self._hits(fds, max(high for _, _, high in wanted))
-            passed = 0
-            for name, low, high in wanted:
+            hits = self._hits(fds, max(high for _, _, high in window))
+            skipped = 0
+            for name, low, high in window:
                 # -1 is no descriptor: a file that is gone since the count has no hits.
-                here = hits.get(fds.get(name, -1), [])[low:high]
+                hits_of_file = hits.get(fds.get(name, -1), [])[low:high]
                 before = len(self.matches)
                 # The file changed between the two passes.
-                if len(here) < high - low and not self.tree.timed_out:
+                if len(hits_of_file) < high - low and not self.tree.timed_out:
                     self._changed.append(self.tree.shown(name))
-                if here:
-                    self._show_file(name, fds[name], here, context, render)
+                if hits_of_file:
+                    self._show_file(name, fds[name], hits_of_file, context, render)
                 # The rest of this file belongs to the next window.
                 if self.page.full:
-                    return passed + len(self.matches) - before
-                passed += high - low
-            return passed
+                    return skipped + len(self.matches) - before
+                skipped += high - low
+            return skipped
 
     def _hits(self, fds: dict[str, int], most: int) -> dict[int, list[Hit]]:
         """Return the first hits of open files. A plain word in small files is found here, without starting a program."""
@@ -241,14 +241,14 @@ class ContentSearch:
         out = [] if self.total or self.tree.timed_out else [self._nothing()]
         out += self._left_out
         if self._changed:
-            changed = results.some(self._changed)
+            changed = results.first_few(self._changed)
             out.append(f"[fewer matches than counted, changed meanwhile or a line of megabytes: {changed}]")
         for why in dict.fromkeys(self._without_ids.values()):
             paths = [path for path, one in self._without_ids.items() if one == why]
-            out.append(f"[no line IDs for {results.some(paths)}: {why}]")
+            out.append(f"[no line IDs for {results.first_few(paths)}: {why}]")
         for note in dict.fromkeys(self._notes.values()):
             paths = [path for path, one in self._notes.items() if one == note]
-            out.append(f"[{results.some(paths)}: {note[1:]}")
+            out.append(f"[{results.first_few(paths)}: {note[1:]}")
         return out + filesearch_tree.troubles(self.tree) + self.tree.program.notices()
 
     def _nothing(self) -> str:
@@ -267,9 +267,9 @@ def _view_of(tree: Tree, query: Query) -> View:
     view = filesearch_tree.view_of(tree, hidden=query.hidden, no_ignore=query.no_ignore)
     if query.include is None:
         return view
-    wanted = filesearch_tree.glob_text(query.include)
+    include = filesearch_tree.glob_text(query.include)
     # Names narrow ripgrep's walk; the exact pattern is still checked here, since dialects differ.
-    return view._replace(hidden=query.hidden or globs.names_a_dot(wanted), names=tuple(globs.plain_names(wanted) or ()))
+    return view._replace(hidden=query.hidden or globs.names_a_dot(include), names=tuple(globs.plain_names(include) or ()))
 
 
 def _refuse_binary(tree: Tree) -> None:

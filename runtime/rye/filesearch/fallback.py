@@ -51,7 +51,7 @@ class _Options:
         self.files = words[behind + 1 :]
         left_out = [value.strip("!/") for name, value in pairs if name == "glob"]
         self.left_out = [globs.compiled(glob) for glob in left_out]
-        self.wanted = [globs.compiled(value.partition(":")[2]) for name, value in pairs if name == "type-add"]
+        self.type_globs = [globs.compiled(value.partition(":")[2]) for name, value in pairs if name == "type-add"]
 
 
 def main(argument: str) -> int:
@@ -98,8 +98,8 @@ def _compiled(options: _Options) -> re.Pattern[str]:
 
 def _walk(options: _Options) -> Iterator[str]:
     """Yield the paths of regular files below the current folder; follows no link."""
-    given = options.last.get("ignore-file")
-    pending: list[tuple[str, _Rules]] = [("", ((0, _rules(given, os.O_RDONLY)),) if given else ())]
+    ignore_file = options.last.get("ignore-file")
+    pending: list[tuple[str, _Rules]] = [("", ((0, _rules(ignore_file, os.O_RDONLY)),) if ignore_file else ())]
     while pending:
         folder, rules = pending.pop()
         try:
@@ -141,7 +141,7 @@ def _is_left_out(options: _Options, path: str, rules: _Rules, *, folder: bool) -
     verdicts = (gitignore.verdict(own, path[start:], folder=folder) for start, own in reversed(rules))
     if next((verdict for verdict in verdicts if verdict is not None), False):
         return True
-    return not folder and bool(options.wanted) and not any(fits(path) for fits in options.wanted)
+    return not folder and bool(options.type_globs) and not any(fits(path) for fits in options.type_globs)
 
 
 def _search(options: _Options, regex: re.Pattern[str], name: str) -> None:

@@ -113,14 +113,14 @@ def _rule(line: str) -> Rule | None:
     takes_back = line.startswith("!")
     # An escaped `!` or `#` at the start is that character itself.
     line = line[1:] if takes_back or line.startswith(("\\!", "\\#")) else line
-    bound = line.startswith("/")
-    line = line[1:] if bound else line
+    is_anchored = line.startswith("/")
+    line = line[1:] if is_anchored else line
     folders_only = line.endswith("/")
     line = line[:-1] if folders_only else line
     if not line:
         return None
     # Without a slash a rule is about names at any depth.
-    if not bound and "/" not in line:
+    if not is_anchored and "/" not in line:
         line = f"**/{line}"
     try:
         return Rule(line, _fits(line), takes_back, folders_only)
@@ -142,7 +142,7 @@ def verdict(rules: Sequence[Rule], path: str, *, folder: bool) -> bool | None:
     return None
 
 
-def carried(rules: Iterable[Rule], below: Sequence[str]) -> list[str]:
+def rules_below(rules: Iterable[Rule], below: Sequence[str]) -> list[str]:
     """Return the rules rewritten as lines of a file in the folder `below` (components).
 
     A rule that ignores one of these folders itself is dropped: who asks for that folder by name wants to see it.

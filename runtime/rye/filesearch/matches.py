@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.line_ids import document, store
-from rye.line_ids.render import Hit, Row, Seen, bare, bare_end
+from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
@@ -110,7 +110,7 @@ def look(
     """
     info = os.fstat(fd)
     if info.st_size > MAX_FILE_BYTES:
-        take(bare(hits, f"larger than {MAX_FILE_BYTES >> 20} MB"))
+        take(hits_without_ids(hits, f"larger than {MAX_FILE_BYTES >> 20} MB"))
         return
     # A repeated search of an unchanged file needs neither its text nor its index.
     remembered = _remembered(ws, (path, short), info, hits, context)
@@ -125,13 +125,13 @@ def look(
         if err.code in _GONE:
             take(Seen({}, [], changed=True))
         else:
-            take(bare(hits, err.message.rstrip(".")))
+            take(hits_without_ids(hits, err.message.rstrip(".")))
 
 
 def look_without_ids(ws: Workspace, shown: str, fd: int, hits: Sequence[Hit], take: Callable[[Seen], int]) -> None:
     """Pass the rows of some hits to `take` without IDs: as they were found, or, if not UTF-8, in the file's encoding."""
     if all(_is_utf8(hit.text) for hit in hits) or os.fstat(fd).st_size > MAX_FILE_BYTES:
-        take(bare(hits))
+        take(hits_without_ids(hits))
         return
     try:
         with document.view(ws, shown) as doc:
@@ -140,7 +140,7 @@ def look_without_ids(ws: Workspace, shown: str, fd: int, hits: Sequence[Hit], ta
             rows = {row.number: row for start, stop in ranges for row in doc.rows(start, stop, ids=False)}
             take(Seen(rows, true, changed=len(true) < len(hits), note=doc.encoding_notice(ranges)))
     except WorkspaceError as err:
-        take(Seen({}, [], changed=True) if err.code in _GONE else bare(hits))
+        take(Seen({}, [], changed=True) if err.code in _GONE else hits_without_ids(hits))
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -162,18 +162,18 @@ def _look(
     short: bool,
 ) -> None:
     true = [hit for hit in hits if _is_unchanged(doc, hit)]
-    wanted = spans(true, context, doc.text.count)
-    doc.name((start - 1, stop - 1) for start, stop in wanted)
-    rows = {row.number: row for start, stop in wanted for row in doc.rows(start - 1, stop - 1)}
-    note = doc.encoding_notice((start - 1, stop - 1) for start, stop in wanted)
-    taken = true[: take(Seen(rows, true, changed=len(true) < len(hits), note=note))]
-    printed = spans(taken, context, doc.text.count)
+    windows = spans(true, context, doc.text.count)
+    doc.name((start - 1, stop - 1) for start, stop in windows)
+    rows = {row.number: row for start, stop in windows for row in doc.rows(start - 1, stop - 1)}
+    note = doc.encoding_notice((start - 1, stop - 1) for start, stop in windows)
+    accepted = true[: take(Seen(rows, true, changed=len(true) < len(hits), note=note))]
+    printed = spans(accepted, context, doc.text.count)
     if not printed:
         return
     doc.shown(*((start - 1, stop - 1) for start, stop in printed), short=short)
     if store.stamp_of(doc.file.stat) == searched and store.settled(searched, doc.file.looked):
-        kept = {number: rows[number] for start, stop in printed for number in range(start, stop)}
-        _remember(ws, doc, short, searched, kept, note)
+        shown_rows = {number: rows[number] for start, stop in printed for number in range(start, stop)}
+        _remember(ws, doc, short, searched, shown_rows, note)
 
 
 def spans(hits: Sequence[Hit], context: int, count: int) -> list[Span]:

@@ -46,10 +46,10 @@ class Folders:
         """Count what is new at one depth."""
         hits_at, files_at = self._hits[depth], self._files[depth]
         for folder, (hits, files) in self._new.items():
-            above = "/".join(folder.split("/", depth + 1)[: depth + 1]) + "/" if folder else _HERE
-            if above in hits_at or len(hits_at) < _MOST_FOLDERS:
-                hits_at[above] += hits
-                files_at[above] += files
+            parent = "/".join(folder.split("/", depth + 1)[: depth + 1]) + "/" if folder else _HERE
+            if parent in hits_at or len(hits_at) < _MOST_FOLDERS:
+                hits_at[parent] += hits
+                files_at[parent] += files
 
     def spread(self, base: str, *, by_file: bool) -> str:
         """Return the folders with the most hits, at the first depth that tells them apart; empty where all lie in one.

@@ -76,9 +76,9 @@ def find(project: os.stat_result) -> Ripgrep:
 def locate(project: os.stat_result) -> str | None:
     """Return the absolute path of ripgrep, or None: that of this interpreter's environment, or one on PATH."""
     # The environment may lie in the project: its interpreter runs already.
-    beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
-    if os.access(beside, os.X_OK):
-        return beside
+    in_environment = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
+    if os.access(in_environment, os.X_OK):
+        return in_environment
     import sysconfig
 
     scripts = os.path.join(sysconfig.get_path("scripts"), "rg")

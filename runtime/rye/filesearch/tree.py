@@ -312,7 +312,7 @@ def _inherited(tree: Tree) -> tuple[str, ...]:
     for depth in range(len(below)):
         data = _gitignore(tree.ws, tree.parts[:depth])
         if data:
-            lines += gitignore.carried(gitignore.parse(data), below[depth:])
+            lines += gitignore.rules_below(gitignore.parse(data), below[depth:])
     return tuple(lines)
 
 

@@ -57,7 +57,7 @@ def run_workspace(
             answers.append({"item_id": call["item_id"], "status": "not_run"})
             continue
         named = CallOptions(key=f"{key}:{number}", repeat=bool(call.get("repeat", repeat)), actor="fleet")
-        answer = refused or _made(workspace, call, named)
+        answer = refused or _run_call(workspace, call, named)
         answers.append(answer)
         stopped = answer["status"] != "success" and on_error == "stop"
     found = {answer["status"] for answer in answers}
@@ -65,7 +65,7 @@ def run_workspace(
     return {"status": status, "calls": answers, "seconds": round(time.perf_counter() - started, 4)}
 
 
-def _made(workspace: str | os.PathLike[str], call: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
+def _run_call(workspace: str | os.PathLike[str], call: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
     try:
         response = api.execute(call["item_id"], call.get("parameters", {}), project_path=os.fspath(workspace), options=options)
     except RyeError as err:

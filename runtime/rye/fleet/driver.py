@@ -93,7 +93,7 @@ def run(
         KeyboardInterrupt: what runs was ended, what came before is in `out`.
     """
     jobs = job_file.of_values(workspaces, calls, repeat=repeat, on_error=on_error)
-    results = fleet_results.opened(os.fspath(out), jobs, resume=resume) if out is not None else fleet_results.unstored()
+    results = fleet_results.to_file(os.fspath(out), jobs, resume=resume) if out is not None else fleet_results.unstored()
     records: list[dict[str, Any]] = []
     try:
         run_jobs(jobs, results, workers=workers, scheduler=scheduler, each=records.append, progress=progress)
@@ -112,15 +112,15 @@ def run_jobs(
     progress: Callable[[Progress], None] | None = None,
 ) -> None:
     """Run the jobs that have no result yet, and add theirs. Arguments and errors as `run`."""
-    left = [job for job in jobs if job.number not in results.finished]
+    open_jobs = [job for job in jobs if job.number not in results.finished]
     if workers is not None and workers < 1:
         raise UsageError("bad_workers", f"{workers} workers cannot run anything.", "Give at least 1.")
-    if not left:
+    if not open_jobs:
         return
     require_library()
     with _client(workers, scheduler) as client:
         state = _judged_workers(client)
-        _Driver(client, left, results, state, len(jobs), each, progress).drive()
+        _Driver(client, open_jobs, results, state, len(jobs), each, progress).drive()
 
 
 def require_library() -> None:
@@ -196,23 +196,23 @@ def _cluster(workers: int) -> Iterator[Any]:
             )
         except (RuntimeError, TimeoutError, OSError) as err:
             raise RyeError("no_workers", f"Workers could not be started: {err}.", "Give fewer with --workers.") from None
-        ended = threading.Event()
-        keeper = threading.Thread(target=_keep, args=(cluster, workers, ended), daemon=True)
+        stop = threading.Event()
+        keeper = threading.Thread(target=_keep, args=(cluster, workers, stop), daemon=True)
         keeper.start()
         try:
             yield cluster
         finally:
-            ended.set()
+            stop.set()
             keeper.join(_PATIENCE[0])
             cluster.close(timeout=10)
 
 
-def _keep(cluster: Any, wanted: int, ended: threading.Event) -> None:
+def _keep(cluster: Any, workers: int, stop: threading.Event) -> None:
     """Start other workers in place of those that do not come back: Dask gives one up that dies while it starts."""
     short, patience = 0.0, _PATIENCE[0]
-    while not ended.wait(1.0):
+    while not stop.wait(1.0):
         count = len(cluster.scheduler.workers)
-        if count >= wanted:
+        if count >= workers:
             short, patience = 0.0, _PATIENCE[0]
         elif not short:
             short = time.monotonic()
@@ -220,7 +220,7 @@ def _keep(cluster: Any, wanted: int, ended: threading.Event) -> None:
             # The first takes those out of the plan that are not there, the second plans new ones.
             with suppress(Exception):
                 cluster.scale(count)
-                cluster.scale(wanted)
+                cluster.scale(workers)
             # On a busy machine the new ones may need longer than this.
             short, patience = 0.0, min(2 * patience, _PATIENCE[1])
 
@@ -285,8 +285,8 @@ class _Driver:
         self._tries: dict[int, int] = {}
         self._alone: set[int] = set()
         self._seconds = _BATCH_SECONDS
-        self._began, self._came = time.monotonic(), 0
-        self._threads, self._asked = 1, 0.0
+        self._began, self._completed = time.monotonic(), 0
+        self._threads, self._threads_read = 1, 0.0
 
     def _add(self, job: Job) -> None:
         # By identity where the folder is here: two names of one workspace are one.
@@ -301,17 +301,17 @@ class _Driver:
         """Run all jobs. Ends early by an exception only; then nothing is handed out any more."""
         from distributed import as_completed
 
-        done = as_completed((), loop=self._client.loop, raise_errors=False)
+        completed = as_completed((), loop=self._client.loop, raise_errors=False)
         try:
-            self._hand_out(done)
+            self._hand_out(completed)
             while self._flying:
-                future = next(done)
+                future = next(completed)
                 if future.status in ("pending", "lost"):
                     # Its worker died with the result; the scheduler has it done again.
-                    done.add(future)
+                    completed.add(future)
                     continue
                 self._take(future, self._flying.pop(future))
-                self._hand_out(done)
+                self._hand_out(completed)
                 if self._progress is not None:
                     self._progress(self._state_of_run())
         except BaseException:
@@ -320,20 +320,20 @@ class _Driver:
             raise
 
     def _state_of_run(self) -> Progress:
-        rate = self._came / max(time.monotonic() - self._began, 1e-6)
+        rate = self._completed / max(time.monotonic() - self._began, 1e-6)
         counts = self._results.counts
         return Progress(self._total, sum(counts.values()), dict(counts), rate, self._threads)
 
-    def _hand_out(self, done: Any) -> None:
-        if time.monotonic() - self._asked > 1:
-            self._threads, self._asked = max(1, sum(self._client.nthreads().values())), time.monotonic()
+    def _hand_out(self, completed: Any) -> None:
+        if time.monotonic() - self._threads_read > 1:
+            self._threads, self._threads_read = max(1, sum(self._client.nthreads().values())), time.monotonic()
         while self._ready and len(self._flying) < _AHEAD * self._threads:
             batch = self._batch()
             calls = [((job.workspace, job.calls, f"{self._results.run}:{job.number}"), self._named(job)) for job in batch]
             # Not pure: equal batches are different work. No retries: an exception here is a defect, and is told.
             future = self._client.submit(adapter.run_batch, calls, pure=False, retries=0)
             self._flying[future] = batch
-            done.add(future)
+            completed.add(future)
 
     def _named(self, job: Job) -> dict[str, Any]:
         return {"repeat": job.repeat, "on_error": job.on_error, "state": self._state}
@@ -390,7 +390,7 @@ class _Driver:
 
     def _end(self, job: Job, result: dict[str, Any]) -> None:
         record = self._results.add(job, result)
-        self._came += 1
+        self._completed += 1
         if self._each is not None:
             self._each(record)
         place = os.path.realpath(job.workspace)

@@ -45,8 +45,8 @@ class Job(Record):
     @property
     def digest(self) -> str:
         """Twelve hex digits over all that it says."""
-        said = [self.workspace, self.calls, self.repeat, self.on_error, self.id]
-        return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
+        fields = [self.workspace, self.calls, self.repeat, self.on_error, self.id]
+        return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def read(path: str) -> list[Job]:
@@ -86,9 +86,9 @@ def of_values(workspaces: Iterable[Any], calls: Sequence[Any], *, repeat: bool, 
     problems: list[str] = []
     for number, workspace in enumerate(workspaces, 1):
         named = os.fspath(workspace) if isinstance(workspace, os.PathLike) else workspace
-        said = {"workspace": named, "calls": list(calls), "repeat": repeat, "on_error": on_error}
+        fields = {"workspace": named, "calls": list(calls), "repeat": repeat, "on_error": on_error}
         try:
-            jobs.append(_job(number, said, os.getcwd()))
+            jobs.append(_job(number, fields, os.getcwd()))
         except _ProblemError as err:
             problems.append(f"workspace {number}: {err}")
             if len(problems) > _MOST_TOLD:
@@ -108,8 +108,8 @@ def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
 
 def _refuse(problems: Sequence[str]) -> None:
     if problems:
-        told = "\n".join(problems[:_MOST_TOLD]) + ("\n…" if len(problems) > _MOST_TOLD else "")
-        raise UsageError("bad_jobs", f"{told}\n", "Correct them; nothing was run.", problems=list(problems[:_MOST_TOLD]))
+        message = "\n".join(problems[:_MOST_TOLD]) + ("\n…" if len(problems) > _MOST_TOLD else "")
+        raise UsageError("bad_jobs", f"{message}\n", "Correct them; nothing was run.", problems=list(problems[:_MOST_TOLD]))
 
 
 def _parsed(line: bytes) -> Any:
@@ -131,10 +131,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _job(number: int, said: Any, base: str) -> Job:
+def _job(number: int, fields: Any, base: str) -> Job:
     """Return the job that an object says. Raises _ProblemError."""
-    _fields("the job", said, _FIELDS, {"workspace": str, "calls": list})
-    workspace, calls = said["workspace"], said["calls"]
+    _fields("the job", fields, _FIELDS, {"workspace": str, "calls": list})
+    workspace, calls = fields["workspace"], fields["calls"]
     if not workspace or "\0" in workspace:
         raise _ProblemError("workspace is empty, or holds a NUL")
     if not calls:
@@ -143,10 +143,10 @@ def _job(number: int, said: Any, base: str) -> Job:
         _fields(f"calls[{at}]", call, _CALL_FIELDS, {"item_id": str})
         if not isinstance(call.get("parameters", {}), dict):
             raise _ProblemError(f"calls[{at}].parameters is no object")
-    for name, one in [("the job", said), *((f"calls[{at}]", call) for at, call in enumerate(calls))]:
+    for name, one in [("the job", fields), *((f"calls[{at}]", call) for at, call in enumerate(calls))]:
         if not isinstance(one.get("repeat", False), bool):
             raise _ProblemError(f"repeat of {name} is neither true nor false")
-    on_error, named = said.get("on_error", "stop"), said.get("id", "")
+    on_error, named = fields.get("on_error", "stop"), fields.get("id", "")
     if on_error not in ("stop", "continue"):
         raise _ProblemError('on_error is neither "stop" nor "continue"')
     if not isinstance(named, str):
@@ -156,16 +156,16 @@ def _job(number: int, said: Any, base: str) -> Job:
     except (UnicodeEncodeError, ValueError, TypeError):
         raise _ProblemError("a text or number in it is not valid JSON") from None
     root = os.path.normpath(os.path.join(base, workspace))
-    return Job(number, root, [dict(call) for call in calls], bool(said.get("repeat", False)), on_error, named)
+    return Job(number, root, [dict(call) for call in calls], bool(fields.get("repeat", False)), on_error, named)
 
 
-def _fields(name: str, said: Any, known: set[str], needed: Mapping[str, type]) -> None:
-    if not isinstance(said, Mapping):
+def _fields(name: str, fields: Any, known: set[str], needed: Mapping[str, type]) -> None:
+    if not isinstance(fields, Mapping):
         raise _ProblemError(f"{name} is no object")
-    unknown = sorted(map(str, said.keys() - known))
+    unknown = sorted(map(str, fields.keys() - known))
     if unknown:
         raise _ProblemError(f"{name} has the unknown field {unknown[0]!r}; known are {', '.join(sorted(known))}")
     for field, kind in needed.items():
-        if not isinstance(said.get(field), kind):
-            what = "text" if kind is str else "a list"
-            raise _ProblemError(f"{name} has no {field}, or one that is not {what}")
+        if not isinstance(fields.get(field), kind):
+            kind_name = "text" if kind is str else "a list"
+            raise _ProblemError(f"{name} has no {field}, or one that is not {kind_name}")

@@ -62,7 +62,7 @@ class Results:
             self._fd = None
 
 
-def printed() -> Results:
+def to_stdout() -> Results:
     """Return where results are printed on standard output; such a run cannot be resumed."""
     return Results(None, os.urandom(8).hex(), sys.stdout)
 
@@ -72,7 +72,7 @@ def unstored() -> Results:
     return Results(None, os.urandom(8).hex())
 
 
-def opened(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
+def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
     """Return a file for results: a new one, or with `resume` one that a run of the same jobs began.
 
     Raises:
@@ -92,11 +92,11 @@ def opened(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
             data = file.read()
         if data and not resume:
             raise UsageError("results_exist", f"{path} is not empty.", "Give --resume to go on with its run, or another file.")
-        whole = data[: data.rfind(b"\n") + 1]
-        results = _resumed(fd, path, whole, jobs) if whole else Results(fd, os.urandom(8).hex())
+        complete_lines = data[: data.rfind(b"\n") + 1]
+        results = _resumed(fd, path, complete_lines, jobs) if complete_lines else Results(fd, os.urandom(8).hex())
         # What follows the last line's end was being written when the run was cut off.
-        os.ftruncate(fd, len(whole))
-        if not whole:
+        os.ftruncate(fd, len(complete_lines))
+        if not complete_lines:
             results._write({"fleet": _FORMAT, "run": results.run})  # noqa: SLF001 - of the same module
         return results
     except BaseException:
@@ -107,10 +107,10 @@ def opened(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
 def _resumed(fd: int, path: str, data: bytes, jobs: Sequence[Job]) -> Results:
     head, *lines = data.splitlines()
     try:
-        said = json.loads(head)
-        if said["fleet"] != _FORMAT:
-            raise ValueError(said["fleet"])
-        results = Results(fd, str(said["run"]))
+        header = json.loads(head)
+        if header["fleet"] != _FORMAT:
+            raise ValueError(header["fleet"])
+        results = Results(fd, str(header["run"]))
         records = [json.loads(line) for line in lines]
         known = {job.number: job for job in jobs}
         for record in records:

@@ -1,7 +1,7 @@
 """Small files of our own: written whole, locked, read without trust in their content, and dropped when there are too many.
 
 The clock of a machine can be wrong for a while (suspend, a virtual machine, no time server yet). So nothing is dropped for its
-age because of one look at the clock: `due` and `believed_now` compare it with the date of a stamp file.
+age because of one look at the clock: `is_due` and `believed_now` compare it with the date of a stamp file.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def sync(folder: str | Path) -> None:
         os.close(fd)
 
 
-def regular(path: str | Path) -> BinaryIO:
+def open_regular(path: str | Path) -> BinaryIO:
     """Open a regular file for reading.
 
     Raises:
@@ -157,7 +157,7 @@ def regular(path: str | Path) -> BinaryIO:
 def read(path: str | Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
     """Return a file's bytes; None where there is none that can be read, no regular file, or more than `limit` bytes."""
     try:
-        with regular(path) as file:
+        with open_regular(path) as file:
             return file.read() if os.fstat(file.fileno()).st_size <= limit else None
     except OSError:
         return None
@@ -172,22 +172,22 @@ def read_json(path: str | Path) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def due(stamp: str | Path) -> bool:
+def is_due(stamp: str | Path) -> bool:
     """Tell whether a day has gone by since the stamp was set, and set it anew.
 
     After a longer pause the answer is no: either nobody worked here, or the clock jumped. A day later it is believed.
     """
     now = time.time()
     try:
-        passed = now - os.stat(stamp).st_mtime
+        age = now - os.stat(stamp).st_mtime
     except OSError:
-        passed = -1.0
-    if 0 <= passed < _DAY:
+        age = -1.0
+    if 0 <= age < _DAY:
         return False
     with suppress(OSError):
         os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         os.utime(stamp, (now, now))
-    return _DAY <= passed <= _LEAP
+    return _DAY <= age <= _LEAP
 
 
 def believed_now(stamp: str | Path) -> float:
@@ -214,7 +214,7 @@ def prune(folder: str | Path, most: int, most_bytes: int, max_age: float, *, eve
         OSError: the folder cannot be read.
     """
     stamp = os.path.join(folder, ".pruned")
-    aged = due(stamp)
+    aged = is_due(stamp)
     if not aged and int.from_bytes(os.urandom(4)) % every:
         return
     oldest = time.time() - max_age if aged else 0.0

@@ -106,8 +106,8 @@ _BIRTH = struct.Struct("qI")
 def birth_time(fd: int) -> tuple[int, int]:
     """Return when an open file was made, in seconds and nanoseconds; (0, 0) where the file system does not record it."""
     found = ctypes.create_string_buffer(_STATX_SIZE)
-    asked = getattr(_libc, "statx", None)
-    if asked is None or asked(fd, b"", _AT_EMPTY_PATH, _STATX_BIRTH, found) != 0:
+    statx = getattr(_libc, "statx", None)
+    if statx is None or statx(fd, b"", _AT_EMPTY_PATH, _STATX_BIRTH, found) != 0:
         return 0, 0
     (mask,) = struct.unpack_from("I", found)
     seconds, nanoseconds = _BIRTH.unpack_from(found, 80)
@@ -220,22 +220,22 @@ class _Trail:
 
     def __init__(self, root_fd: int) -> None:
         self._root = root_fd
-        self._held: list[int] = []
+        self._open: list[int] = []
         self.names: list[bytes] = []
 
     @property
     def here(self) -> int:
-        return self._held[-1] if self._held else self._root
+        return self._open[-1] if self._open else self._root
 
     def down(self, name: bytes) -> None:
-        self._held.append(os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self.here))
+        self._open.append(os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=self.here))
         self.names.append(name)
 
     def up(self) -> None:
-        if not self._held:
+        if not self._open:
             # The stack ends at the root: a `..` there cannot be followed by mistake.
             raise OSError(errno.EXDEV, "the path leads above the root")
-        os.close(self._held.pop())
+        os.close(self._open.pop())
         self.names.pop()
 
     def follow(self, target: bytes) -> list[bytes]:
@@ -243,12 +243,12 @@ class _Trail:
         if not target.startswith(b"/"):
             return target.split(b"/")
         parts = below_root(self._root, target)
-        while self._held:
+        while self._open:
             self.up()
         return parts
 
     def close(self) -> None:
-        for fd in self._held:
+        for fd in self._open:
             os.close(fd)
 
 
@@ -324,10 +324,10 @@ def below_root(root_fd: int, target: bytes) -> list[bytes]:
     raise OSError(errno.EXDEV, "the path passes through an absolute symbolic link")
 
 
-def _without(parts: list[bytes], above: list[bytes]) -> list[bytes] | None:
-    """Return what follows `above` in `parts`; None where they do not begin with it. Their last empty part is kept."""
+def _without(parts: list[bytes], parents: list[bytes]) -> list[bytes] | None:
+    """Return what follows `parents` in `parts`; None where they do not begin with it. Their last empty part is kept."""
     at = 0
-    for name in above:
+    for name in parents:
         while at < len(parts) and parts[at] in (b"", b"."):
             at += 1
         if parts[at : at + 1] != [name]:

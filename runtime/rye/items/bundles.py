@@ -84,13 +84,17 @@ def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[
         content = parse.yaml_mapping(verified.body.decode())
     except UnicodeDecodeError:
         raise _no_manifest(bundle_id) from None
-    bundle, listed, metadata = content.get("bundle"), content.get("items"), content.get("metadata", {})
-    if not isinstance(bundle, dict) or not isinstance(listed, dict) or not all(map(_is_listing, (*listed.values(), metadata))):
+    bundle, item_table, metadata = content.get("bundle"), content.get("items"), content.get("metadata", {})
+    if (
+        not isinstance(bundle, dict)
+        or not isinstance(item_table, dict)
+        or not all(map(_is_listing, (*item_table.values(), metadata)))
+    ):
         raise _no_manifest(bundle_id)
     # A signed manifest of another bundle could be copied here, with other files listed.
     if bundle.get("id") != bundle_id:
         raise TrustError("misplaced", f"The manifest of {bundle_id} is that of another bundle.", _REPAIR)
-    return Manifest(verified, bundle, listed, metadata)
+    return Manifest(verified, bundle, item_table, metadata)
 
 
 def _is_listing(found: object) -> bool:
@@ -136,13 +140,13 @@ def check(manifest: Manifest, candidate: Candidate) -> None:
     Raises:
         TrustError: `tampered` when the file is not the listed one; `misplaced` when it is listed under another id, or not.
     """
-    listed = manifest.items.get(candidate.item_type, {})
+    digests = manifest.items.get(candidate.item_type, {})
     actual = candidate.digest
-    expected = listed.get(candidate.item_id)
+    expected = digests.get(candidate.item_id)
     if expected == actual:
         return
     # The very bytes of another id: the file was moved, not changed.
-    if expected is None or actual in listed.values():
+    if expected is None or actual in digests.values():
         raise TrustError(
             "misplaced", f"{candidate.item_id} is not what the manifest of its bundle lists there.", _REPAIR, actual=actual
         )
@@ -215,16 +219,16 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
     """
     found: dict[str, dict[str, str]] = {}
     for item_type in spaces.TYPES:
-        listed = {}
+        item_table = {}
         for item_id, path in spaces.items_in(space, item_type):
             form_of(item_type, path.suffix)
             # As a reader does, beneath the folder: a link that leads out is refused now, not at the first call.
             raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
             if raw is None:
                 raise ItemError("item_unreadable", f"{path} cannot be read.", "Make it a regular file.")
-            listed[item_id] = sha256(raw).hexdigest()
-        if listed:
-            found[item_type] = listed
+            item_table[item_id] = sha256(raw).hexdigest()
+        if item_table:
+            found[item_type] = item_table
     content: dict[str, Any] = {"bundle": dict(facts), "items": found}
     if facts.get("id") == SYSTEM:
         content["metadata"] = {item_id: sha256(data).hexdigest() for item_id, data in metadata_files(space).items()}

@@ -169,7 +169,7 @@ def schema_of(text: Text) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def check(text: Text, given: dict[str, Any]) -> dict[str, Any]:
+def check(text: Text, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the inputs with defaults filled in.
 
     Raises:
@@ -177,18 +177,18 @@ def check(text: Text, given: dict[str, Any]) -> dict[str, Any]:
     """
     declared = [{key: plain(value) if isinstance(value, str) else value for key, value in one.items()} for one in text.inputs]
     known = {one["name"] for one in declared}
-    unknown = sorted(set(given) - known) if isinstance(given, dict) else []
-    missing = [name for name in schema_of(text)["required"] if isinstance(given, dict) and name not in given]
+    unknown = sorted(set(inputs) - known) if isinstance(inputs, dict) else []
+    missing = [name for name in schema_of(text)["required"] if isinstance(inputs, dict) and name not in inputs]
     problems = [
-        f"{what}: {', '.join(map(str, which))}."
-        for what, which in (("Unknown parameters", unknown), ("Missing required inputs", missing))
+        f"{mistake}: {', '.join(map(str, which))}."
+        for mistake, which in (("Unknown parameters", unknown), ("Missing required inputs", missing))
         if which
     ]
     if problems:
-        wanted = ", ".join(f"{one['name']} ({one['type']})" for one in declared) or "none"
-        raise UsageError("invalid_parameters", " ".join(problems), f"Declared inputs: {wanted}.", declared_inputs=declared)
+        expected = ", ".join(f"{one['name']} ({one['type']})" for one in declared) or "none"
+        raise UsageError("invalid_parameters", " ".join(problems), f"Declared inputs: {expected}.", declared_inputs=declared)
     try:
-        return schema.Checker(schema_of(text)).check(given)
+        return schema.Checker(schema_of(text)).check(inputs)
     except UsageError as err:
         raise UsageError(err.code, err.message, err.hint, **{**err.details, "declared_inputs": declared}) from None
 
@@ -207,8 +207,8 @@ def fill(text: str, inputs: Mapping[str, Any]) -> tuple[str, list[str]]:
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[4]
         if name in inputs:
-            given = inputs[name]
-            return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+            text = inputs[name]
+            return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
         if match[2] or match[3] is not None:
             return match[3] or ""
         unfilled[name] = None

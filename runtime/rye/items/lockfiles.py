@@ -92,9 +92,9 @@ def check(space: Space, item_id: str, version: str, chain: Sequence[dict[str, An
     current = _current(space, item_id)
     if not current:
         return
-    wanted = os.path.basename(name_of(item_id, version))
+    expected = os.path.basename(name_of(item_id, version))
     # A lockfile of another version pins the tool as well: an older file cannot be run beside it.
-    if wanted not in current:
+    if expected not in current:
         raise _mismatch(item_id, space, f"it pins another version than {version}")
     try:
         record = json.loads(spaces.read_file(space, name_of(item_id, version)) or b"")

@@ -135,7 +135,7 @@ def read_tool(
         found, docstring = stated or literals_of(python_tree(verified.body) if tree is None else tree)
         metadata: dict[str, Any] = {name: found.get(dunder) for name, dunder in _NAMES.items()}
         schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
-        bound = found.get("__item_id__")
+        bound_id = found.get("__item_id__")
     else:
         text = text_of(verified.body) if suffix in (".yaml", ".yml") else header(verified.body, suffix)
         if text is None:
@@ -147,9 +147,9 @@ def read_tool(
             str(found.get("docstring", found.get("description", ""))),
         )
         schema = found.get("config_schema", {"type": "object", "properties": {}})
-        bound = found.get("item_id")
+        bound_id = found.get("item_id")
     # Before anything else: a file that was moved must be reported as that, whatever else is wrong with it.
-    _place(item_id, metadata["category"], bound)
+    _place(item_id, metadata["category"], bound_id)
     wrong = [name for name in ("version", "tool_type", "description") if not isinstance(metadata[name], str)]
     if metadata["executor_id"] is not None and not isinstance(metadata["executor_id"], str):
         wrong.append("executor_id")
@@ -264,11 +264,11 @@ def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -
         raise ItemError("malformed_item", f"{item_id} is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
 
 
-def _place(item_id: str, category: object, bound: object) -> None:
+def _place(item_id: str, category: object, bound_id: object) -> None:
     if category != item_id.rpartition("/")[0]:
         raise _misplaced(item_id, f"its category is {category!r}, and its folder {item_id.rpartition('/')[0]!r}")
-    if bound is not None and bound != item_id:
-        raise _misplaced(item_id, f"it is bound to the id {bound!r}")
+    if bound_id is not None and bound_id != item_id:
+        raise _misplaced(item_id, f"it is bound to the id {bound_id!r}")
 
 
 def _misplaced(item_id: str, why: str) -> TrustError:
@@ -496,9 +496,9 @@ def fitted_docstring(docstring: str, most: int) -> str:
     """
     if len(docstring) <= most:
         return docstring
-    kept = [re.split(_SENTENCE_END, section) for section in docstring_sections(docstring)]
-    while len(text := "\n".join(" ".join(section) for section in kept)) > most:
-        long = [section for section in kept if len(section) > 1]
+    sections = [re.split(_SENTENCE_END, section) for section in docstring_sections(docstring)]
+    while len(text := "\n".join(" ".join(section) for section in sections)) > most:
+        long = [section for section in sections if len(section) > 1]
         if not long:
             return f"{text[: most - 1]}…"
         returned = [section for section in long if section[0].startswith("Returns:")]

@@ -96,12 +96,12 @@ class Need(NamedTuple):
 
     permission: str
     line: int
-    what: str
+    reason: str
 
 
 def missing(tree: ast.Module, declared: Sequence[Any]) -> list[Need]:
     """Return what a Python tool seems to need beyond what it declares, each permission once, by line."""
-    return _beyond(_needs(tree), declared)
+    return _undeclared(_needs(tree), declared)
 
 
 def missing_in_script(text: str, suffix: str, declared: Sequence[Any]) -> list[Need]:
@@ -114,7 +114,7 @@ def missing_in_script(text: str, suffix: str, declared: Sequence[Any]) -> list[N
         for permission, pattern in signs
         if (sign := re.search(pattern, line))
     ]
-    return _beyond(found, declared)
+    return _undeclared(found, declared)
 
 
 def missing_in_description(found: Mapping[str, Any], declared: Sequence[Any]) -> list[Need]:
@@ -124,7 +124,7 @@ def missing_in_description(found: Mapping[str, Any], declared: Sequence[Any]) ->
     needs = [Need("network", 1, "sends a request")] if isinstance(url, str) else []
     if f"'format': '{WORKSPACE_PATH}'" in repr(found.get("config_schema")):
         needs.append(Need("read", 1, "takes a path"))
-    return _beyond(needs, declared)
+    return _undeclared(needs, declared)
 
 
 def advice(need: Need, declared: Sequence[Any], suffix: str) -> str:
@@ -133,7 +133,7 @@ def advice(need: Need, declared: Sequence[Any], suffix: str) -> str:
     return f"__permissions__ = {json.dumps(named)}" if suffix == ".py" else f"permissions: [{', '.join(named)}]"
 
 
-def _beyond(needs: Iterable[Need], declared: Sequence[Any]) -> list[Need]:
+def _undeclared(needs: Iterable[Need], declared: Sequence[Any]) -> list[Need]:
     has = {*map(str, declared), *(["read"] if "write" in declared else [])}
     first: dict[str, Need] = {}
     for need in needs:

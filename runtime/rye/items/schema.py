@@ -66,12 +66,12 @@ class Checker:
                 "A schema must be self-contained: no file or network $ref, draft 2020-12.",
             ) from None
 
-    def check(self, parameters: object, given: object = None) -> dict[str, Any]:
+    def check(self, parameters: object, arguments: object = None) -> dict[str, Any]:
         """Return the parameters with defaults filled in.
 
         Args:
             parameters: what is checked.
-            given: what the caller gave of it, for the error; all of it where None.
+            arguments: what the caller gave of it, for the error; all of it where None.
 
         Raises:
             UsageError: `invalid_parameters`, naming every problem, what was given and what is wanted.
@@ -80,16 +80,16 @@ class Checker:
             raise UsageError(
                 "invalid_parameters",
                 f"Parameters must be an object of named values, not {type(parameters).__name__}.",
-                f"Wanted: {self.wanted()}.",
+                f"Wanted: {self.expected()}.",
             )
         filled, problems = self._filled(parameters)
         if problems:
-            own = given if isinstance(given, dict) else parameters
+            own = arguments if isinstance(arguments, dict) else parameters
             told = ", ".join(f"{safe_text.content(str(key))}={_short(value)}" for key, value in own.items()) or "nothing"
             raise UsageError(
                 "invalid_parameters",
                 f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.",
-                f"Wanted: {self.wanted([name for name, _ in problems])}.",
+                f"Wanted: {self.expected([name for name, _ in problems])}.",
                 problems=[text for _, text in problems],
             )
         return filled
@@ -135,8 +135,8 @@ class Checker:
             if named and not error.instance_path and type(error.kind).__name__ == "AdditionalProperties":
                 continue
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
-            said = _cut(_message(error)) + self._known(type(error.kind).__name__, error.schema_path)
-            out.append((str(next(iter(error.instance_path), "")), f"{where}: {said}" if where else said))
+            message = _cut(_message(error)) + self._known(type(error.kind).__name__, error.schema_path)
+            out.append((str(next(iter(error.instance_path), "")), f"{where}: {message}" if where else message))
         return out
 
     def _known(self, kind: str, place: Iterable[str | int]) -> str:
@@ -160,7 +160,7 @@ class Checker:
                 out += [path for _, path in workspace_paths(self.schema, {name: value})]
         return out
 
-    def wanted(self, names: Sequence[str] = ("",)) -> str:
+    def expected(self, names: Sequence[str] = ("",)) -> str:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`.
 
         Args:
@@ -313,12 +313,12 @@ def _message(error: Any) -> str:
 
 def _quotes(error: Any) -> str:
     """Return how to write a value whose type alone is wrong: a number in quotes, or a text that is one without them."""
-    wanted, value = getattr(error.kind, "types", ()), error.instance
-    if "string" in wanted and type(value) in (int, float):
+    types, value = getattr(error.kind, "types", ()), error.instance
+    if "string" in types and type(value) in (int, float):
         return f"; write it in quotes: {json.dumps(str(value))}"
-    if isinstance(value, str) and {"integer", "number"} & {*wanted} and re.fullmatch(r"-?\d{1,15}", value):
+    if isinstance(value, str) and {"integer", "number"} & {*types} and re.fullmatch(r"-?\d{1,15}", value):
         return f"; write it without quotes: {int(value)}"
-    if isinstance(value, str) and "boolean" in wanted and value.lower() in ("true", "false"):
+    if isinstance(value, str) and "boolean" in types and value.lower() in ("true", "false"):
         return f"; write it without quotes: {value.lower()}"
     return ""
 
@@ -353,14 +353,14 @@ def _applying(parts: Iterable[object], root: Mapping[str, Any], *, certain: bool
         root: where a `$ref` to `#…` leads.
         certain: leave out alternatives, of which only one may hold.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting = list(parts)
     while waiting:
         part = waiting.pop()
-        if not isinstance(part, dict) or id(part) in seen:
+        if not isinstance(part, dict) or id(part) in visited:
             continue
         # A schema can refer to itself, so each part is visited once.
-        seen.add(id(part))
+        visited.add(id(part))
         yield part
         if _COMBINING.isdisjoint(part):
             continue
@@ -419,15 +419,14 @@ def _matches(pattern: str, key: str) -> bool:
         return True
 
 
-def with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
+def with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any]) -> Any:
     """Return `value` with the defaults of objects' properties filled in, at every depth; the input is not changed.
 
-    Where an integer is wanted and a float of integral value given (2.0), it becomes one.
+    Args:
+        schemas: what the value must obey.
+        value: any JSON value. Where an integer is expected and it is a float of integral value (2.0), it becomes one.
+        root: the schema that references lead into.
     """
-    return _with_defaults([schema], value, schema)
-
-
-def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any]) -> Any:
     parts = list(_applying(schemas, root, certain=True))
     if isinstance(value, float):
         # JSON Schema counts 2.0 as an integer; a tool that asks for one gets one.
@@ -435,7 +434,7 @@ def _with_defaults(schemas: Iterable[object], value: Any, root: Mapping[str, Any
         return int(value) if wants_integer and value.is_integer() else value
     if isinstance(value, list):
         return [
-            _with_defaults(_elements(parts, at), item, root) if isinstance(item, dict | list | float) else item
+            with_defaults(_elements(parts, at), item, root) if isinstance(item, dict | list | float) else item
             for at, item in enumerate(value)
         ]
     return _filled(value, parts, _defaults(parts, root), root)
@@ -446,7 +445,7 @@ def _filled(
 ) -> dict[str, Any]:
     """Return an object with defaults; `parts` are the schemas that it must obey, `defaults` those of its properties."""
     out = {
-        key: _with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list | float) else item
+        key: with_defaults(_members(parts, key), item, root) if isinstance(item, dict | list | float) else item
         for key, item in value.items()
     }
     return _with_missing(out, defaults)

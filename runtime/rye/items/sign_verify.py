@@ -146,18 +146,18 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
     with _place(target) as (place, raw):
         row["type"] = item_type = target.type_for(raw)
         form = signature.form_of(item_type, target.suffix)
-        bound = _bound(target, item_type, raw, place)
+        text = _with_bindings(target, item_type, raw, place)
         try:
             # A good signature of this key stays: signing again would change the timestamp, and so the file.
-            verified, signed = trust_verify.verify(bound, form, store), bound
+            verified, signed = trust_verify.verify(text, form, store), text
         except TrustError:
-            signed = signature.sign(bound, form, key, timestamp=_now())
+            signed = signature.sign(text, form, key, timestamp=_now())
             verified = trust_verify.verify(signed, form, store)
         if target.item_id is not None:
             bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
             # Before the file is replaced: what a reader would refuse is not written.
             _check_schema(verified, item_type, target.item_id, target.suffix)
-            if lacking := _lacking(verified, item_type, target.item_id, target.suffix):
+            if lacking := _missing_permissions(verified, item_type, target.item_id, target.suffix):
                 row["warnings"] = lacking
         if signed is not raw:
             # With the digest of what was read: a change that another program made meanwhile is not overwritten.
@@ -165,7 +165,7 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
         row.update(status="unchanged" if signed is raw else "signed", digest=verified.digest)
 
 
-def _bound(target: Target, item_type: str, raw: bytes, place: workspace.Place) -> bytes:
+def _with_bindings(target: Target, item_type: str, raw: bytes, place: workspace.Place) -> bytes:
     """Return a tool's text with what binds it to its place and to its other files; any other item unchanged."""
     if target.item_id is None or item_type != "tool":
         return raw
@@ -193,7 +193,7 @@ def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str)
         schema.Checker(parse.read_tool(verified, item_id, suffix).schema)
 
 
-def _lacking(verified: Verified, item_type: str, item_id: str, suffix: str) -> list[str]:
+def _missing_permissions(verified: Verified, item_type: str, item_id: str, suffix: str) -> list[str]:
     """Return a sentence for each permission that a tool seems to need and does not declare; the system's are not confined."""
     if item_type != "tool" or item_id.startswith(spaces.RESERVED):
         return []
@@ -206,11 +206,11 @@ def _lacking(verified: Verified, item_type: str, item_id: str, suffix: str) -> l
         text = verified.body.decode()
         found = parse.yaml_mapping((parse.header(verified.body, suffix) or "") if suffix in parse.MARKERS else text)
         needs = permission_needs.missing_in_description(found, declared)
-        said = {need.permission for need in needs}
+        permissions = {need.permission for need in needs}
         script = permission_needs.missing_in_script(text, suffix, declared)
-        needs += [need for need in script if need.permission not in said]
+        needs += [need for need in script if need.permission not in permissions]
     return [
-        f"{item_id} {need.what} (line {need.line} of the signed text) and has no `{need.permission}` permission: add "
+        f"{item_id} {need.reason} (line {need.line} of the signed text) and has no `{need.permission}` permission: add "
         f"{permission_needs.advice(need, declared, suffix)}."
         for need in needs
     ]

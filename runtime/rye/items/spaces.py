@@ -99,10 +99,10 @@ def look(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Make a function one whose looks are noted. It takes its arguments by place, and returns values that compare."""
 
     @wraps(function)
-    def looked(*args: _P.args, **named: _P.kwargs) -> _T:
-        if named:
+    def looked(*args: _P.args, **keywords: _P.kwargs) -> _T:
+        if keywords:
             raise TypeError(f"{function.__name__} takes its arguments by place")
-        found = function(*args, **named)
+        found = function(*args, **keywords)
         seen = _noted.get()
         if seen is not None:
             seen.append(Look(function, args, found))
@@ -226,7 +226,7 @@ def type_folder(item_type: str) -> tuple[str, tuple[str, ...]]:
     return TYPES[item_type]
 
 
-def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
+def find(item_type: str, item_id: str, search_path: Sequence[Space]) -> Candidate:
     """Return the item of the first space that has it.
 
     Raises:
@@ -235,7 +235,7 @@ def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
     folder, suffixes = type_folder(item_type)
     check_id(item_id)
     shadowed: list[str] = []
-    for space in chain(among, _lazily(installed_bundles)):
+    for space in chain(search_path, _lazily(installed_bundles)):
         found = _read_first(space, f"{folder}/{item_id}", suffixes)
         if found is None:
             continue
@@ -252,7 +252,7 @@ def find(item_type: str, item_id: str, among: Sequence[Space]) -> Candidate:
                 _candidates.clear()
             _candidates[space.name, path] = known
         return known
-    raise _not_found(item_type, item_id, among, shadowed)
+    raise _not_found(item_type, item_id, search_path, shadowed)
 
 
 _candidates: dict[tuple[str, str], Candidate] = {}
@@ -269,19 +269,19 @@ def _lazily(more: Callable[[], Sequence[Space]]) -> Iterator[Space]:
     yield from more()
 
 
-def _not_found(item_type: str, item_id: str, among: Sequence[Space], shadowed: list[str]) -> ItemError:
+def _not_found(item_type: str, item_id: str, search_path: Sequence[Space], shadowed: list[str]) -> ItemError:
     if shadowed:
         return ItemError(
             "reserved_id",
             f"{item_id} is reserved for the system bundle, which lacks it; {shadowed[0]} does not serve it.",
             "Move it to an id that does not begin with rye/.",
         )
-    close = alike(item_id, (known for known, _, _ in listed(item_type, among)))
+    close = similar_ids(item_id, (known for known, _, _ in served_items(item_type, search_path)))
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
     return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
 
 
-def alike(item_id: str, known: Iterable[str]) -> list[str]:
+def similar_ids(item_id: str, known: Iterable[str]) -> list[str]:
     """Return the known ids that may be meant: those whose last part it is, as clients call tools; else similar ones."""
     ids = list(known)
     return [one for one in ids if one.rpartition("/")[2] == item_id] or nearest(item_id, ids)
@@ -296,11 +296,11 @@ def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
     return sorted((item_id, Path(path)) for item_id, path in _walk(top_folder(space, folder), suffixes))
 
 
-def named(item_type: str, name: str, among: Sequence[Space]) -> list[str]:
+def ids_ending_in(item_type: str, name: str, search_path: Sequence[Space]) -> list[str]:
     """Return the served ids whose last part is `name`, sorted; installed bundles count only where no other space has one."""
     folder, suffixes = type_folder(item_type)
     found: set[str] = set()
-    for space in chain(among, _lazily(lambda: () if found else installed_bundles())):
+    for space in chain(search_path, _lazily(lambda: () if found else installed_bundles())):
         ids = (item_id for item_id, _ in _walk(top_folder(space, folder), suffixes))
         found.update(one for one in ids if one.rpartition("/")[2] == name and serves(space, one))
     return sorted(found)
@@ -379,11 +379,11 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
             return None
         # A byte more than there is: a read that brings less has met the end. One more than the limit, so that a file that
         # grows meanwhile is noticed.
-        asked = min(info.st_size, limit) + 1
-        data = os.read(fd, asked)
-        while asked <= len(data) <= limit and (chunk := os.read(fd, limit + 1 - len(data))):
+        request_size = min(info.st_size, limit) + 1
+        data = os.read(fd, request_size)
+        while request_size <= len(data) <= limit and (chunk := os.read(fd, limit + 1 - len(data))):
             data += chunk
-            asked = len(data)
+            request_size = len(data)
         if len(data) > limit:
             raise ItemError(
                 "item_unreadable", f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes.", "Items are small text files."
@@ -393,13 +393,15 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
         os.close(fd)
 
 
-def listed(item_type: str, among: Sequence[Space], installed: Sequence[Space] | None = None) -> Iterator[tuple[str, str, Path]]:
+def served_items(
+    item_type: str, search_path: Sequence[Space], installed: Sequence[Space] | None = None
+) -> Iterator[tuple[str, str, Path]]:
     """Yield (id, space, path) of every item that is served, sorted by id; shadowed and hidden ones are left out.
 
     A name with a leading underscore is hidden. `installed` are the `installed_bundles()`, where the caller has them already.
     """
     found: dict[str, tuple[str, Path]] = {}
-    for space in (*among, *(installed_bundles() if installed is None else installed)):
+    for space in (*search_path, *(installed_bundles() if installed is None else installed)):
         for item_id, path in items_in(space, item_type):
             if not serves(space, item_id):
                 continue
@@ -411,16 +413,16 @@ def listed(item_type: str, among: Sequence[Space], installed: Sequence[Space] | 
 def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield (id, path) below a type folder; of files that share a stem only the one tried first."""
     best: dict[str, tuple[int, str]] = {}
-    for here, folders, files in os.walk(top):
+    for folder, folders, files in os.walk(top):
         # A bottomless tree in a project must not end the walk's recursion.
-        deep = here.count("/") - top.count("/") >= DEEPEST
+        deep = folder.count("/") - top.count("/") >= DEEPEST
         folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "_")))
         for name in files:
             stem, suffix = os.path.splitext(name)
             if suffix not in suffixes or name.startswith((".", "_")):
                 continue
-            path = f"{here}/{name}"
-            item_id = f"{here}/{stem}"[len(top) + 1 :]
+            path = f"{folder}/{name}"
+            item_id = f"{folder}/{stem}"[len(top) + 1 :]
             if _ID.fullmatch(item_id):
                 # The suffix that `find` tries first wins, so that a listing shows what a call would run.
                 best[item_id] = min(best.get(item_id, (99, path)), (suffixes.index(suffix), path))
@@ -459,22 +461,24 @@ def locate(path: str | Path) -> tuple[str, str] | None:
 _stores: dict[tuple[object, ...], TrustStore] = {}
 
 
-def trust_store(among: Sequence[Space], explicit: Sequence[bytes] = (), *, decided: Decisions | None = None) -> TrustStore:
+def trust_store(
+    search_path: Sequence[Space], explicit: Sequence[bytes] = (), *, decided: Decisions | None = None
+) -> TrustStore:
     """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once.
 
     What installed bundles among the spaces bring is only proposed. `decided` as in `spaces`.
     """
-    read = {space.name: _key_documents(space) for space in among}
+    read = {space.name: _key_documents(space) for space in search_path}
     documents = {name: found for name, (found, _) in read.items()}
     problems = [problem for _, problem in read.values() if problem]
     documents["system"] = list(chain(*(found for name, found in documents.items() if name not in ("project", "user"))))
     decided = decisions.load() if decided is None else decided
-    root = next((os.path.dirname(space.folder) for space in among if space.name == "project"), None)
+    root = next((os.path.dirname(space.folder) for space in search_path if space.name == "project"), None)
     approved = decided.approved_keys(_root_of(root)) if root is not None and decided.approvals else frozenset()
     # All that decides, by content: a changed document, approval or revocation is another key. `explicit` stands apart: a
     # project may bring the very document that an earlier call named.
-    named = tuple(tuple(documents.get(name, ())) for name in ("user", "system", "project"))
-    state = (*named, tuple(explicit), approved, decided.revoked_keys, tuple(problems))
+    ids_ending_in = tuple(tuple(documents.get(name, ())) for name in ("user", "system", "project"))
+    state = (*ids_ending_in, tuple(explicit), approved, decided.revoked_keys, tuple(problems))
     known = _stores.get(state)
     if known is None:
         if len(_stores) > 64:

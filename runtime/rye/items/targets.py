@@ -64,12 +64,12 @@ class Target(Record):
         return "knowledge"
 
 
-def resolve(texts: Sequence[str], among: Sequence[Space]) -> list[Target]:
+def resolve(texts: Sequence[str], search_path: Sequence[Space]) -> list[Target]:
     """Return the files that texts name, each once, in the order of the texts.
 
     Args:
         texts: ids, or paths and globs from the current directory.
-        among: the spaces that serve ids, in the order in which they are asked.
+        search_path: the spaces that serve ids, in the order in which they are asked.
 
     Raises:
         ItemError: `target_not_found`, with the nearest ids; `nothing_signable`, a folder without items; `reserved_id`.
@@ -77,24 +77,26 @@ def resolve(texts: Sequence[str], among: Sequence[Space]) -> list[Target]:
     """
     found: dict[Path, Target] = {}
     for text in texts:
-        for target in _named(text, among):
+        for target in _named(text, search_path):
             found.setdefault(target.path, target)
     return list(found.values())
 
 
-def every(among: Sequence[Space]) -> list[Target]:
+def all_targets(search_path: Sequence[Space]) -> list[Target]:
     """Return every item file of spaces, those included that another space or extension keeps from being served."""
-    return [target for space in among for target in _below(os.path.abspath(space.folder)) if target.item_id or target.problem]
+    return [
+        target for space in search_path for target in _below(os.path.abspath(space.folder)) if target.item_id or target.problem
+    ]
 
 
-def _named(text: str, among: Sequence[Space]) -> list[Target]:
+def _named(text: str, search_path: Sequence[Space]) -> list[Target]:
     if not text:
         raise UsageError("empty_target", "A target is empty.", "Name an item id, a file, a folder or a glob, or give --all.")
     path = os.path.abspath(text)
     if _MAGIC.search(text) and not os.path.lexists(path):
-        at_path, as_id = _globbed(text), _ids_like(text, among)
+        at_path, as_id = _globbed(text), _ids_like(text, search_path)
     else:
-        at_path, as_id = _at(path), _by_id(text, among)
+        at_path, as_id = _at(path), _by_id(text, search_path)
     if at_path and as_id:
         raise UsageError(
             "ambiguous_target",
@@ -109,11 +111,11 @@ def _named(text: str, among: Sequence[Space]) -> list[Target]:
             f"The folder {_printed(text)} has no file that can carry a signature.",
             "Names that begin with . or _ are left out; name such a file itself.",
         )
-    raise _not_found(text, among)
+    raise _not_found(text, search_path)
 
 
-def _not_found(text: str, among: Sequence[Space]) -> ItemError:
-    known = {item_id for item_type in spaces.TYPES for item_id, _, _ in spaces.listed(item_type, among)}
+def _not_found(text: str, search_path: Sequence[Space]) -> ItemError:
+    known = {item_id for item_type in spaces.TYPES for item_id, _, _ in spaces.served_items(item_type, search_path)}
     close = nearest(text, sorted(known))
     hint = f"Did you mean {' or '.join(close)}?" if close else "Name an item id, a file, a folder or a glob, or give --all."
     return ItemError("target_not_found", f"{_printed(text)} names no item, file or folder.", hint, nearest=close)
@@ -125,12 +127,12 @@ def _at(path: str) -> list[Target]:
     return [_file(path)] if os.path.lexists(path) else []
 
 
-def _by_id(text: str, among: Sequence[Space]) -> list[Target]:
+def _by_id(text: str, search_path: Sequence[Space]) -> list[Target]:
     """Return the files that serve an id, at most one for each item type."""
     out: list[Target] = []
     for item_type in spaces.TYPES:
         try:
-            found = spaces.find(item_type, text, among)
+            found = spaces.find(item_type, text, search_path)
         except ItemError as err:
             if err.code == "reserved_id":
                 raise
@@ -141,11 +143,11 @@ def _by_id(text: str, among: Sequence[Space]) -> list[Target]:
     return out
 
 
-def _ids_like(text: str, among: Sequence[Space]) -> list[Target]:
+def _ids_like(text: str, search_path: Sequence[Space]) -> list[Target]:
     return [
         _file(os.path.abspath(path))
         for item_type in spaces.TYPES
-        for item_id, _, path in spaces.listed(item_type, among)
+        for item_id, _, path in spaces.served_items(item_type, search_path)
         if fnmatchcase(item_id, text)
     ]
 
@@ -180,18 +182,18 @@ def _walk(top: str) -> Iterator[tuple[str, RyeError | None]]:
     """Yield the files below a folder, and what was not looked into with the reason, so that it does not pass in silence."""
     waiting = [top]
     while waiting:
-        here = waiting.pop()
+        folder = waiting.pop()
         folders: list[str] = []
         try:
-            with os.scandir(here) as entries:
+            with os.scandir(folder) as entries:
                 kinds = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError as err:
-            if here != top or not isinstance(err, FileNotFoundError):
-                yield here, path_errors.system_failure(err, _shown(here))
+            if folder != top or not isinstance(err, FileNotFoundError):
+                yield folder, path_errors.system_failure(err, _shown(folder))
             continue
-        in_ai = os.path.basename(here) == ".ai"
+        in_ai = os.path.basename(folder) == ".ai"
         for name, is_folder in kinds:
-            path = os.path.join(here, name)
+            path = os.path.join(folder, name)
             if is_folder and (name in _TYPE_FOLDERS if in_ai else name == ".ai" or not name.startswith((".", "_"))):
                 folders.append(path)
             elif not is_folder and not name.startswith((".", "_")):
@@ -232,8 +234,8 @@ def _file(path: str) -> Target:
 
 
 def _shown(path: str) -> str:
-    here = os.path.join(os.getcwd(), "")
-    return _printed(path.removeprefix(here))
+    working_folder = os.path.join(os.getcwd(), "")
+    return _printed(path.removeprefix(working_folder))
 
 
 def _printed(text: str) -> str:

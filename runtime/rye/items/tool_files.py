@@ -43,19 +43,19 @@ def declared(tool: Tool) -> dict[str, str]:
 
 def paths(item_id: str, value: object) -> dict[str, str]:
     """Return the digests by path that a list or a mapping of files holds, "" where there is none. Errors as `declared`."""
-    listed: dict[Any, Any] = (
+    declared_files: dict[Any, Any] = (
         dict.fromkeys(value, "") if isinstance(value, list | tuple) else value if isinstance(value, dict) else {}
     )
-    if not isinstance(value, list | tuple | dict) or len(listed) > _MOST:
+    if not isinstance(value, list | tuple | dict) or len(declared_files) > _MOST:
         raise _malformed(item_id, f"{KEY} must be a list of at most {_MOST} paths")
-    for path, digest in listed.items():
+    for path, digest in declared_files.items():
         parts = path.split("/") if isinstance(path, str) else [""]
         if not all(_PART.fullmatch(part) for part in parts) or not isinstance(digest, str):
             raise _malformed(item_id, f"{KEY}: {plain(str(path))} is no path of a file below the tool's folder")
     own = item_id.rpartition("/")[2]
-    if any(path.rpartition(".")[0] == own for path in listed):
+    if any(path.rpartition(".")[0] == own for path in declared_files):
         raise _malformed(item_id, f"{KEY} names the tool's own file")
-    return listed
+    return declared_files
 
 
 def _malformed(item_id: str, why: str) -> ItemError:

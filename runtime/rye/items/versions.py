@@ -43,21 +43,21 @@ class Coming(NamedTuple):
         return f"{self.item_type} {self.item_id}"
 
 
-def refuse_lower(coming: Coming, known: Marks, space: Space | None, among: Sequence[Space], remedy: str) -> None:
+def refuse_lower(coming: Coming, known: Marks, space: Space | None, search_path: Sequence[Space], remedy: str) -> None:
     """Raise `downgrade` when a higher version was seen, is installed, or is locked in the destination space.
 
     Args:
         coming: the item. One whose version cannot be compared is lower than any that can.
         known: the highest versions that the user's space remembers.
         space: the destination; None for none.
-        among: the spaces whose keys count.
+        search_path: the spaces whose keys count.
         remedy: the command by which a person takes it all the same.
     """
-    seen = known.seen.get(coming.name)
-    floors = {"seen before": [seen.version] if seen else []}
+    highest = known.seen.get(coming.name)
+    floors = {"seen before": [highest.version] if highest else []}
     if space is not None:
         floors["locked"] = lockfiles.versions(space, coming.item_id) if coming.item_type == "tool" else []
-        floors["installed"] = _installed(coming, space, among)
+        floors["installed"] = _installed(coming, space, search_path)
     # A text that is no version gives (), which is lower than every version.
     key = _key(coming.version)
     for how, versions in floors.items():
@@ -76,7 +76,7 @@ def _key(version: str) -> tuple[int, ...]:
     return version_key(version) if is_version(version) else ()
 
 
-def _installed(coming: Coming, space: Space, among: Sequence[Space]) -> list[str]:
+def _installed(coming: Coming, space: Space, search_path: Sequence[Space]) -> list[str]:
     """Return the version of the file at the destination, if its author is trusted to say."""
     if coming.item_type == "bundle":
         return []
@@ -86,5 +86,5 @@ def _installed(coming: Coming, space: Space, among: Sequence[Space]) -> list[str
         raw = spaces.read_file(space, f"{folder}/{coming.item_id}{coming.suffix}")
         if raw is not None:
             candidate = spaces.Candidate(coming.item_type, coming.item_id, coming.suffix, space.name, "", raw)
-            return [bundles.admit(candidate, spaces.trust_store(among))[1]]
+            return [bundles.admit(candidate, spaces.trust_store(search_path))[1]]
     return []

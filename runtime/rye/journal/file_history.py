@@ -64,10 +64,10 @@ def of_file(ws: Workspace, path: str, rows: Iterable[Row] | None = None, since: 
         rows: the journal's rows, newest first; read if None.
         since: the entry that is the first step; what is older is left out.
     """
-    listed = history.History(ws) if rows is None else rows
+    rows_of_project = history.History(ws) if rows is None else rows
     with Contents(known_tree.folder(ws.fd)) as contents:
         way = _Way(ws, contents, path)
-        return way.back(listed, since)
+        return way.back(rows_of_project, since)
 
 
 class _Way:
@@ -98,12 +98,12 @@ class _Way:
     def _take(self, entry: Entry) -> bool:
         """Go one change back; False where that cannot be told."""
         change = _change_of(entry, self._path)
-        left = change.after.value if change is not None and change.after is not None else None
+        digest_after = change.after.value if change is not None and change.after is not None else None
         if change is None:
-            left = entry.after
+            digest_after = entry.after
         elif (change.before or change.after or State("", 0, None, 0)).kind != "file" or _is_mode_only(change):
             return True
-        if _digest(self._now) != left and not self._outside(entry, left):
+        if _digest(self._now) != digest_after and not self._outside(entry, digest_after):
             return False
         before = self._before(entry, change)
         if before is _UNKNOWN:
@@ -114,14 +114,14 @@ class _Way:
             self._follow_rename(entry)
         return True
 
-    def _outside(self, entry: Entry, left: str | None) -> bool:
+    def _outside(self, entry: Entry, digest_after: str | None) -> bool:
         """Note that someone else changed the file after an entry; False where the content that it left is not stored."""
         data = None
-        if left is not None:
-            data = self._contents.read(bytes.fromhex(left))
+        if digest_after is not None:
+            data = self._contents.read(bytes.fromhex(digest_after))
             if data is None and entry.whole and entry.splices:
                 data = b"".join(entry.splices[0].added)
-            if _digest(data) != left:
+            if _digest(data) != digest_after:
                 return False
         self._steps.append(Step(None, self._path, data, self._now))
         self._now = data
@@ -141,15 +141,15 @@ class _Way:
     def _follow_rename(self, entry: Entry) -> None:
         """Go on with the file that the same change took away, if this one is that file under a new name."""
         now = self._steps[-1].after or b""
-        mine = _told(now)
+        lines_now = _squeezed_lines(now)
         best, most = None, _ALIKE
         for one in entry.files or ():
             if one.after is None and one.before is not None and one.before.kind == "file" and one.before.value:
                 old = self._contents.read(bytes.fromhex(one.before.value))
                 if old is None:
                     continue
-                theirs = _told(old)
-                share = 1.1 if old == now else len(mine & theirs) / max(len(mine), len(theirs), 1)
+                lines_then = _squeezed_lines(old)
+                share = 1.1 if old == now else len(lines_now & lines_then) / max(len(lines_now), len(lines_then), 1)
                 if share >= most:
                     best, most = (one.path, old), share
         if best is not None:
@@ -158,7 +158,7 @@ class _Way:
             self._steps.append(step._replace(before=best[1]))
 
 
-def _told(data: bytes) -> set[bytes]:
+def _squeezed_lines(data: bytes) -> set[bytes]:
     """Return the lines of a text without their white space."""
     return {b"".join(line.split()) for line in lines_of(data)} - {b""}
 
@@ -197,17 +197,17 @@ def _reversed(entry: Entry, data: bytes) -> bytes | None:
 
 def touched(ws: Workspace, rows: list[Row]) -> Iterator[str]:
     """Yield the paths that some changes touched, each once."""
-    seen: set[str] = set()
+    paths_seen: set[str] = set()
     where = history.folder(ws)
     for row in rows:
         entry = entries.load(where / f"{row.id}.json") if row.files > 1 else None
         for path in [row.path] if entry is None else entry.paths:
-            if path not in seen:
-                seen.add(path)
+            if path not in paths_seen:
+                paths_seen.add(path)
                 yield path
 
 
-def said(entry: Entry | None) -> str:
+def author_in_words(entry: Entry | None) -> str:
     """Return who made a change, in words."""
     if entry is None or entry.tool == tree_changes.SOMEONE_ELSE:
         return "someone else"

@@ -202,7 +202,7 @@ def _first_kept(where: Path, rows: Sequence[Row]) -> int:
             first -= 1
             size += rows[first].size
     # Each age costs a stat, so entries are dropped by age at long intervals only.
-    if atomic.due(where / _STAMP):
+    if atomic.is_due(where / _STAMP):
         oldest = oldest_kept(where)
         while first < len(rows) and _age(where, rows[first]) < oldest:
             first += 1

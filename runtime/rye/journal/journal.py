@@ -66,7 +66,7 @@ def whole_entry(
     removed = split(old or b"", code)
     ids = {at: mark.id for at, mark in known.index.marks.items()} if known is not None else {}
     names = [ids.get(at) for at in range(len(removed))]
-    shorts = [known.index.told(at) for at in range(len(removed))] if known is not None else []
+    shorts = [known.index.shown_short(at) for at in range(len(removed))] if known is not None else []
     after_code = _told_by(data, None, stored).name if encoding is None else encoding
     added = split(data or b"", Encoding(after_code, newline="\n".encode(after_code)))
     mode = stat.S_IMODE(place.stat.st_mode) if place.stat is not None and data is None else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from rye.call.results import shortened
+from rye.call.results import shorten_all
 from rye.errors import WorkspaceError
 from rye.fs.beneath import Parts
 from rye.fs.digest import hexdigest
@@ -108,7 +108,7 @@ class Document(Record, frozen=False):
             whitespace: make tabs, carriage returns and odd blanks visible.
             short: print short addresses instead of IDs: `12`, a tab, the text; an empty line as it is.
         """
-        texts = shortened(self.texts(start, stop))
+        texts = shorten_all(self.texts(start, stop))
         if whitespace:
             code, raw = self.text.encoding, self.text.lines(start, stop)
             texts = [reveal(text, code.terminator(line) == code.crlf) for text, line in zip(texts, raw, strict=True)]
@@ -136,9 +136,9 @@ class Document(Record, frozen=False):
         since = self.index.revision_of(version)
         if since is None:
             return None
-        ended = [(name, end) for name, end in self.index.dead.items() if end is not None and end.revision > since]
-        rows = [(name, end.how, end.line) for name, end in ended]
-        shorts = sorted({end.short for _, end in ended if end.short}, key=lambda one: addresses.split(one)[::-1])
+        dead_lines = [(name, end) for name, end in self.index.dead.items() if end is not None and end.revision > since]
+        rows = [(name, end.how, end.line) for name, end in dead_lines]
+        shorts = sorted({end.short for _, end in dead_lines if end.short}, key=lambda one: addresses.split(one)[::-1])
         return Changes(self.index.ages.since(since), rows, addresses.ranges(shorts))
 
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
@@ -259,7 +259,7 @@ def view(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Docu
         UsageError: `unknown_encoding`.
     """
     with _locked(ws, path, needed=False) as file:
-        yield _open(ws, file, encoding, whole=False)
+        yield _open(ws, file, encoding, read_whole=False)
 
 
 def view_lines(project_path: str, path: str, show: Callable[[Document], T], encoding: str | None = None) -> T:
@@ -273,7 +273,7 @@ def view_lines(project_path: str, path: str, show: Callable[[Document], T], enco
     with Workspace(project_path) as ws:
         try:
             with _locked(ws, path, needed=False) as file:
-                return show(_open(ws, file, encoding, whole=False))
+                return show(_open(ws, file, encoding, read_whole=False))
         except WorkspaceError as err:
             if err.code not in IDS_NOT_STORED:
                 raise
@@ -345,7 +345,7 @@ def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) 
 def open_for_edit(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
     """Open a file for editing under its lock: read whole and hashed, its index brought up to date. Errors as `view`."""
     with _locked(ws, path) as file:
-        yield _open(ws, file, encoding, whole=True)
+        yield _open(ws, file, encoding, read_whole=True)
 
 
 @contextmanager
@@ -358,7 +358,7 @@ def open_locked_for_edit(ws: Workspace, path: str, parts: Parts, encoding: str |
     with ws.file(path) as file:
         if file.parts != parts:
             raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
-        yield _open(ws, file, encoding, whole=True)
+        yield _open(ws, file, encoding, read_whole=True)
 
 
 class _locked:  # noqa: N801 - used as the function that it stands for: each call of a file enters one
@@ -397,8 +397,8 @@ class _locked:  # noqa: N801 - used as the function that it stands for: each cal
         self._lock.__exit__()
 
 
-def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -> Document:
-    stored = store.load(ws, file.path, dense=whole)
+def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bool) -> Document:
+    stored = store.load(ws, file.path, dense=read_whole)
     # Another encoding splits lines differently, so the stored index does not apply; a byte order mark outranks `declared`.
     if stored is not None and declared is not None and stored.encoding.bom == b"" and not _same(declared, stored.encoding):
         stored = None
@@ -407,34 +407,34 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, whole: bool) -
         stored = changed(stored, encoding=changed(stored.encoding, certain=True))
     # A view trusts the file's times; an edit hashes the content all the same.
     trusted = stored is not None and stored.stamp == store.stamp_of(file.stat)
-    if stored is not None and trusted and stored.points is not None and not whole:
+    if stored is not None and trusted and stored.points is not None and not read_whole:
         text = reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
         document = Document(ws, file, file.shown, text, stored.index, None, known=True, data=None, stored=stored)
         if confirmed:
             document.confirm()
         return document
     file, data = _stable(file)
-    content_hash = stored.index.content_hash if stored is not None and trusted and not whole else hexdigest(data)
+    content_hash = stored.index.content_hash if stored is not None and trusted and not read_whole else hexdigest(data)
     if stored is not None and stored.index.content_hash == content_hash:
         text = (
             Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])
             if stored.points is not None
-            else (parse if whole else glanced)(data, stored.encoding)
+            else (parse if read_whole else glanced)(data, stored.encoding)
         )
         if text.count != stored.count:
             # Not ours: a clone can bring an index that names the right content.
             return _anew(ws, file, data, content_hash, declared, None)
         document = Document(ws, file, file.shown, text, stored.index, None, known=True, data=data, stored=stored)
         # An edit stores the index anyway.
-        if confirmed or (not whole and not trusted and store.settled(store.stamp_of(file.stat), file.looked)):
+        if confirmed or (not read_whole and not trusted and store.settled(store.stamp_of(file.stat), file.looked)):
             document.confirm()
         return document
     # Aligning needs the digests of all lines, which a view does not load.
-    if stored is not None and not whole:
+    if stored is not None and not read_whole:
         stored = store.load(ws, file.path, dense=True)
     # What opens a file for editing and is refused leaves no index, so that the next edit gets the same answer; a change that
     # is made stores its own. A damaged one is replaced at once.
-    keep = stored is not None or not whole or store.load(ws, file.path, dense=False) is not None
+    keep = stored is not None or not read_whole or store.load(ws, file.path, dense=False) is not None
     return _anew(ws, file, data, content_hash, declared, stored, keep=keep)
 
 

@@ -46,7 +46,7 @@ def next_epoch(ws: Workspace, path: bytes, index_folder: tuple[str, ...]) -> int
         if not 0 < epoch < EPOCHS:
             epoch = _random_epoch()
         atomic.write(folder / name, f"{epoch}\n".encode(), 0o600, durably=False)
-        if atomic.due(folder / _STAMP):
+        if atomic.is_due(folder / _STAMP):
             pack(folder)
     except OSError:
         # Trouble with the state folder must not keep a file from being read.

@@ -118,7 +118,7 @@ class LineId(Record, frozen=False):
         near: revision in which the line before it became its neighbour (0: never changed).
         shown: revision in which it was last printed; -1 for never.
         short: its short address.
-        told: whether its short address was ever printed.
+        short_shown: whether its short address was ever printed.
     """
 
     id: str
@@ -126,16 +126,18 @@ class LineId(Record, frozen=False):
     near: int = 0
     shown: int = -1
     short: str = ""
-    told: bool = False
+    short_shown: bool = False
 
-    def __init__(self, id: str, loose: bytes, near: int = 0, shown: int = -1, short: str = "", told: bool = False) -> None:
+    def __init__(
+        self, id: str, loose: bytes, near: int = 0, shown: int = -1, short: str = "", short_shown: bool = False
+    ) -> None:
         # One is made for every line: this is several times as fast as what all records share.
         self.id = id
         self.loose = loose
         self.near = near
         self.shown = shown
         self.short = short
-        self.told = told
+        self.short_shown = short_shown
 
 
 class LineEnd(NamedTuple):
@@ -220,10 +222,10 @@ class Index(Record, frozen=False):
         """Return short address -> position of all lines that have one."""
         return {mark.short: at for at, mark in self.marks.items()}
 
-    def told(self, at: int) -> str | None:
+    def shown_short(self, at: int) -> str | None:
         """Return a line's short address if it was ever shown: nobody knows another, so that one need not come back."""
         mark = self.marks.get(at)
-        return mark.short if mark is not None and mark.told else None
+        return mark.short if mark is not None and mark.short_shown else None
 
 
 def loose_digest(text: bytes) -> bytes:
@@ -258,12 +260,12 @@ def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> bool:
 def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> bool:
     """Give an ID to each of these lines (position: text, ascending), none of which has one; tell whether there was any."""
     if texts:
-        taken = {mark.id for mark in index.marks.values()}
+        used = {mark.id for mark in index.marks.values()}
         # A dead ID must not name another line: an edit prepared before would hit the wrong one.
-        taken.update(index.dead)
+        used.update(index.dead)
         for at, text in texts.items():
-            made = _first_id(index, at, text, taken) if index.revision == 0 else _later_id(index, text, taken)
-            taken.add(made)
+            made = _first_id(index, at, text, used) if index.revision == 0 else _later_id(index, text, used)
+            used.add(made)
             index.marks[at] = LineId(made, loose_digest(text), short=new_short(index, at))
         # In ascending order, on which alignment and the stored rows rely.
         index.marks = dict(sorted(index.marks.items()))
@@ -290,38 +292,38 @@ def _epoch_tail(epoch: int) -> str:
     return f"{epoch:x}".zfill(next(width for width in (1, 3, 5, 7) if epoch < 16**width))
 
 
-def _first_id(index: Index, at: int, text: bytes, taken: set[str]) -> str:
+def _first_id(index: Index, at: int, text: bytes, used: set[str]) -> str:
     digest = sha256(b"%d:%b" % (at + 1, text)).hexdigest()
     tail = _epoch_tail(index.id_epoch or index.epoch)
     if not tail:
         for length in range(6, 64, 2):
-            if digest[:length] not in taken:
+            if digest[:length] not in used:
                 return digest[:length]
-    elif digest[:6] + tail not in taken:
+    elif digest[:6] + tail not in used:
         return digest[:6] + tail
-    return _later_id(index, text, taken)
+    return _later_id(index, text, used)
 
 
-def _later_id(index: Index, text: bytes, taken: set[str]) -> str:
+def _later_id(index: Index, text: bytes, used: set[str]) -> str:
     tail = _epoch_tail(index.id_epoch or index.epoch)
     while True:
         index.counter += 1
         made = sha256(b"%d.%d:%b" % (index.id_epoch or index.epoch, index.counter, text)).hexdigest()[:6] + tail
-        if made not in taken:
+        if made not in used:
             return made
 
 
-_SHOWN, _NEAR, _TOLD = attrgetter("shown"), attrgetter("near"), attrgetter("told")
+_SHOWN, _NEAR, _SHORT_SHOWN = attrgetter("shown"), attrgetter("near"), attrgetter("short_shown")
 
 
 def _all_seen(index: Index, start: int, stop: int, *, short: bool) -> bool:
     """Tell whether every line was printed after the last change of any: most reads are of lines seen before."""
-    seen = [*map(index.marks.__getitem__, range(start, stop))]
-    if not seen:
+    marks = [*map(index.marks.__getitem__, range(start, stop))]
+    if not marks:
         return True
     behind = index.marks.get(stop)
     last = max(0 if behind is None else behind.near, *(age for _, age in index.ages.part(start, stop)))
-    return min(map(_SHOWN, seen)) >= max(last, *map(_NEAR, seen)) and (not short or False not in map(_TOLD, seen))
+    return min(map(_SHOWN, marks)) >= max(last, *map(_NEAR, marks)) and (not short or False not in map(_SHORT_SHOWN, marks))
 
 
 def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> bool:
@@ -335,13 +337,13 @@ def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> b
         return False
     marks, news, at = index.marks, list[int](), start
     for length, age in index.ages.part(start, stop):
-        for here in range(at, at + length):
-            mark, behind = marks[here], marks.get(here + 1)
-            if mark.shown < max(age, mark.near, behind.near if behind is not None else 0) or (short and not mark.told):
-                news.append(here)
+        for place in range(at, at + length):
+            mark, behind = marks[place], marks.get(place + 1)
+            if mark.shown < max(age, mark.near, behind.near if behind is not None else 0) or (short and not mark.short_shown):
+                news.append(place)
         at += length
-    for here in news:
-        mark = marks[here]
+    for place in news:
+        mark = marks[place]
         # A new object: other indexes share the old one.
-        marks[here] = LineId(mark.id, mark.loose, mark.near, index.revision, mark.short, mark.told or short)
+        marks[place] = LineId(mark.id, mark.loose, mark.near, index.revision, mark.short, mark.short_shown or short)
     return bool(news)

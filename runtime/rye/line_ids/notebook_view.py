@@ -32,12 +32,12 @@ def notebook_view(document: Document, window: Window, start: int, limit: int) ->
     A cell's lines stand under the addresses of its first and last line of the file: those name the cell as a whole.
     """
     lines, media, stop = list[str](), list[dict[str, str]](), document.count
-    left = limit
+    budget_left = limit
     book = document.cells()
     for cell in book.cells if book is not None else ():
         if cell.stop <= start:
             continue
-        if window.full or left <= 0:
+        if window.full or budget_left <= 0:
             if cell.start > start:
                 return cell.start, lines, media
             # Several cells on one line of the file: no offset leads to the next one.
@@ -48,17 +48,17 @@ def notebook_view(document: Document, window: Window, start: int, limit: int) ->
         printed = [header]
         window.budget -= len(header) + 1
         before = len(window.lines)
-        reached = window.add(first, min(high, first + left)) if high > low else high
+        reached = window.add(first, min(high, first + budget_left)) if high > low else high
         printed += window.lines[before:]
         if cell.source is None:
             printed += _plain(window, [*cell.lines, "[lines without addresses: they are not one string a line in the file]"])
-        left -= len(printed) - 1
+        budget_left -= len(printed) - 1
         lines += printed
         if reached < high:
             return reached, lines, media
-        said, pictures = cell.outputs(_OUTPUT_LINES)
-        if said or pictures:
-            lines += _plain(window, ["[output]", *said, *(f"[{one['mimeType']}]" for one in pictures)])
+        output, pictures = cell.outputs(_OUTPUT_LINES)
+        if output or pictures:
+            lines += _plain(window, ["[output]", *output, *(f"[{one['mimeType']}]" for one in pictures)])
         # Pictures are large; a model's interface takes few of them in one answer.
         media += pictures[: max(_PICTURES - len(media), 0)]
         if window.ids and cell.stop - cell.start <= _CELL_LINES:

@@ -131,18 +131,18 @@ class _Step:
             # Another line may have been recognised under this ID already; no ID names two lines.
             if name in alive:
                 continue
-            fate = index.dead.pop(name, None)
-            short, told, shown = recorded or (fate.short if fate else ""), recorded is not None, -1
+            end = index.dead.pop(name, None)
+            short, short_shown, shown = recorded or (end.short if end else ""), recorded is not None, -1
             if name in before:
-                place, was = before[name]
+                place, old_mark = before[name]
                 # Whoever moves a line that was shown has seen it.
-                seen = was.shown >= self.old.ages.values(place, place + 1)[0]
-                short, told, shown = was.short, was.told, self.revision if seen else -1
+                was_seen = old_mark.shown >= self.old.ages.values(place, place + 1)[0]
+                short, short_shown, shown = old_mark.short, old_mark.short_shown, self.revision if was_seen else -1
             if not short or short in shorts:
-                short, told = new_short(index, at), False
+                short, short_shown = new_short(index, at), False
             alive.add(name)
             shorts.add(short)
-            marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, short, told)
+            marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, short, short_shown)
 
     def _gaps(self) -> list[tuple[int, int, int, int]]:
         """Return the (old start, old stop, new start, new stop) between the blocks, ends included."""
@@ -192,10 +192,10 @@ class _Step:
 
     def _recognise_loose(self, gaps: list[tuple[int, int, int, int]], from_old: set[int], to_new: set[int]) -> None:
         """Within a gap, in order: lines that differ in white space only."""
-        taken = set(self.found.values())
+        used = set(self.found.values())
         for a, b, c, d in gaps:
             old = [at for at in range(a, b) if at in from_old and at not in self.found]
-            new = [at for at in range(c, d) if at in to_new and at not in taken] if old else []
+            new = [at for at in range(c, d) if at in to_new and at not in used] if old else []
             if not new:
                 continue
             loose_old, loose_new = [self.old.marks[at].loose for at in old], [self._loose(at) for at in new]
@@ -205,10 +205,10 @@ class _Step:
 
     def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Anywhere: a line moved and changed in white space, unmistakable among what is left and among all known lines."""
-        taken = set(self.found.values())
+        used = set(self.found.values())
         old, new = _singles((self.old.marks[a].loose, a) for a in left_old if a not in self.found), {}
         if old:
-            new = _singles((self._loose(a), a) for a in left_new if a not in taken)
+            new = _singles((self._loose(a), a) for a in left_new if a not in used)
         both = old.keys() & new.keys()
         if not both:
             return
@@ -227,16 +227,16 @@ class _Step:
                 at += 1
             while at < len(positions) and positions[at] < old_at + length:
                 mark = self.old.marks[positions[at]]
-                here = positions[at] - old_at + new_at
+                new_place = positions[at] - old_at + new_at
                 # A block's first line has another line above it now, unless both begin the file.
                 if positions[at] == old_at and not (old_at == 0 and new_at == 0):
-                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short, mark.told)
-                marks[here] = mark
+                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short, mark.short_shown)
+                marks[new_place] = mark
                 at += 1
         for old_at, new_at in self.found.items():
             mark = self.old.marks[old_at]
             loose = self.loose_of_new.get(new_at, mark.loose)
-            marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short, mark.told)
+            marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short, mark.short_shown)
         return marks
 
     def _ages(self) -> Runs:
@@ -253,16 +253,16 @@ class _Step:
         """Reserve the IDs of lines that are gone, and tell what became of them."""
         alive = {mark.id for mark in index.marks.values()}
         for a, b, c, d in gaps:
-            gone = [at for at in range(a, b) if at in self.old.marks and self.old.marks[at].id not in alive]
-            if not gone:
+            deleted = [at for at in range(a, b) if at in self.old.marks and self.old.marks[at].id not in alive]
+            if not deleted:
                 continue
             how = "replaced" if d > c else "deleted"
             before, after = self._name(index, d), self._name(index, c - 1)
-            for at in gone:
+            for at in deleted:
                 mark = self.old.marks[at]
                 index.dead[mark.id] = LineEnd(how, at + 1, after, before, self.revision, mark.short)
         # Dicts keep their order, so the oldest ends lose their details first.
-        surplus = [name for name, fate in index.dead.items() if fate is not None][:-ENDS_STORED]
+        surplus = [name for name, end in index.dead.items() if end is not None][:-ENDS_STORED]
         for name in surplus:
             index.dead[name] = None
 
@@ -274,15 +274,15 @@ class _Step:
 _BLANK = loose_digest(b"")
 
 
-def _once(digests: bytes, width: int, wanted: set[bytes]) -> set[bytes]:
-    """Return those of `wanted` that occur exactly once among the digests."""
-    seen: set[bytes] = set()
+def _once(digests: bytes, width: int, candidates: set[bytes]) -> set[bytes]:
+    """Return those of `candidates` that occur exactly once among the digests."""
+    unique: set[bytes] = set()
     again: set[bytes] = set()
     for at in range(0, len(digests), width):
         digest = digests[at : at + width]
-        if digest in wanted:
-            (again if digest in seen else seen).add(digest)
-    return seen - again
+        if digest in candidates:
+            (again if digest in unique else unique).add(digest)
+    return unique - again
 
 
 def _singles(pairs: Iterable[tuple[bytes, int]]) -> dict[bytes, int]:

@@ -46,7 +46,7 @@ def bare_end(text: bytes) -> bytes:
     return text.rstrip(b"\r\n")
 
 
-def bare(hits: Sequence[Hit], why: str = "") -> Seen:
+def hits_without_ids(hits: Sequence[Hit], why: str = "") -> Seen:
     """Return hits as they were found, without IDs; `why` there are none, where they were asked for."""
     rows: dict[int, Row] = {}
     for hit in hits:

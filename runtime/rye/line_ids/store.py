@@ -141,7 +141,7 @@ def _touch(fd: int, *files: str) -> None:
 
 
 def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Stored | None:
-    total, width = whole(record["total_lines"]), 32
+    total, width = whole_number(record["total_lines"]), 32
     digests, points = b"", None
     rows = record["lines"]
     if "dense" in record:
@@ -158,20 +158,20 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
     near, shown, told = (_expand(record[name]) for name in ("near", "shown", "told"))
     short = _addresses(record["short"])
     marks = {
-        whole(row["line_num"]) - 1: LineId(
+        whole_number(row["line_num"]) - 1: LineId(
             _word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at], short[at], told[at] == 1
         )
         for at, row in enumerate(rows)
     }
-    dead = {_word(name): _fate(*fate) if fate else None for name, fate in record["dead"].items()}
+    dead = {_word(name): _line_end(*line_end) if line_end else None for name, line_end in record["dead"].items()}
     alive = {mark.id for mark in marks.values()}
     shorts = {mark.short for mark in marks.values()}
-    ages = Runs((whole(a), whole(b)) for a, b in record["ages"])
+    ages = Runs((whole_number(a), whole_number(b)) for a, b in record["ages"])
     complete = len(alive) == len(shorts) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
     if not complete or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
         return None
-    id_epoch = whole(record.get("id_epoch", 0))
-    if not 0 < whole(record["epoch"]) < EPOCHS or id_epoch >= EPOCHS:
+    id_epoch = whole_number(record.get("id_epoch", 0))
+    if not 0 < whole_number(record["epoch"]) < EPOCHS or id_epoch >= EPOCHS:
         return None
     index = Index(
         record["epoch"],
@@ -180,19 +180,19 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
         width,
         marks,
         ages,
-        whole(record["revision"]),
-        whole(record["counter"]),
-        [(whole(a), _word(b)) for a, b in record["versions"]],
+        whole_number(record["revision"]),
+        whole_number(record["counter"]),
+        [(whole_number(a), _word(b)) for a, b in record["versions"]],
         dead,
         id_epoch,
-        whole(record["numbers"]),
+        whole_number(record["numbers"]),
     )
     encoding = encoding_of(*record["encoding"])
     stamp = record["stamp"]
     return Stored(index, encoding, (stamp[0], stamp[1], stamp[2], stamp[3], stamp[4]) if stamp else None, points, total)
 
 
-def whole(value: object) -> int:
+def whole_number(value: object) -> int:
     """Return a number of a record; ValueError for anything else."""
     if type(value) is not int or value < 0:
         raise ValueError(value)
@@ -206,25 +206,25 @@ def _word(value: object) -> str:
     return value  # type: ignore[return-value]
 
 
-def _fate(how: object, line: object, after: object, before: object, revision: object, short: object) -> LineEnd:
+def _line_end(how: object, line: object, after: object, before: object, revision: object, short: object) -> LineEnd:
     after, before = (None if name is None else _word(name) for name in (after, before))
-    return LineEnd(_word(how), whole(line), after, before, whole(revision), _word(short) if short else "")
+    return LineEnd(_word(how), whole_number(line), after, before, whole_number(revision), _word(short) if short else "")
 
 
 def _addresses(runs: list[tuple[int, int, str]]) -> list[str]:
     """Return the addresses that `addresses.runs_of` wrote as runs."""
-    if sum(whole(length) for length, _, _ in runs) > 10_000_000:
+    if sum(whole_number(length) for length, _, _ in runs) > 10_000_000:
         raise ValueError(runs)
     tails = {tail: _word(tail) if tail else "" for _, _, tail in runs}
-    return [f"{number}{tails[tail]}" for length, first, tail in runs for number in range(whole(first), first + length)]
+    return [f"{number}{tails[tail]}" for length, first, tail in runs for number in range(whole_number(first), first + length)]
 
 
 def _expand(runs: list[tuple[int, int]]) -> list[int]:
     """Return the values of runs, each a revision or -1."""
     # A few bytes can claim any length, so the sum is checked before the runs are expanded.
-    if sum(whole(length) for length, _ in runs) > 10_000_000:
+    if sum(whole_number(length) for length, _ in runs) > 10_000_000:
         raise ValueError(runs)
-    return [whole(value + 1) - 1 for length, value in runs for _ in range(length)]
+    return [whole_number(value + 1) - 1 for length, value in runs for _ in range(length)]
 
 
 def _collapse(values: Iterable[int]) -> list[tuple[int, int]]:
@@ -233,9 +233,9 @@ def _collapse(values: Iterable[int]) -> list[tuple[int, int]]:
 
 def _load_dense(fd: int, name: str, record: dict[str, Any], *, dense: bool) -> tuple[Checkpoints, bytes] | None:
     """Return the checkpoints, and with `dense` the digests, if they are those that a sealed record names."""
-    lines, wanted = whole(record["total_lines"]), _word(record["dense"])
+    lines, dense_digest = whole_number(record["total_lines"]), _word(record["dense"])
     try:
-        binary = os.open(f"{name}.{wanted}.lines", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+        binary = os.open(f"{name}.{dense_digest}.lines", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     except OSError:
         return None
     try:
@@ -252,7 +252,7 @@ def _load_dense(fd: int, name: str, record: dict[str, Any], *, dense: bool) -> t
     finally:
         os.close(binary)
     # Every view needs the table, only aligning needs the digests: each has a digest of its own.
-    if _digest(table) != record["table"] or (dense and _digest(table, digests) != wanted):
+    if _digest(table) != record["table"] or (dense and _digest(table, digests) != dense_digest):
         return None
     numbers = array("Q", table)
     return Checkpoints(numbers[:points], numbers[points:]), digests
@@ -314,7 +314,7 @@ def _views(index: Index) -> dict[str, Any]:
     return {
         "near": _collapse(mark.near for mark in marks),
         "shown": _collapse(mark.shown for mark in marks),
-        "told": _collapse(int(mark.told) for mark in marks),
+        "told": _collapse(int(mark.short_shown) for mark in marks),
         "short": runs_of(mark.short for mark in marks),
     }
 
@@ -434,7 +434,7 @@ __all__ = [
     "save",
     "settled",
     "stamp_of",
-    "whole",
+    "whole_number",
 ]
 
 
@@ -481,6 +481,6 @@ def _read(key: bytes, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, 
         points = Checkpoints(array("Q", record["lines"]), array("Q", record["offsets"]))
         if not points.lines or points.lines[0] or len(points.lines) != len(points.offsets):
             return None
-        return encoding_of(*record["encoding"]), whole(record["count"]), points
+        return encoding_of(*record["encoding"]), whole_number(record["count"]), points
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return None

@@ -52,11 +52,11 @@ def _rows(project_path: str, file_path: str, *, missing_is_empty: bool = False) 
 
 def _without(rows: Rows, others: Rows) -> Rows:
     """Return the diagnostics that have no equal among others; lines do not count."""
-    left = Counter(map(_key, others))
+    unmatched = Counter(map(_key, others))
     out = []
     for row in rows:
-        if left[_key(row)]:
-            left[_key(row)] -= 1
+        if unmatched[_key(row)]:
+            unmatched[_key(row)] -= 1
         else:
             out.append(row)
     return out

@@ -77,7 +77,7 @@ class Wire:
         # A file: a server may write megabytes of logs, and an unread pipe would block it.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # The sandbox ends with the thread that started it (PR_SET_PDEATHSIG), so the reader thread starts it.
-        begun = threading.Event()
+        started = threading.Event()
         failed: list[OSError] = []
 
         def work() -> None:
@@ -87,12 +87,12 @@ class Wire:
                 failed.append(err)
                 return
             finally:
-                begun.set()
+                started.set()
             self._listen()
 
         self._listener = threading.Thread(target=work, name=f"lsp-{name}", daemon=True)
         self._listener.start()
-        begun.wait()
+        started.wait()
         if failed:
             self._stderr.close()
             message = f"{name} cannot be started: {failed[0].strerror}."
@@ -160,7 +160,7 @@ class Wire:
             )
         return answer.get("result")
 
-    def wait_for(self, happened: Callable[[], bool], seconds: float, what: str) -> None:
+    def wait_for(self, happened: Callable[[], bool], seconds: float, awaited: str) -> None:
         """Wait until `happened` is true; it is asked whenever a message came. Errors as `request`."""
         limit = deadline()
         end = time.monotonic() + seconds
@@ -168,12 +168,12 @@ class Wire:
             while not happened():
                 limit.check()
                 if self._ended:
-                    raise self._died(what)
+                    raise self._died(awaited)
                 left = min(end - time.monotonic(), limit.remaining())
                 if left <= 0:
                     self._silences += 1
                     limit.check()
-                    message = f"{self._name} did not answer {what} within {seconds:g} s."
+                    message = f"{self._name} did not answer {awaited} within {seconds:g} s."
                     raise LanguageServerError("server_timeout", message, "Try again: it may still be loading the project.")
                 # Short waits: a cancelled call must end soon although no message wakes the condition.
                 self._changed.wait(min(left, 0.25))
@@ -209,7 +209,7 @@ class Wire:
                     pipe.close()
         self.when_closed()
 
-    def _died(self, what: str) -> LanguageServerError:
+    def _died(self, awaited: str) -> LanguageServerError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             # Its pipes close shortly before the process ends.
             self._process.wait(_GRACE / 4)
@@ -220,7 +220,7 @@ class Wire:
             said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)
         stderr = " ".join(said.decode("utf-8", "replace").split())[:300]
         how = "it closed its output" if code is None else f"exit code {code}"
-        message = f"{self._name} ended during {what} ({how}){f': {stderr}' if stderr else ''}."
+        message = f"{self._name} ended during {awaited} ({how}){f': {stderr}' if stderr else ''}."
         return LanguageServerError("server_died", message, "Ask again: a new one is started.")
 
     def _send(self, message: dict[str, Any]) -> None:

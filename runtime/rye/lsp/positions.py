@@ -56,14 +56,15 @@ class Positions:
         """Return the offset at which this project's line begins (from 1)."""
         return self._lines[line - 1]
 
-    def edits(self, given: list[dict[str, Any]]) -> list[Edit]:
+    def edits(self, text_edits: list[dict[str, Any]]) -> list[Edit]:
         """Return the protocol's text edits in order.
 
         Raises:
             ValueError: two of them overlap, or one ends before it begins.
         """
         found = [
-            Edit(self.offset(one["range"]["start"]), self.offset(one["range"]["end"]), str(one["newText"])) for one in given
+            Edit(self.offset(one["range"]["start"]), self.offset(one["range"]["end"]), str(one["newText"]))
+            for one in text_edits
         ]
         if any(edit.stop < edit.start for edit in found):
             raise ValueError("an edit ends before it begins")
@@ -75,7 +76,7 @@ class Positions:
         return found
 
 
-def applied(text: str, edits: list[Edit]) -> str:
+def with_edits(text: str, edits: list[Edit]) -> str:
     """Return the text after edits that are in order."""
     parts: list[str] = []
     at = 0
@@ -115,7 +116,7 @@ def path_of(uri: str) -> str | None:
     )
 
 
-def normal(uri: str) -> str:
+def normal_uri(uri: str) -> str:
     """Return a URI as `uri_of` writes it, whatever the server escaped."""
     path = path_of(uri)
     return uri if path is None else uri_of(path)

@@ -28,7 +28,7 @@ from rye.lsp.session import ANSWER_SECONDS, Session, Started, path_of, session, 
 from rye.lsp.watcher import MAX_FILES
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths, sandbox
-from rye.sandbox.confined import Policy
+from rye.sandbox.policy import Policy
 from rye.workspace.encoding import detect
 from rye.workspace.workspace import Identity, Workspace
 
@@ -100,7 +100,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
             path = file.shown
         server = servers.server_for(ws.root, path)
         root = _root_of(ws, path, server.markers)
-        found = session(root, server, lambda: confined(server.argv, ws.root, ws.identity), ws.identity)
+        found = session(root, server, lambda: start_confined(server.argv, ws.root, ws.identity), ws.identity)
         with found.locked():
             project = Project(ws, found, {}, {})
             found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
@@ -118,7 +118,7 @@ def _text_at(project: Project, absolute: str) -> str | None:
     return positions.text if positions is not None else None
 
 
-def confined(argv: tuple[str, ...], root: str, identity: Identity | None = None) -> Started:
+def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None = None) -> Started:
     """Start servers in a sandbox that lets them read the project and change nothing.
 
     Some servers run the project's code (plugins, build scripts, its own compiler). Without any sandbox none is started, unless
@@ -169,9 +169,9 @@ def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:
     """Return the nearest folder above a file, within the project, that contains a marker; else the project's root."""
     folder = os.path.dirname(path)
     while True:
-        here = os.path.join(ws.root, folder) if folder else ws.root
-        if any(os.path.lexists(os.path.join(here, marker)) for marker in markers) or not folder:
-            return here
+        folder_path = os.path.join(ws.root, folder) if folder else ws.root
+        if any(os.path.lexists(os.path.join(folder_path, marker)) for marker in markers) or not folder:
+            return folder_path
         folder = os.path.dirname(folder)
 
 
@@ -221,29 +221,29 @@ class Spot(Record):
         """Return it as one line of output."""
         if os.path.isabs(self.path):
             return f"{self.path}:{self.line}:{self.column}: (outside the project)"
-        return f"{self.path}:{self.line}:{self.column}: {named(self.line_id)} {self.text}"
+        return f"{self.path}:{self.line}:{self.column}: {printed_id(self.line_id)} {self.text}"
 
 
-def named(line_id: str | None) -> str:
+def printed_id(line_id: str | None) -> str:
     """Return a line's ID or short address as output shows it; a line has none if IDs cannot be stored."""
     if line_id is None:
         return "[no LID]"
     return f"[{line_id}]" if addresses.parsed(line_id) == line_id else f"[LID:{line_id}]"
 
 
-def spots(project: Project, given: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
+def spots(project: Project, locations: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
     """Return places for (URI, protocol position) pairs, in their order; lines of this project get their IDs."""
-    wanted: dict[str, list[tuple[int, int, int]]] = {}
-    out: list[Spot | None] = [None] * len(given)
-    for at, (uri, position) in enumerate(given):
+    places_by_path: dict[str, list[tuple[int, int, int]]] = {}
+    out: list[Spot | None] = [None] * len(locations)
+    for at, (uri, position) in enumerate(locations):
         path = project.inside(uri)
         positions = project.positions(path) if path is not None else None
         if path is None or positions is None:
             name = plain(path_of(uri) or uri, 500)
             out[at] = Spot(name, int(position["line"]) + 1, int(position["character"]) + 1, None, "")
         else:
-            wanted.setdefault(path, []).append((at, *positions.line(positions.offset(position))))
-    for path, places in wanted.items():
+            places_by_path.setdefault(path, []).append((at, *positions.line(positions.offset(position))))
+    for path, places in places_by_path.items():
         rows = _rows(project, path, {line for _, line, _ in places})
         for at, line, column in places:
             row = rows.get(line)
@@ -315,12 +315,12 @@ def position_of(project: Project, path: str, line_id: str | int, symbol: str, oc
 
 def _at(document: Document, line_id: str | int) -> int | None:
     """Return the position of the line that an ID, or a short address that was shown, names."""
-    bare = line_id if isinstance(line_id, int) else re.sub(r"^\[?(?:LID:)?|\]$", "", line_id.strip())
-    short = addresses.parsed(bare)
+    bare_id = line_id if isinstance(line_id, int) else re.sub(r"^\[?(?:LID:)?|\]$", "", line_id.strip())
+    short = addresses.parsed(bare_id)
     if short is None:
-        return document.index.positions().get(str(bare))
+        return document.index.positions().get(str(bare_id))
     at = document.index.places().get(short)
-    return at if at is not None and document.index.marks[at].told else None
+    return at if at is not None and document.index.marks[at].short_shown else None
 
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
@@ -331,9 +331,9 @@ def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> l
         with suppress(RyeError), documents.view(project.ws, path) as document:
             project.indexed[path] = document
 
-    given = project.session.diagnostics(project.absolute(path), seconds, index)
+    published = project.session.diagnostics(project.absolute(path), seconds, index)
     uri = uri_of(project.absolute(path))
-    placed = spots(project, [(uri, one["range"]["start"]) for one in given])
+    placed = spots(project, [(uri, one["range"]["start"]) for one in published])
     rows = [
         {
             "line": spot.line,
@@ -345,7 +345,7 @@ def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> l
             "line_id": spot.line_id,
             "text": spot.text,
         }
-        for one, spot in zip(given, placed, strict=True)
+        for one, spot in zip(published, placed, strict=True)
     ]
     return sorted(rows, key=lambda row: (row["line"], row["column"], row["severity"], row["message"]))
 
@@ -354,20 +354,20 @@ def described(path: str, row: dict[str, Any]) -> str:
     """Return a diagnostic as one line: `path:line:col: severity: message [code] [LID:…]`."""
     message = " ".join(row["message"].split())
     code = f" ({row['code']})" if row["code"] else ""
-    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} {named(row['line_id'])}"
+    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} {printed_id(row['line_id'])}"
 
 
 def answer(project: Project, lines: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:
     """Return a result of as many lines as fit, with the server's name and state."""
     page = Page(output_budget() - _NOTICES)
-    shown = 0
+    count = 0
     for line in lines:
         if not page.add([line]):
             break
-        shown += 1
+        count += 1
     output = list(page.lines)
-    if shown < len(lines):
-        output.append(cut_notice(shown, len(lines), unit, call))
+    if count < len(lines):
+        output.append(cut_notice(count, len(lines), unit, call))
     state = "started for this call" if project.session.cold else "warm"
     if project.session.cold:
         output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
@@ -375,4 +375,4 @@ def answer(project: Project, lines: list[str], call: str, unit: str, **fields: A
         output.append(
             f"(only the first {MAX_FILES:,} source files are watched: changes elsewhere may be unknown to the server)"
         )
-    return ok("\n".join(output), truncated=shown < len(lines), server=project.session.server.name, server_state=state, **fields)
+    return ok("\n".join(output), truncated=count < len(lines), server=project.session.server.name, server_state=state, **fields)

@@ -94,19 +94,21 @@ def _language(own: dict[str, Any], suffix: str) -> str | None:
 def _order(layers: config_layers.Layers, language: str) -> list[str]:
     """Return the servers to try: the one that the project chose first, if it is known."""
     names = [str(name) for name in layers.own["languages"][language].get("servers", [])]
-    chosen = layers.project.get("languages", {})
-    wanted = (
-        chosen.get(language, {}).get("server") if isinstance(chosen, dict) and isinstance(chosen.get(language), dict) else None
+    preferred = layers.project.get("languages", {})
+    candidates = (
+        preferred.get(language, {}).get("server")
+        if isinstance(preferred, dict) and isinstance(preferred.get(language), dict)
+        else None
     )
-    if wanted is None:
+    if candidates is None:
         return names
-    if not isinstance(wanted, str) or wanted not in layers.own.get("servers", {}):
+    if not isinstance(candidates, str) or candidates not in layers.own.get("servers", {}):
         raise UsageError(
             "bad_config",
-            f"The project's .ai/config/{_FILE} asks for the server {str(wanted)[:100]!r}, which is not known here.",
+            f"The project's .ai/config/{_FILE} asks for the server {str(candidates)[:100]!r}, which is not known here.",
             f"Known: {', '.join(sorted(layers.own.get('servers', {})))}. Only the user may define more.",
         )
-    return [wanted]
+    return [candidates]
 
 
 def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
@@ -131,7 +133,7 @@ def _major(program: str) -> int:
         return 0
     if known not in _majors:
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 [program, "--version"],
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -139,7 +141,7 @@ def _major(program: str) -> int:
                 timeout=_VERSION_SECONDS,
                 check=False,
             )
-            found = _NUMBER.search(done.stdout[:1_000])
+            found = _NUMBER.search(result.stdout[:1_000])
         except (OSError, subprocess.TimeoutExpired):
             found = None
         _majors[known] = int(found[1]) if found else 0
@@ -149,12 +151,17 @@ def _major(program: str) -> int:
 def _program(name: str, root: str) -> str | None:
     """Return an absolute program: beside this interpreter, or on PATH; never one inside the project."""
     project = os.stat(root)
-    beside = os.path.join(os.path.dirname(sys.executable), name)
-    places = [beside] if os.sep not in name else []
+    in_environment = os.path.join(os.path.dirname(sys.executable), name)
+    places = [in_environment] if os.sep not in name else []
     on_path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
     for found in (*places, *(shutil.which(name, path=entry) for entry in ([None] if os.sep in name else on_path))):
         # This interpreter's own environment may lie in the project: it runs already.
-        if found and os.path.isabs(found) and os.access(found, os.X_OK) and (found == beside or is_outside(found, project)):
+        if (
+            found
+            and os.path.isabs(found)
+            and os.access(found, os.X_OK)
+            and (found == in_environment or is_outside(found, project))
+        ):
             return found
     return None
 

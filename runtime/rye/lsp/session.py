@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from rye.call.context import deadline
 from rye.lsp.connection import LanguageServerError, Wire
-from rye.lsp.positions import normal, path_of, uri_of
+from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import Server
 from rye.lsp.watcher import SourceFiles, Stamp
 from rye.plain_class import Record, field
@@ -116,13 +116,13 @@ class Session(Record, frozen=False):
     def heard(self, method: str, params: Any) -> None:
         """Take a notification of the server's."""
         if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
-            uri = normal(str(params.get("uri", "")))
+            uri = normal_uri(str(params.get("uri", "")))
             if path_of(uri) not in self.opened:
                 # Not asked for. Storing diagnostics of every file would grow without bound.
                 return
             # Counted, because servers that send no version can be matched only by what came after our change.
             times = self.published[uri].times + 1 if uri in self.published else 1
-            self.published[uri] = Published(params.get("version"), sound(params.get("diagnostics")), times)
+            self.published[uri] = Published(params.get("version"), well_formed(params.get("diagnostics")), times)
 
     def offers(self, capability: str) -> bool:
         """Tell whether the server announced a capability."""
@@ -200,7 +200,7 @@ class Session(Record, frozen=False):
         uri = uri_of(path)
         if self.offers("diagnosticProvider"):
             reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds, meanwhile)
-            return sound(reply.get("items")) if isinstance(reply, dict) else []
+            return well_formed(reply.get("items")) if isinstance(reply, dict) else []
         again = path in self.stale and self._current(path)
         if path in self.stale:
             self.stale.discard(path)
@@ -221,8 +221,8 @@ class Session(Record, frozen=False):
         self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
         # A server that still loads may publish an empty list first.
         if self.cold and not self.published[uri].items:
-            seen = self.published[uri].times
-            self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].times > seen)
+            count_before = self.published[uri].times
+            self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].times > count_before)
         return list(self.published[uri].items)
 
     def _current(self, path: str) -> bool:
@@ -238,9 +238,13 @@ class Session(Record, frozen=False):
         return self.wire.request(method, params, seconds)
 
 
-def sound(given: object) -> list[dict[str, Any]]:
+def well_formed(diagnostics: object) -> list[dict[str, Any]]:
     """Return the diagnostics that have a range; drop malformed ones."""
-    return [one for one in given if isinstance(one, dict) and _placed(one.get("range"))] if isinstance(given, list) else []
+    return (
+        [one for one in diagnostics if isinstance(one, dict) and _placed(one.get("range"))]
+        if isinstance(diagnostics, list)
+        else []
+    )
 
 
 def _placed(span: object) -> bool:
@@ -385,20 +389,20 @@ def _close_idle() -> None:
         with _guard:
             idle = [key for key, one in _sessions.items() if now - one.used > one.server.idle_seconds or not one.wire.alive]
             # Removed under the lock, closed outside it: closing waits for the process.
-            ended = [_sessions.pop(key) for key in idle]
-        _close(ended)
+            idle_sessions = [_sessions.pop(key) for key in idle]
+        _close(idle_sessions)
 
 
 def close_all() -> None:
     """End every server of this process."""
     with _guard:
-        ended = list(_sessions.values())
+        all_sessions = list(_sessions.values())
         _sessions.clear()
-    _close(ended)
+    _close(all_sessions)
 
 
-def _close(ended: Iterable[Session]) -> None:
-    for one in ended:
+def _close(sessions: Iterable[Session]) -> None:
+    for one in sessions:
         one.wire.close()
 
 
@@ -418,4 +422,4 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-__all__ = ["LanguageServerError", "Published", "Session", "Started", "close_all", "normal", "path_of", "session", "uri_of"]
+__all__ = ["LanguageServerError", "Published", "Session", "Started", "close_all", "normal_uri", "path_of", "session", "uri_of"]

@@ -63,17 +63,17 @@ class SourceFiles:
             DeadlineError: the call's time is up.
         """
         limit, now, base = deadline(), time.time_ns(), f"{ws.root.rstrip('/')}/"
-        seen: dict[str, _Folder] = {}
+        folders: dict[str, _Folder] = {}
         found: dict[str, Stamp] = {}
         pending = deque([""])
-        while pending and len(found) < MAX_FILES and len(seen) < MAX_FOLDERS:
+        while pending and len(found) < MAX_FILES and len(folders) < MAX_FOLDERS:
             # A large project takes seconds, and the call may be over before the walk is.
             limit.check()
             name = pending.popleft()
             folder = self._folder(ws, name)
             if folder is None:
                 continue
-            seen[name] = folder
+            folders[name] = folder
             for file in folder.files:
                 info = _status(ws, file)
                 if info is not None:
@@ -85,7 +85,7 @@ class SourceFiles:
                     found[base + link] = (*_state(own), *_stamp(target, now))
             pending += folder.folders
         # Replaced as a whole, so that folders that are gone do not stay in memory.
-        self._folders, self.complete = seen, not pending
+        self._folders, self.complete = folders, not pending
         return found
 
     def _folder(self, ws: Workspace, name: str) -> _Folder | None:
@@ -94,9 +94,9 @@ class SourceFiles:
         info = _status(ws, name or ".")
         if info is None:
             return None
-        return known if known is not None and known.stamp == _state(info) else self._listed(ws, name)
+        return known if known is not None and known.stamp == _state(info) else self._folder_entries(ws, name)
 
-    def _listed(self, ws: Workspace, name: str) -> _Folder | None:
+    def _folder_entries(self, ws: Workspace, name: str) -> _Folder | None:
         parts = tuple(os.fsencode(name).split(b"/")) if name else ()
         try:
             fd, physical = beneath.open_beneath(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
@@ -108,8 +108,8 @@ class SourceFiles:
                 return None
             # The time before the listing: a name that comes during it makes the state look young.
             now, info = time.time_ns(), os.fstat(fd)
-            listed = self._entries(fd, f"{name}/" if name else "")
-            return _Folder(_state(info) if _settled(info, now) else None, *listed)
+            folder = self._entries(fd, f"{name}/" if name else "")
+            return _Folder(_state(info) if _settled(info, now) else None, *folder)
         except OSError:
             return None
         finally:
@@ -126,15 +126,15 @@ class SourceFiles:
                 # By convention such a folder can be made again; its files are nobody's sources.
                 if name == _CACHE_MARK:
                     return (), (), ()
-                if self._wanted(name) and entry.is_symlink():
+                if self._is_source(name) and entry.is_symlink():
                     links.append(prefix + name)
-                elif self._wanted(name) and entry.is_file(follow_symlinks=False):
+                elif self._is_source(name) and entry.is_file(follow_symlinks=False):
                     files.append(prefix + name)
                 elif name[0] != "." and not _IGNORED.match(name) and entry.is_dir(follow_symlinks=False):
                     folders.append(prefix + name)
         return tuple(files), tuple(links), tuple(folders)
 
-    def _wanted(self, name: str) -> bool:
+    def _is_source(self, name: str) -> bool:
         if name in self._names:
             return True
         return name[0] != "." and os.path.splitext(name)[1].lower() in self._suffixes

@@ -10,7 +10,7 @@ from rye.edits.apply import FileChange, Prepared, apply_all, prepare, syntax_war
 from rye.edits.patch_store import new_id
 from rye.line_ids import document as documents
 from rye.lsp.connection import LanguageServerError
-from rye.lsp.positions import Positions, applied
+from rye.lsp.positions import Positions, with_edits
 from rye.lsp.queries import Project
 from rye.workspace import cache
 from rye.workspace.text import parse
@@ -40,8 +40,8 @@ def file_edits(edit: Any) -> dict[str, list[dict[str, Any]]]:
         for one in edit.get("documentChanges") or []:
             _add(found, one)
         if not found:
-            for uri, given in (edit.get("changes") or {}).items():
-                found.setdefault(uri, []).extend(given)
+            for uri, text_edits in (edit.get("changes") or {}).items():
+                found.setdefault(uri, []).extend(text_edits)
     except (KeyError, TypeError, AttributeError) as err:
         message = f"The server's answer is no list of edits ({type(err).__name__}: {err})."
         raise LanguageServerError("bad_edits", message, "Nothing was written. Make the change with edit_lines.") from None
@@ -56,7 +56,7 @@ def _add(found: dict[str, list[dict[str, Any]]], one: dict[str, Any]) -> None:
 
 
 def change_files(
-    project: Project, wanted: dict[str, list[dict[str, Any]]], tool: str, *, dry_run: bool, holding: str = ""
+    project: Project, edits_by_uri: dict[str, list[dict[str, Any]]], tool: str, *, dry_run: bool, holding: str = ""
 ) -> Changed:
     """Make a server's edits, of every file or of none. `holding` is a name that each of the files must contain.
 
@@ -64,7 +64,7 @@ def change_files(
         LanguageServerError: `outside_project`, `changed_meanwhile`, `bad_edits`. Nothing was written.
         EditError, WorkspaceError: as the commit of several files.
     """
-    paths = {uri: project.inside(uri) for uri, edits in wanted.items() if edits}
+    paths = {uri: project.inside(uri) for uri, edits in edits_by_uri.items() if edits}
     outside = [uri for uri, path in paths.items() if path is None]
     if outside:
         message = f"The change reaches outside the project: {', '.join(outside[:3])}."
@@ -78,17 +78,17 @@ def change_files(
         for uri, path in paths.items():
             if path is not None:
                 _check_holds(project, path, holding)
-                made = _prepared(project, path, places[path], wanted[uri], tool, stack, warnings)
-                ready += [] if made is None else [(places[path], made)]
+                prepared = _prepared(project, path, places[path], edits_by_uri[uri], tool, stack, warnings)
+                ready += [] if prepared is None else [(places[path], prepared)]
         # By path, so that the diff and the batch do not depend on the server's order.
         ready.sort(key=lambda one: one[1].document.path)
-        files = [made.document.path for _, made in ready]
-        diff = [line for _, made in ready for line in made.diff]
+        files = [prepared.document.path for _, prepared in ready]
+        diff = [line for _, prepared in ready for line in prepared.diff]
         if dry_run or not ready:
             return Changed(files, None, diff, warnings)
         # One batch for all files: a single undo takes the whole change back.
         batch = new_id()
-        committed = apply_all(project.ws, [FileChange(place, made) for place, made in ready], tool, batch)
+        committed = apply_all(project.ws, [FileChange(place, prepared) for place, prepared in ready], tool, batch)
         return Changed(files, batch, diff, [*warnings, *committed.warnings])
 
 
@@ -101,7 +101,13 @@ def _check_holds(project: Project, path: str, name: str) -> None:
 
 
 def _prepared(
-    project: Project, path: str, place: Place, wanted: list[dict[str, Any]], tool: str, stack: ExitStack, warnings: list[str]
+    project: Project,
+    path: str,
+    place: Place,
+    text_edits: list[dict[str, Any]],
+    tool: str,
+    stack: ExitStack,
+    warnings: list[str],
 ) -> Prepared | None:
     document = stack.enter_context(documents.open_locked_for_edit(project.ws, path, place.parts))
     code, data = document.text.encoding, document.data or b""
@@ -111,7 +117,7 @@ def _prepared(
         message = f"{path} changed while the server was asked."
         raise LanguageServerError("changed_meanwhile", message, "Nothing was written. Ask again.")
     try:
-        after = applied(known.text, Positions(known.text).edits(wanted))
+        after = with_edits(known.text, Positions(known.text).edits(text_edits))
         new = code.bom + after.encode(code.name)
     except (ValueError, KeyError, TypeError) as err:
         message = f"The server's edits of {path} cannot be made: {err}."

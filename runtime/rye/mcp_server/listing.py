@@ -9,10 +9,10 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Final
 
+from rye.agents.argument_names import tool_name
 from rye.agents.discovery import listing, names_of, state_of
-from rye.agents.near_names import tool_name
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import given_to, render_all, written_out
+from rye.agents.provider_schemas import arguments_as_written, render_all, written_out
 from rye.call.safe_text import nearest
 from rye.items import spaces
 from rye.plain_class import Record
@@ -120,10 +120,10 @@ class Offered:
         return self.ours and self.tool["annotations"]["readOnlyHint"] is True
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments as the tool's own schema wants them; see `given_to`."""
+        """Return arguments as the tool's own schema wants them; see `arguments_as_written`."""
         if self._written_out is None:
             self._written_out = written_out(self._parameters)
-        wanted: dict[str, Any] = given_to(self._written_out, given)
+        wanted: dict[str, Any] = arguments_as_written(self._written_out, given)
         return wanted
 
 
@@ -191,7 +191,7 @@ class Listing:
 
     def elsewhere(self, name: str) -> str | None:
         """Return the id of the installed tool of that name, which this server does not offer."""
-        ids = [item_id for item_id, _, _ in spaces.listed("tool", spaces.spaces(self._project))]
+        ids = [item_id for item_id, _, _ in spaces.served_items("tool", spaces.spaces(self._project))]
         return names_of(ids).get(name) or (name if name in ids else None)
 
     def schema_of(self, name: str) -> dict[str, Any] | None:

@@ -97,7 +97,7 @@ def completed(project: str, reference: dict[str, Any], argument: str, typed: str
     if reference["type"] == "ref/prompt":
         found = _of_prompt(project, reference["name"], argument, typed)
     elif reference["uri"].startswith("rye://knowledge/") and argument == "id":
-        ids = sorted({one[0] for one in spaces.listed("knowledge", spaces.spaces(project))})
+        ids = sorted({one[0] for one in spaces.served_items("knowledge", spaces.spaces(project))})
         found = [item_id for item_id in ids if typed in item_id]
     else:
         found = []
@@ -128,7 +128,7 @@ def _paths(project: str, typed: str) -> list[str]:
 
 
 def _names(project: str) -> dict[str, str]:
-    return names_of(item_id for item_id, _, _ in spaces.listed("directive", spaces.spaces(project)))
+    return names_of(item_id for item_id, _, _ in spaces.served_items("directive", spaces.spaces(project)))
 
 
 def _id(project: str, name: str) -> str:

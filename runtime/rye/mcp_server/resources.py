@@ -14,7 +14,7 @@ from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import texts
 from rye.executor.admission import Admission
 from rye.items import parse, spaces
-from rye.process import capture, job_output, jobs
+from rye.process import job_report, jobs, output_files
 
 WINDOW: Final = 256 * 1024
 """The most of a knowledge item that one read gives (bytes of UTF-8); of an output it is what a tool's answer may have."""
@@ -24,7 +24,9 @@ def listed(project: str) -> list[dict[str, Any]]:
     """Return the knowledge items that verify, as the protocol lists resources."""
     among = spaces.spaces(project)
     admission = Admission(among)
-    rows = (_listed_item(item_id, admission) for item_id in sorted({found[0] for found in spaces.listed("knowledge", among)}))
+    rows = (
+        _listed_item(item_id, admission) for item_id in sorted({found[0] for found in spaces.served_items("knowledge", among)})
+    )
     return [row for row in rows if row is not None]
 
 
@@ -47,7 +49,7 @@ def _listed_item(item_id: str, admission: Admission) -> dict[str, Any] | None:
 
 
 def _knowledge(item_id: str, admission: Admission) -> parse.Knowledge:
-    candidate = spaces.find("knowledge", item_id, admission.among)
+    candidate = spaces.find("knowledge", item_id, admission.search_path)
     return parse.read_knowledge(admission.admit(candidate), item_id, candidate.suffix)
 
 
@@ -94,10 +96,10 @@ def _output_window(project: str, path: str, offset: int) -> str:
     """Return a window as `job` reads it: its last line names the call of `job` that continues."""
     output_id, _, stream = path.partition("/")
     # The id becomes a file name, so nothing but its own alphabet passes.
-    if not capture.ID.match(output_id) or stream not in ("", "stdout", "stderr"):
+    if not output_files.ID.match(output_id) or stream not in ("", "stdout", "stderr"):
         raise _unknown(f"rye://output/{path}")
     with jobs.home(project, output_id) as home:
-        shown = job_output.window(home, output_id, jobs.record(home), offset, stream or "stdout")
+        shown = job_report.window(home, output_id, jobs.record(home), offset, stream or "stdout")
     return str(shown["output"])
 
 
@@ -138,7 +140,7 @@ def store(project: str, text: str) -> str:
     Raises:
         ItemError: `not_stored`, when the folder cannot be written.
     """
-    outputs = capture.StoredOutputs(project)
+    outputs = output_files.StoredOutputs(project)
     file = outputs.create("stdout")
     if file is None:
         raise ItemError("not_stored", "The user's state folder cannot be written.", "Ask your user to free space there.")

@@ -75,7 +75,7 @@ def member(path: str, syntax: Syntax, keys: tuple[str, ...]) -> Any:
 
 def _read(path: str) -> str | None:
     try:
-        with atomic.regular(path) as file:
+        with atomic.open_regular(path) as file:
             data = file.read(_MOST + 1)
     except FileNotFoundError:
         return None

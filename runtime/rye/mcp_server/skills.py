@@ -53,7 +53,7 @@ def _uris(admission: Admission) -> dict[str, tuple[str, str]]:
     """Return URI -> (type, id) of all items that could be skills. The URI's last folder is the skill's name."""
     found: dict[str, tuple[str, str]] = {}
     for item_type in _TYPES:
-        for item_id in sorted({one[0] for one in spaces.listed(item_type, admission.among)}):
+        for item_id in sorted({one[0] for one in spaces.served_items(item_type, admission.search_path)}):
             folder, slash, last = item_id.rpartition("/")
             name = re.sub(r"[^a-z0-9]+", "-", last.lower()).strip("-")[:_LONGEST_NAME].strip("-") or "skill"
             uri = f"{SCHEME}{item_type}/{quote(folder)}{slash}{name}{_FILE}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from rye.call.context import check_deadline
 from rye.call.safe_text import nearest
-from rye.edits import pasted, whole_file
+from rye.edits import pasted_ids, whole_file
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
 from rye.errors import RUN_OUT, CancelledError, DeadlineError, EditError, RyeError, UsageError, WorkspaceError
@@ -50,10 +50,10 @@ class DocPaths:
         parts = self._parts(doc_path)
         found = {self._physical(one): one for readable in self._readings(parts) for one in self._matches(readable)}
         if len(found) > 1:
-            listed = sorted(names.show(b"/".join(one)) for one in found.values())
+            paths = sorted(names.show(b"/".join(one)) for one in found.values())
             raise UsageError(
                 "ambiguous_doc_path",
-                f"docPath {doc_path} names {len(listed)} files: {', '.join(listed[:_MOST])}.",
+                f"docPath {doc_path} names {len(paths)} files: {', '.join(paths[:_MOST])}.",
                 f"Lead it with the project folder's name ({self._root()}/…), or leave that name out; files that differ in "
                 "letter case only have no docPath of their own: use edit_lines for them.",
             )
@@ -80,8 +80,8 @@ class DocPaths:
 
     def _matches(self, parts: list[str]) -> list[beneath.Parts]:
         folders = self._folders(parts[:-1])
-        here = [(*folder, name) for folder in folders for name in self._listing(folder).get(parts[-1], [])]
-        return [one for one in here if self._is_file(one)]
+        matches = [(*folder, name) for folder in folders for name in self._listing(folder).get(parts[-1], [])]
+        return [one for one in matches if self._is_file(one)]
 
     def _listing(self, folder: beneath.Parts) -> dict[str, list[bytes]]:
         """Return a directory's names by their docPath form; nothing where it is no directory inside the project."""
@@ -164,10 +164,10 @@ class ActiveFiles:
     A content's bytes are its text in UTF-8: of them its digest is taken.
     """
 
-    def __init__(self, docs: DocPaths, given: Sequence[dict[str, str]]) -> None:
+    def __init__(self, docs: DocPaths, files: Sequence[dict[str, str]]) -> None:
         """Take `[{"docPath", "content"}]`."""
         self._by_name: dict[str, str] = {}
-        for one in given:
+        for one in files:
             # Under the name as given too: a file that exists in the editor only has no path.
             self._by_name[one["docPath"]] = one["content"]
             try:
@@ -307,7 +307,7 @@ def _work(
 
 
 def _created(ws: Workspace, patch: FilePatch, path: str, place: Place | None, problems: Problems) -> Worked:
-    data = _utf8(path, patch.asked.get("content", ""))
+    data = _utf8(path, patch.request.get("content", ""))
     problems.warnings += whole_file.syntax_warnings(path, None, data, problems.guard)
     diff = edits_splices.unified_diff(
         path, parse(b"", UTF8), [edits_splices.Splice(0, 0, parse(data, UTF8).lines())], created=True
@@ -361,9 +361,9 @@ def _edited(
             f"{path} is active: the file on the disk differs from the active content, which is written with these changes."
         )
     new = [line for splice in splices for line in document.text.encoding.show_all(splice.lines)]
-    prefix = pasted.found(document.index, document.data or b"", new)
+    prefix = pasted_ids.first_prefix(document.index, document.data or b"", new)
     if prefix is not None:
-        problems.add("pasted_ids", pasted.explained(prefix), patch)
+        problems.add("pasted_ids", pasted_ids.explained(prefix), patch)
         return None
     made = prepare(document, splices, TOOL)
     problems.warnings += syntax_warnings(document, made.document, problems.guard)
@@ -388,7 +388,7 @@ def described(work: Worked, entry: str | None = None) -> dict[str, Any]:
     """Return what an answer says of one file: its IDs, and every key, label and description that came with it."""
     patch = work.patch
     fields: dict[str, Any] = {"filePatchId": patch.id}
-    fields.update({key: patch.asked[key] for key in ("fileKey", "fileLabel") if key in patch.asked})
+    fields.update({key: patch.request[key] for key in ("fileKey", "fileLabel") if key in patch.request})
     fields.update(docPath=patch.doc_path, path=work.path, operation=patch.kind, source=work.source)
     fields.update(originalSha256=patch.digest or None, newSha256=work.after)
     if entry is not None:
@@ -397,9 +397,9 @@ def described(work: Worked, entry: str | None = None) -> dict[str, Any]:
         {
             "changeId": change.id,
             **{
-                key: change.asked[key]
+                key: change.request[key]
                 for key in ("changeKey", "operation", "description", "afterLine", "startLine", "endLine")
-                if key in change.asked
+                if key in change.request
             },
         }
         for change in patch.changes

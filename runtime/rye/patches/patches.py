@@ -53,7 +53,7 @@ class LineChange(Record):
 
     number: int
     id: str
-    asked: dict[str, Any]
+    request: dict[str, Any]
     operation: str
     start: int
     stop: int
@@ -64,7 +64,7 @@ class LineChange(Record):
     @property
     def key(self) -> str | None:
         """The caller's own name for it."""
-        return self.asked.get("changeKey")
+        return self.request.get("changeKey")
 
 
 class FilePatch(Record):
@@ -74,7 +74,7 @@ class FilePatch(Record):
     """
 
     id: str
-    asked: dict[str, Any]
+    request: dict[str, Any]
     kind: str
     doc_path: str
     digest: str
@@ -84,7 +84,7 @@ class FilePatch(Record):
     @property
     def key(self) -> str | None:
         """The caller's own name for it."""
-        return self.asked.get("fileKey")
+        return self.request.get("fileKey")
 
 
 class Batch(Record):
@@ -109,13 +109,13 @@ def parse(request: dict[str, Any], new_id: Callable[[], str], problems: Problems
         problems: collects.
     """
     name = new_id()
-    patches = [_file_patch(asked, new_id, problems) for asked in request.get("files", ())]
-    patches += [_creation(asked, new_id, problems) for asked in request.get("createFiles", ())]
-    patches += [_deletion(asked, new_id, problems) for asked in request.get("deleteFiles", ())]
-    given = [request, *request.get("files", ()), *(one for file in request.get("files", ()) for one in file.get("changes", ()))]
+    patches = [_file_patch(file_request, new_id, problems) for file_request in request.get("files", ())]
+    patches += [_creation(file_request, new_id, problems) for file_request in request.get("createFiles", ())]
+    patches += [_deletion(file_request, new_id, problems) for file_request in request.get("deleteFiles", ())]
+    parts = [request, *request.get("files", ()), *(one for file in request.get("files", ()) for one in file.get("changes", ()))]
     # IDs are never taken from the caller: one that is reused would join two batches in the journal.
     for field_name in ("batchId", "filePatchId", "changeId"):
-        if any(field_name in part for part in given):
+        if any(field_name in part for part in parts):
             problems.warnings.append(f"{field_name} is assigned here; the one given is ignored.")
     if not patches:
         problems.add("no_files", "files is required, and holds one or more file patches.")
@@ -131,34 +131,34 @@ def parse(request: dict[str, Any], new_id: Callable[[], str], problems: Problems
 
 def _again(items: Sequence[Any], name: Callable[[Any], str | None]) -> list[Any]:
     """Return the items whose name an earlier one has."""
-    seen: set[str] = set()
+    keys_seen: set[str] = set()
     out = []
     for item in items:
         one = name(item)
-        if one is not None and one in seen:
+        if one is not None and one in keys_seen:
             out.append(item)
-        seen.add(one or "")
+        keys_seen.add(one or "")
     return out
 
 
-def _file_patch(asked: dict[str, Any], new_id: Callable[[], str], problems: Problems) -> FilePatch:
+def _file_patch(request: dict[str, Any], new_id: Callable[[], str], problems: Problems) -> FilePatch:
     patch_id, known = new_id(), len(problems.errors)
-    bare = FilePatch(patch_id, asked, "patch", asked.get("docPath", ""), asked.get("originalSha256", "").lower())
-    _check_file(bare, problems)
-    changes = [_change(bare, number, one, new_id(), problems) for number, one in enumerate(asked.get("changes", ()), 1)]
+    patch = FilePatch(patch_id, request, "patch", request.get("docPath", ""), request.get("originalSha256", "").lower())
+    _check_file(patch, problems)
+    changes = [_change(patch, number, one, new_id(), problems) for number, one in enumerate(request.get("changes", ()), 1)]
     if not changes:
-        problems.add("no_changes", "changes is required and must not be empty; leave a file without changes out.", bare)
+        problems.add("no_changes", "changes is required and must not be empty; leave a file without changes out.", patch)
     for change in _again(changes, lambda change: change.key):
-        problems.warnings.append(f"changeKey {change.key!r} names several changes of {bare.doc_path}; use changeId.")
+        problems.warnings.append(f"changeKey {change.key!r} names several changes of {patch.doc_path}; use changeId.")
     # A change with a bad range would be reported a second time as out of order.
-    _check_order(bare, [change for change in changes if change.sound], problems)
-    return FilePatch(patch_id, asked, "patch", bare.doc_path, bare.digest, changes, sound=len(problems.errors) == known)
+    _check_order(patch, [change for change in changes if change.sound], problems)
+    return FilePatch(patch_id, request, "patch", patch.doc_path, patch.digest, changes, sound=len(problems.errors) == known)
 
 
 def _check_file(patch: FilePatch, problems: Problems) -> None:
     if not patch.doc_path:
         problems.add("missing_field", "docPath is required.", patch)
-    if "originalSha256" not in patch.asked:
+    if "originalSha256" not in patch.request:
         problems.add("missing_field", "originalSha256 is required; workspace_read_file gives it as sha256.", patch)
     elif not _SHA256.fullmatch(patch.digest):
         problems.add(
@@ -168,45 +168,45 @@ def _check_file(patch: FilePatch, problems: Problems) -> None:
         )
 
 
-def _creation(asked: dict[str, Any], new_id: Callable[[], str], problems: Problems) -> FilePatch:
-    patch = FilePatch(new_id(), asked, "create", asked.get("path", ""), "")
-    if not patch.doc_path or "content" not in asked:
+def _creation(request: dict[str, Any], new_id: Callable[[], str], problems: Problems) -> FilePatch:
+    patch = FilePatch(new_id(), request, "create", request.get("path", ""), "")
+    if not patch.doc_path or "content" not in request:
         problems.add("missing_field", "A file to create needs path and content.", patch)
     return patch
 
 
-def _deletion(asked: dict[str, Any], new_id: Callable[[], str], problems: Problems) -> FilePatch:
-    patch = FilePatch(new_id(), asked, "delete", asked.get("docPath", ""), asked.get("originalSha256", "").lower())
+def _deletion(request: dict[str, Any], new_id: Callable[[], str], problems: Problems) -> FilePatch:
+    patch = FilePatch(new_id(), request, "delete", request.get("docPath", ""), request.get("originalSha256", "").lower())
     _check_file(patch, problems)
     return patch
 
 
-def _change(patch: FilePatch, number: int, asked: dict[str, Any], change_id: str, problems: Problems) -> LineChange:
+def _change(patch: FilePatch, number: int, request: dict[str, Any], change_id: str, problems: Problems) -> LineChange:
     """Return one change; `sound` tells whether its own fields have no problem."""
-    operation = asked.get("operation", "")
+    operation = request.get("operation", "")
     known = len(problems.errors)
-    start, stop = asked.get("startLine", 1) - 1, asked.get("endLine", 0)
+    start, stop = request.get("startLine", 1) - 1, request.get("endLine", 0)
     if operation == "insert":
-        start = stop = asked.get("afterLine", 0)
-    new, expected = asked.get("newLines", []), asked.get("expectedOriginalLines", [])
-    change = LineChange(number, change_id, asked, operation, start, stop, new, expected, sound=True)
+        start = stop = request.get("afterLine", 0)
+    new, expected = request.get("newLines", []), request.get("expectedOriginalLines", [])
+    change = LineChange(number, change_id, request, operation, start, stop, new, expected, sound=True)
     for code, message in _faults(change):
         problems.add(code, f"Change {number}: {message}", patch, change)
     if len(problems.errors) == known:
         return change
-    return LineChange(number, change_id, asked, operation, start, stop, new, expected, sound=False)
+    return LineChange(number, change_id, request, operation, start, stop, new, expected, sound=False)
 
 
 def _faults(change: LineChange) -> list[tuple[str, str]]:
     """Return what is wrong with a change by itself, as (code, sentence)."""
-    asked = change.asked
+    request = change.request
     if change.operation not in OPERATIONS:
-        message = f"operation {change.operation!r} is unknown" if "operation" in asked else "operation is required"
+        message = f"operation {change.operation!r} is unknown" if "operation" in request else "operation is required"
         return [("unknown_operation", f"{message}; one of insert, replace, delete.")]
-    wanted, unwanted = _FIELDS[change.operation]
-    missing = sorted(wanted - asked.keys())
+    required, forbidden = _FIELDS[change.operation]
+    missing = sorted(required - request.keys())
     out = [("missing_field", f"{change.operation} needs {name}.") for name in missing]
-    for name in sorted(unwanted & asked.keys()):
+    for name in sorted(forbidden & request.keys()):
         hint = " To put other lines there use replace." if name == "newLines" else ""
         out.append(("unexpected_field", f"{name} must not be present for {change.operation}.{hint}"))
     for at, line in enumerate(change.new, 1):

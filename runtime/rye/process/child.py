@@ -74,27 +74,27 @@ def is_outside(file: str, project: os.stat_result) -> bool:
     """Tell whether no folder on the way to a file is the project's: links are followed one by one, as the kernel does."""
     # Walk by hand and compare identities at each step: a comparison of path texts would miss a link or a bind mount into
     # the project.
-    here, pending, links = "/", os.path.abspath(file).split("/")[::-1], 0
+    folder, pending, links = "/", os.path.abspath(file).split("/")[::-1], 0
     while True:
-        info = os.stat(here)
+        info = os.stat(folder)
         if (info.st_dev, info.st_ino) == (project.st_dev, project.st_ino):
             return False
         if not pending:
             return True
         part = pending.pop()
         if part == "..":
-            here = os.path.dirname(here)
+            folder = os.path.dirname(folder)
         elif part not in ("", "."):
-            step = os.path.join(here, part)
+            step = os.path.join(folder, part)
             target = os.readlink(step) if os.path.islink(step) else None
             links += target is not None
             # Links that point in a circle: the kernel gives up after as many (ELOOP), and such a program cannot start.
             if links > _MAX_LINKS:
                 return False
             if target is None:
-                here = step
+                folder = step
             else:
-                here = "/" if target.startswith("/") else here
+                folder = "/" if target.startswith("/") else folder
                 pending += target.split("/")[::-1]
 
 
@@ -198,13 +198,13 @@ class Child:
         gone = select.poll()
         # Of no event: that the other end was closed is told all the same.
         gone.register(fd, 0)
-        came = 0.0
+        last_block = 0.0
         silent = _SILENT
         while True:
             now = time.monotonic()
-            left = self._end - now
-            if left <= 0 or not poll.poll((left if when_silent is None else min(left, silent)) * 1000):
-                if when_silent is not None and silent < left:
+            seconds_left = self._end - now
+            if seconds_left <= 0 or not poll.poll((seconds_left if when_silent is None else min(seconds_left, silent)) * 1000):
+                if when_silent is not None and silent < seconds_left:
                     when_silent()
                     silent = _AGAIN
                     continue
@@ -215,8 +215,8 @@ class Child:
             if not block:
                 break
             yield block
-            before, came = came, time.monotonic()
-            if came - before < _CLOSE:
+            before, last_block = last_block, time.monotonic()
+            if last_block - before < _CLOSE:
                 # Many small pieces came: wait for more, or for the end, since reading one piece costs as much as a full read.
                 gone.poll(_GATHER * 1000)
         self._finish()
@@ -286,16 +286,16 @@ def split_records(blocks: Iterator[bytes], end: bytes, most: int = 1 << 24) -> I
     Of a record longer than `most` bytes (about) only the first block is given.
     """
     parts: list[bytes] = []
-    held = 0
+    size = 0
     for block in blocks:
         records = block.split(end)
         last = records.pop()
         if records:
             # Parts are joined once at a record's end: adding to one string block by block takes quadratic time.
-            records[0] = (b"".join(parts) if held <= most else parts[0]) + records[0]
-            parts, held = [], 0
+            records[0] = (b"".join(parts) if size <= most else parts[0]) + records[0]
+            parts, size = [], 0
             yield records
         # Count also what is not stored, so that a record beyond the limit cannot look short again.
-        held += len(last)
-        if held <= most:
+        size += len(last)
+        if size <= most:
             parts.append(last)

@@ -23,10 +23,10 @@ from typing import Any
 
 from rye.fs import atomic
 from rye.process import reaper
-from rye.process.capture import OutputFile
 from rye.process.mount_watch import MountWatch
+from rye.process.output_files import OutputFile
 from rye.sandbox import project_mounts
-from rye.sandbox.confined import Confined
+from rye.sandbox.policy import Confined
 
 RECORD, OUTPUT, SOCKET = "job.json", "output", "socket"
 
@@ -197,16 +197,16 @@ class Supervisor:
             return _DRAIN / 2 if time.monotonic() - exited_at < 2 * _DRAIN else _LOOK
         if self._end is None:
             return self._mounts.seconds
-        left: float = max(0.0, self._end - time.monotonic())
+        seconds_left: float = max(0.0, self._end - time.monotonic())
         # Without inotify the names are compared at intervals, so no wait may be longer than one.
-        return left if self._mounts.seconds is None else min(left, self._mounts.seconds)
+        return seconds_left if self._mounts.seconds is None else min(seconds_left, self._mounts.seconds)
 
     def _end_unprotected(self, path: str) -> None:
         """End a job whose sandbox no longer covers a name, at once: what it writes there now would count."""
-        status, left = reaper.end_tree(self._leader)
+        status, survivors = reaper.end_tree(self._leader)
         self.record["exit_status"] = status if status is not None else self.record["exit_status"]
         self.record["uncovered"] = path
-        self._finish("unprotected", left)
+        self._finish("unprotected", survivors)
 
     def _step(self, seconds: float | None) -> None:
         poll = select.poll()
@@ -304,23 +304,23 @@ class Supervisor:
         if answer is not None:
             _answer(client, answer)
 
-    def _do(self, what: str, request: dict[str, Any], client: socket.socket) -> dict[str, Any] | None:
-        if what in ("wait", "end"):
+    def _do(self, action: str, request: dict[str, Any], client: socket.socket) -> dict[str, Any] | None:
+        if action in ("wait", "end"):
             # Before the end: `_finish` answers everyone in this list, also the client who asked.
             self._waiting_clients.append(client)
-            if what == "end":
+            if action == "end":
                 self.end("ended")
                 sys.exit(0)
             return None
-        if what not in ("write", "close_stdin"):
+        if action not in ("write", "close_stdin"):
             return {"error": "bad_request"}
         if not self._input_open or self._close_input:
             return {"error": "stdin_closed"}
-        data = request["data"].encode("utf-8", "surrogateescape") if what == "write" else b""
+        data = request["data"].encode("utf-8", "surrogateescape") if action == "write" else b""
         if len(self._waiting_input) + len(data) > MAX_STDIN:
             return {"error": "stdin_full"}
         self._waiting_input += data
-        self._close_input = what == "close_stdin"
+        self._close_input = action == "close_stdin"
         self._feed()
         return {"ok": True}
 
@@ -328,9 +328,9 @@ class Supervisor:
         """End the whole tree: politely first, so that servers can put their things in order."""
         if self._leader is not None:
             self._ask_to_end()
-        status, left = reaper.end_tree(self._leader)
+        status, survivors = reaper.end_tree(self._leader)
         self.record["exit_status"] = status if status is not None else self.record["exit_status"]
-        self._finish(why, left)
+        self._finish(why, survivors)
 
     def _ask_to_end(self) -> None:
         import signal
@@ -347,7 +347,7 @@ class Supervisor:
                 self._leader, self.record["exit_status"] = None, found
             time.sleep(0.01)
 
-    def _finish(self, why: str, left: int) -> None:
+    def _finish(self, why: str, survivors: int) -> None:
         end = time.monotonic() + _DRAIN
         poll = select.poll()
         poll.register(self._output, select.POLLIN)
@@ -360,7 +360,7 @@ class Supervisor:
         # Before the record says that it is over: who reads that must not find the names that were made for the sandbox.
         with suppress(OSError):
             self._confined.finish()
-        self.record.update(status="ended", why=why, left=left, ended=time.time())
+        self.record.update(status="ended", why=why, left=survivors, ended=time.time())
         with suppress(OSError):
             write_record(self._dir, self.record)
         with suppress(OSError):
@@ -370,16 +370,16 @@ class Supervisor:
 
 
 def _own_look(look: list[Any]) -> None:
-    from rye.process import repository_look
+    from rye.process.autorun import command_check
 
-    repository_look.take_over(repository_look.Look(*look))
+    command_check.take_over(command_check.Look(*look))
 
 
 def _make_look(look: list[Any], report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:
     # Late: a job starts without it.
-    from rye.process import repository_look
+    from rye.process.autorun import command_check
 
-    return repository_look.end(repository_look.Look(*look), report, root_fd)
+    return command_check.end(command_check.Look(*look), report, root_fd)
 
 
 def _run_after(argv: list[str], root_fd: int) -> dict[str, Any]:
@@ -387,8 +387,8 @@ def _run_after(argv: list[str], root_fd: int) -> dict[str, Any]:
 
     try:
         where = f"/proc/self/fd/{root_fd}"
-        done = subprocess.run(argv, cwd=where, capture_output=True, stdin=subprocess.DEVNULL, timeout=_AFTER, check=False)
-        found = json.loads(done.stdout)
+        result = subprocess.run(argv, cwd=where, capture_output=True, stdin=subprocess.DEVNULL, timeout=_AFTER, check=False)
+        found = json.loads(result.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return {"not_recorded": {".": "the look at what the job changed failed"}}
     return found if isinstance(found, dict) else {}

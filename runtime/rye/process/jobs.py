@@ -22,9 +22,9 @@ from typing import Any
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
-from rye.process import capture, job_supervisor, run
+from rye.process import job_supervisor, output_files, run
+from rye.process.autorun.command_check import Look
 from rye.process.child import directory_path
-from rye.process.repository_look import Look
 from rye.sandbox.sandbox import Confined
 
 FOLDER = "jobs"
@@ -51,7 +51,7 @@ def start(
     cwd_fd: int,
     facts: Record,
     seconds: float | None,
-    given: bytes = b"",
+    first_input: bytes = b"",
     look: Look | None = None,
     after: Sequence[str] = (),
 ) -> str:
@@ -63,7 +63,7 @@ def start(
         cwd_fd: the directory it starts in.
         facts: what its record shall say besides (JSON).
         seconds: when it is ended at the latest; None: never.
-        given: the beginning of its standard input.
+        first_input: the beginning of its standard input.
         look: the look at repositories that its supervisor makes when it is over.
         after: a program of ours that its supervisor runs then; the JSON object that it prints becomes `changes` of the record.
 
@@ -77,7 +77,7 @@ def start(
     running = sum(one["status"] == "running" for one in found)
     if running >= MAX_RUNNING:
         raise RyeError("too_many_jobs", f"{running} jobs are running already.", 'End some: job(action="list") shows them.')
-    job_id, mark = capture.new_id(), os.urandom(8).hex()
+    job_id, mark = output_files.new_id(), os.urandom(8).hex()
     output = _output_limit(root, found)
     home = folder / job_id
     try:
@@ -100,7 +100,7 @@ def start(
                 "look": look,
                 "after": list(after),
                 # JSON holds no bytes; latin-1 maps each byte to one character and back.
-                "input": given.decode("latin-1"),
+                "input": first_input.decode("latin-1"),
                 "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},
             },
         )
@@ -117,7 +117,7 @@ def start(
 
 def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
     env = {**run.reaper_environment(), "USER_SPACE": str(user_dirs.user_space())}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
         input=json.dumps(order).encode(),
         stdout=subprocess.PIPE,
@@ -129,7 +129,7 @@ def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
         stderr=subprocess.DEVNULL,
         check=False,
     )
-    return done.stdout.decode().strip()
+    return result.stdout.decode().strip()
 
 
 def _folder(root: Root) -> Path:
@@ -153,9 +153,9 @@ def home(root: Root, job_id: str) -> Iterator[int]:
         UsageError: `job_not_found`.
     """
     # The name becomes part of a path: only hexadecimal digits may reach it.
-    if capture.ID.match(job_id):
+    if output_files.ID.match(job_id):
         # Jobs and stored outputs share one kind of name, so that the job tool can page both.
-        for kind in (FOLDER, capture.FOLDER):
+        for kind in (FOLDER, output_files.FOLDER):
             with suppress(OSError):
                 fd = os.open(Path(user_dirs.state_dir(root)) / kind / job_id, _DIR)
                 break
@@ -255,10 +255,10 @@ def _output_limit(root: Root, found: list[Record]) -> int:
     """Return how much output a new job may store: what the bound over all jobs of the project leaves, within limits."""
     used = sum(
         # A running job counts with its whole limit, because it may still fill it.
-        int(one.get("output_limit", capture.MAX_BYTES)) if one["status"] == "running" else _size(root, one)
+        int(one.get("output_limit", output_files.MAX_BYTES)) if one["status"] == "running" else _size(root, one)
         for one in found
     )
-    return max(_LEAST_OUTPUT, min(capture.MAX_BYTES, context.settings().number("jobs.max_bytes") - used))
+    return max(_LEAST_OUTPUT, min(output_files.MAX_BYTES, context.settings().number("jobs.max_bytes") - used))
 
 
 def _size(root: Root, one: Record) -> int:
@@ -272,12 +272,12 @@ def _prune(root: Root) -> None:
     settings = context.settings()
     oldest = time.time() - settings.number("jobs.max_age_days") * _DAY
     # Half of the bound is left for running jobs.
-    left = settings.number("jobs.max_bytes") // 2
+    bytes_left = settings.number("jobs.max_bytes") // 2
     # Newest first, so that the bounds below cut off the oldest.
     over = [one for one in records(root) if one["status"] != "running"]
     for number, one in enumerate(over):
-        left -= _size(root, one)
-        if number >= settings.number("jobs.max_ended") or float(one.get("ended") or one["started"]) < oldest or left < 0:
+        bytes_left -= _size(root, one)
+        if number >= settings.number("jobs.max_ended") or float(one.get("ended") or one["started"]) < oldest or bytes_left < 0:
             _remove(root, one)
     for path in _folder(root).iterdir():
         # A folder without a record: its start failed or was killed.

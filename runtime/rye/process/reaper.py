@@ -73,7 +73,7 @@ def spawn(
             # The parent may have died before the prctl above: then no death signal would ever come.
             if os.getppid() == parent:
                 enter(groups, scoped=scoped)
-                _be(argv, env, streams)
+                _become(argv, env, streams)
         except OSError as err:
             os.write(writing, str(err.errno).encode())
         finally:
@@ -120,7 +120,7 @@ def _scope_abstract_sockets() -> None:
     os.close(ruleset)
 
 
-def _be(argv: list[bytes], env: Variables, streams: tuple[int, int, int]) -> None:
+def _become(argv: list[bytes], env: Variables, streams: tuple[int, int, int]) -> None:
     # Copy all before moving one: a stream's number may be the target of another.
     for target, fd in enumerate([os.dup(fd) for fd in streams]):
         os.dup2(fd, target)
@@ -213,11 +213,11 @@ def end_tree(leader: int | None) -> tuple[int | None, int]:
         _signal(sorted(stopped), signal.SIGKILL)
         found = reap(leader or 0)
         status = found if found is not None else status
-        left = len(descendants(os.getpid()))
-        if not left and (leader is None or status is not None):
+        survivors = len(descendants(os.getpid()))
+        if not survivors and (leader is None or status is not None):
             return status, 0
         if time.monotonic() > end:
-            return status, left
+            return status, survivors
         time.sleep(0.001)
 
 
@@ -304,13 +304,13 @@ def main(control: int, status: int) -> None:
         found = reap(leader or 0)
         if control in ready or terminated:
             # A reaped leader's number may be another process already, so it is not passed on.
-            late, left = end_tree(leader if found is None else None)
+            late, survivors = end_tree(leader if found is None else None)
             found = late if found is None else found
         if found is not None:
             leader = None
             _report(status, f"exited {found}")
         if control in ready or terminated:
-            _report(status, f"ended {left}")
+            _report(status, f"ended {survivors}")
             return
 
 

@@ -25,8 +25,8 @@ from rye.call import context
 from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.process import reaper, terminal_text
-from rye.process.capture import Capture
 from rye.process.child import directory_path
+from rye.process.output_files import Capture
 from rye.sandbox.sandbox import Confined
 
 _EVERY = 0.1
@@ -102,7 +102,7 @@ class Outcome(Record):
         why: `exited`; `timed_out`, `cancelled`: it was ended.
         seconds: how long it took.
         stdout, stderr: what it printed.
-        left: how many of its processes could not be ended, as far as is known; None when its reaper was killed.
+        survivors: how many of its processes could not be ended, as far as is known; None when its reaper was killed.
     """
 
     exit_code: int | None
@@ -111,7 +111,7 @@ class Outcome(Record):
     seconds: float
     stdout: Capture
     stderr: Capture
-    left: int | None
+    survivors: int | None
 
 
 class Tree:
@@ -120,7 +120,7 @@ class Tree:
     Attributes:
         status: descriptor that becomes readable when the status changed; see `read_status`.
         exit_status: the program's wait status, once it ended.
-        left: once all has ended: how many processes could not be ended; None until then, or when the reaper was killed.
+        survivors: once all has ended: how many processes could not be ended; None until then, or when the reaper was killed.
         ended: nothing more will come.
     """
 
@@ -132,7 +132,7 @@ class Tree:
         """
         self._token = os.urandom(8).hex()
         self.exit_status: int | None = None
-        self.left: int | None = None
+        self.survivors: int | None = None
         self.ended = False
         self._errno = 0
         self._partial_line = b""
@@ -188,7 +188,7 @@ class Tree:
         if kind == b"exited":
             self.exit_status = number
         elif kind == b"ended":
-            self.left = number
+            self.survivors = number
             self.ended = True
         elif kind == b"failed":
             self._errno = number
@@ -214,7 +214,7 @@ class Tree:
             self._reaper.kill()
             self._reaper.wait()
         # The reaper gave no count, so it was killed: search for survivors by the run's variable.
-        if self.left is None:
+        if self.survivors is None:
             end_marked(self._token)
         os.close(self.status)
 
@@ -249,14 +249,14 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def end_marked(token: str) -> int:
     """Kill every process that carries a run's variable in its environment; return how many were found (Linux)."""
-    wanted = f"{RUN_VARIABLE}={token}".encode()
+    mark = f"{RUN_VARIABLE}={token}".encode()
     found = 0
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         # Never this process itself, whatever its environment says.
         if not name.isdigit() or int(name) == os.getpid():
             continue
         with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-            if wanted in file.read().split(b"\0"):
+            if mark in file.read().split(b"\0"):
                 os.kill(int(name), signal.SIGKILL)
                 found += 1
     return found
@@ -319,26 +319,26 @@ def run(
     captures = (stdout or Capture(), stderr or Capture())
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
-    given = text_as_input(stdin)
+    input_fd = text_as_input(stdin)
     try:
-        tree = Tree(confined, cwd_fd, (given, out_write, err_write))
+        tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write))
     except BaseException:
         os.close(out_read)
         os.close(err_read)
         raise
     finally:
         # Our write ends must go, else the pipes never report the end of output.
-        for fd in (given, out_write, err_write):
+        for fd in (input_fd, out_write, err_write):
             os.close(fd)
     try:
-        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, whole=True)
+        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, keep_all=True)
     finally:
         tree.close()
         for fd in (out_read, err_read):
             os.close(fd)
 
 
-def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, whole: bool = False) -> Outcome:
+def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bool = False) -> Outcome:
     """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, then of error output.
 
     The caller ends and closes the tree, and closes the pipes: where the command has ended and its output too, nothing is waited
@@ -347,7 +347,7 @@ def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, whole: bool 
     # After the tree: without one there is nothing to wake.
     wake = Wake()
     try:
-        return _Watch(tree, wake.fd, pipes, seconds, whole=whole).outcome(*pipes.values())
+        return _Watch(tree, wake.fd, pipes, seconds, keep_all=keep_all).outcome(*pipes.values())
     finally:
         wake.close()
         for capture in pipes.values():
@@ -357,11 +357,11 @@ def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, whole: bool 
 class _Watch:
     """One run being watched, in one loop over everything that can happen."""
 
-    def __init__(self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, *, whole: bool) -> None:
-        self._whole = whole
+    def __init__(self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, *, keep_all: bool) -> None:
+        self._keep_all = keep_all
         self._tree, self._wake, self._pipes = tree, wake, pipes
-        self._begun = time.monotonic()
-        self._end = self._begun + seconds
+        self._started = time.monotonic()
+        self._end = self._started + seconds
         self._drained_at: float | None = None
         self._given_up_at: float | None = None
         self.why = "exited"
@@ -382,16 +382,16 @@ class _Watch:
             if self._live is not None:
                 self._live.report()
             # Nobody holds the output any more: what is left of the tree can be ended after the answer.
-            over = not self._whole and self._tree.exit_status is not None and not self._open
+            over = not self._keep_all and self._tree.exit_status is not None and not self._open
             if over or self._judge():
                 break
         self._rest()
         failure = self._tree.failure()
         if failure is not None:
             raise failure
-        seconds = time.monotonic() - self._begun
+        seconds = time.monotonic() - self._started
         code, name = _ending(self._tree.exit_status) if self.why == "exited" else (None, None)
-        return Outcome(code, name, self.why, seconds, stdout, stderr, self._tree.left)
+        return Outcome(code, name, self.why, seconds, stdout, stderr, self._tree.survivors)
 
     def _wait(self) -> float:
         times = [self._end if self._given_up_at is None else self._given_up_at]
@@ -420,10 +420,10 @@ class _Watch:
             return True
         self._pipes[fd].feed(block)
         number = list(self._pipes).index(fd)
-        shown = self._pipes[fd].to_report(block)
-        context.report_bytes(number + 1, shown)
+        to_report = self._pipes[fd].to_report(block)
+        context.report_bytes(number + 1, to_report)
         if self._live is not None:
-            self._live.feed(number, shown)
+            self._live.feed(number, to_report)
         return bool(block)
 
     def _judge(self) -> bool:

@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from rye.config import user_dirs
-from rye.process import job_output, repository_look
+from rye.process import job_report
+from rye.process.autorun import command_check
 from rye.sandbox import project_mounts
 from rye.workspace import protected_paths
 
@@ -75,16 +76,16 @@ class LeftFiles:
 
 
 def explained(
-    result: dict[str, Any], root: str, done: list[dict[str, str]], moved: list[dict[str, str]], left: str
+    result: dict[str, Any], root: str, set_aside: list[dict[str, str]], moved: list[dict[str, str]], left_note: str
 ) -> dict[str, Any]:
     """Add what the sandbox did: what it set aside, what is gone, and which limit a failed command met."""
-    said = [repository_look.message(done), project_mounts.message(moved), left]
+    notes = [command_check.message(set_aside), project_mounts.message(moved), left_note]
     if not result["success"]:
-        said += _hints(result["sandbox"], root, f"{result['stderr']}\n{result['output']}")
-    if done or moved:
-        result["set_aside"] = [*done, *moved]
-    for line in said:
-        result["output"] = job_output.with_line(result["output"], line)
+        notes += _hints(result["sandbox"], root, f"{result['stderr']}\n{result['output']}")
+    if set_aside or moved:
+        result["set_aside"] = [*set_aside, *moved]
+    for line in notes:
+        result["output"] = job_report.with_line(result["output"], line)
     return result
 
 

@@ -61,21 +61,21 @@ class Plain:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._held = ""
+        self._pending = ""
 
     def feed(self, data: bytes) -> str:
         """Return the text that a piece completes."""
-        text = self._held + self._decoder.decode(data)
-        begun = _BEGUN.search(text) if "\x1b" in text else None
+        text = self._pending + self._decoder.decode(data)
+        sequence_start = _BEGUN.search(text) if "\x1b" in text else None
         # A carriage return at the end waits: with a newline next it is a line's end, alone it is a redraw.
-        cut = begun.start() if begun else len(text) - text.endswith("\r")
+        cut = sequence_start.start() if sequence_start else len(text) - text.endswith("\r")
         # An escape that never ends would be held for ever and grow with the output; beyond 8 KB it is dropped.
-        self._held = text[cut:] if len(text) - cut < 8_192 else ""
+        self._pending = text[cut:] if len(text) - cut < 8_192 else ""
         return _plain(text[:cut])
 
     def rest(self) -> str:
         """Return what was held back, at the end."""
-        text, self._held = self._held + self._decoder.decode(b"", final=True), ""
+        text, self._pending = self._pending + self._decoder.decode(b"", final=True), ""
         return _plain(_BEGUN.sub("", text))
 
 

@@ -53,16 +53,16 @@ def answer(
         )
     target = registry.RegistryTarget(project, registry_name)
     if action in ("search", "list"):
-        named = [namespace] if namespace else []
+        namespaces = [namespace] if namespace else []
         # Also for a search: the query would tell a stranger's server what the agent works on.
         _refuse_alien(registry_name)
-        return _search(target, query or "*", named, limit) if action == "search" else _list(target, named, limit)
+        return _search(target, query or "*", namespaces, limit) if action == "search" else _list(target, namespaces, limit)
     if reference is None:
         raise UsageError("bad_parameters", f"{action} needs a reference.", 'Give one such as reference="my/text/report:1.2.0".')
-    wanted = oci_reference.parse(reference, item_type)
-    _refuse_alien(wanted.registry or registry_name)
+    target_reference = oci_reference.parse(reference, item_type)
+    _refuse_alien(target_reference.registry or registry_name)
     # Before any request: what a caller may not reach must not be looked up for it either.
-    reach(item_type, wanted.item_id)
+    reach(item_type, target_reference.item_id)
     return _DEEDS[action](target, item_type, reference, destination, reason)
 
 
@@ -79,24 +79,24 @@ def _refuse_alien(name: str | None) -> None:
         )
 
 
-def _search(target: RegistryTarget, query: str, named: list[str], limit: int) -> dict[str, Any]:
-    found = registry.search(target, query, named, limit=limit)
-    return _listed(found["results"], found["total"], query=query)
+def _search(target: RegistryTarget, query: str, namespaces: list[str], limit: int) -> dict[str, Any]:
+    found = registry.search(target, query, namespaces, limit=limit)
+    return _table(found["results"], found["total"], query=query)
 
 
-def _list(target: RegistryTarget, named: list[str], limit: int) -> dict[str, Any]:
-    rows = registry.listing(target, named)
-    return _listed(rows[:limit], len(rows))
+def _list(target: RegistryTarget, namespaces: list[str], limit: int) -> dict[str, Any]:
+    rows = registry.listing(target, namespaces)
+    return _table(rows[:limit], len(rows))
 
 
-def _listed(rows: list[dict[str, Any]], total: int, **fields: Any) -> dict[str, Any]:
+def _table(rows: list[dict[str, Any]], total: int, **fields: Any) -> dict[str, Any]:
     page = results.Page(context.output_budget() // 2 - 500)
-    shown = [row for row in rows if page.add([_line(row)])]
+    printed = [row for row in rows if page.add([_line(row)])]
     if not total:
         page.lines.append("Nothing fits.")
-    elif len(shown) < total:
-        page.lines.append(f"[tool_result: {len(shown)} of {total} items; give a query, a namespace, or a larger limit.]")
-    return results.ok("\n".join(page.lines), results=shown, total=total, truncated=len(shown) < total, **fields)
+    elif len(printed) < total:
+        page.lines.append(f"[tool_result: {len(printed)} of {total} items; give a query, a namespace, or a larger limit.]")
+    return results.ok("\n".join(page.lines), results=printed, total=total, truncated=len(printed) < total, **fields)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -108,8 +108,8 @@ def _pull(target: RegistryTarget, item_type: str, reference: str, destination: s
     row = registry.pull(target, item_type, [reference], PullOptions(destination))[0]
     if row["status"] == "refused":
         # The error carries these five itself; the rest are its details.
-        shown = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
-        raise RyeError(row["code"], row["error"], row["hint"], **shown)
+        fields = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
+        raise RyeError(row["code"], row["error"], row["hint"], **fields)
     text = f"Installed {row['item_type']} {row['item_id']}:{row['version']}, signed by {row['signer']}: {row['path']}."
     return results.ok("\n".join([text, *(f"Warning: {one}" for one in row["warnings"])]), **row)
 
@@ -126,8 +126,8 @@ def _inspect(target: RegistryTarget, item_type: str, reference: str, destination
     lines += [f"  {row['item_type']} {row['item_id']}:{row['version']}" for row in found.get("items", ())]
     page = results.Page(context.output_budget() // 2 - 500)
     # The facts first: where the budget ends, it is the diff that is cut.
-    shown = [line for line in [*lines, *diff.split("\n")] if page.add([line])]
-    return results.ok("\n".join(page.lines), **found, diff_lines=len(diff.split("\n")) if diff else 0, lines=len(shown))
+    printed = [line for line in [*lines, *diff.split("\n")] if page.add([line])]
+    return results.ok("\n".join(page.lines), **found, diff_lines=len(diff.split("\n")) if diff else 0, lines=len(printed))
 
 
 def _verify(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
@@ -137,8 +137,8 @@ def _verify(target: RegistryTarget, item_type: str, reference: str, destination:
 
 
 def _yank(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
-    done = registry.yank(target, item_type, reference, reason)
-    return results.ok(f"Yanked {done['item_id']}:{done['version']}.", **done)
+    result = registry.yank(target, item_type, reference, reason)
+    return results.ok(f"Yanked {result['item_id']}:{result['version']}.", **result)
 
 
 _DEEDS = {"pull": _pull, "push": _push, "inspect": _inspect, "verify": _verify, "yank": _yank}

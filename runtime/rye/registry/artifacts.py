@@ -51,9 +51,9 @@ class Repository(Record, frozen=False):
 
     def versions(self, item_type: str, item_id: str) -> list[str]:
         """Return an item's versions, the highest first."""
-        named = [found for tag in self.tags if (found := read_tag(tag)) and found.item_type == item_type and not found.yanked]
+        tags = [found for tag in self.tags if (found := read_tag(tag)) and found.item_type == item_type and not found.yanked]
         # Compared by the tag made anew, which also finds ids that are too long and appear as a hash.
-        versions = [one.version for one in named if tag_of(item_type, item_id, one.version) == one.tag]
+        versions = [one.version for one in tags if tag_of(item_type, item_id, one.version) == one.tag]
         return sorted(versions, key=version_key, reverse=True)
 
     def yanked(self, item_type: str, item_id: str, version: str) -> bool:
@@ -105,13 +105,13 @@ def file_title(item_id: str, path: str) -> str:
     return f"{_FILES}{item_id}/{path}"
 
 
-def fetch(repository: Repository, wanted: Reference) -> Fetched:
+def fetch(repository: Repository, reference: Reference) -> Fetched:
     """Return what a registry holds under a reference.
 
     Raises:
         RegistryError: `not_in_registry`, `no_layer`, `bad_title`, `item_oversized`, and those of the storage.
     """
-    chosen = _choose(repository, wanted)
+    chosen = _choose(repository, reference)
     # A digest wins over a version: it names exact bytes, a tag can be moved.
     name = chosen.digest or tag_of(chosen.item_type, chosen.item_id, chosen.version or "")
     manifest = oci_manifest.parse(repository.store.manifest(repository.name, name))
@@ -123,35 +123,37 @@ def fetch(repository: Repository, wanted: Reference) -> Fetched:
     return Fetched(chosen, repository, manifest, files, _key(repository, manifest))
 
 
-def _choose(repository: Repository, wanted: Reference) -> Reference:
+def _choose(repository: Repository, reference: Reference) -> Reference:
     """Fill in the version: the highest that was not yanked."""
-    if wanted.version is not None or wanted.digest is not None:
-        return wanted
-    versions = repository.versions(wanted.item_type, wanted.item_id)
+    if reference.version is not None or reference.digest is not None:
+        return reference
+    versions = repository.versions(reference.item_type, reference.item_id)
     if not versions:
         raise RegistryError(
             "not_in_registry",
-            f"There is no {wanted.item_type} {wanted.item_id} in {repository.store.name}.",
-            f"`rye registry list {wanted.namespace}` shows what there is.",
+            f"There is no {reference.item_type} {reference.item_id} in {repository.store.name}.",
+            f"`rye registry list {reference.namespace}` shows what there is.",
         )
-    current = [one for one in versions if not repository.yanked(wanted.item_type, wanted.item_id, one)]
+    current = [one for one in versions if not repository.yanked(reference.item_type, reference.item_id, one)]
     if not current:
         raise RegistryError(
             "yanked",
-            f"Every version of {wanted.item_id} was yanked: {', '.join(versions[:5])}.",
-            f"To take one all the same, name it: {wanted.item_id}:{versions[0]}.",
+            f"Every version of {reference.item_id} was yanked: {', '.join(versions[:5])}.",
+            f"To take one all the same, name it: {reference.item_id}:{versions[0]}.",
         )
-    return changed(wanted, version=current[0])
+    return changed(reference, version=current[0])
 
 
-def _item_file(repository: Repository, wanted: Reference, manifest: Manifest) -> File:
+def _item_file(repository: Repository, reference: Reference, manifest: Manifest) -> File:
     layers = _items(manifest)
     if len(layers) != 1:
         raise RegistryError(
-            "no_layer", f"{wanted} has {len(layers)} files where an item is one.", "It is not what `rye registry push` makes."
+            "no_layer",
+            f"{reference} has {len(layers)} files where an item is one.",
+            "It is not what `rye registry push` makes.",
         )
     layer = layers[0]
-    return _file(repository, layer, wanted.item_type, wanted.item_id, f"{wanted.item_id.rpartition('/')[2]}")
+    return _file(repository, layer, reference.item_type, reference.item_id, f"{reference.item_id.rpartition('/')[2]}")
 
 
 def _items(manifest: Manifest) -> list[Layer]:
@@ -184,13 +186,13 @@ def _blob(repository: Repository, layer: Layer, limit: int) -> bytes:
     return repository.store.blob(repository.name, layer)
 
 
-def _bundle_files(repository: Repository, wanted: Reference, manifest: Manifest) -> tuple[File, ...]:
+def _bundle_files(repository: Repository, reference: Reference, manifest: Manifest) -> tuple[File, ...]:
     """Fetch a bundle's signed manifest and the items: each title must be that of a place below `.ai`."""
-    title = f"bundles/{wanted.item_id}/manifest.yaml"
+    title = f"bundles/{reference.item_id}/manifest.yaml"
     head = next((layer for layer in manifest.files if layer.title == title), None)
     if head is None:
-        raise RegistryError("no_layer", f"{wanted} has no {title}.", "It is not what `rye registry push` makes.")
-    files = [File("bundle", wanted.item_id, _BUNDLE_SUFFIX, _blob(repository, head, spaces.MAX_ITEM_BYTES))]
+        raise RegistryError("no_layer", f"{reference} has no {title}.", "It is not what `rye registry push` makes.")
+    files = [File("bundle", reference.item_id, _BUNDLE_SUFFIX, _blob(repository, head, spaces.MAX_ITEM_BYTES))]
     for layer in _items(manifest):
         if layer is not head:
             item_type, item_id = _titled(layer.title)
@@ -198,7 +200,7 @@ def _bundle_files(repository: Repository, wanted: Reference, manifest: Manifest)
             files.append(_file(repository, layer, item_type, item_id, stem))
     # `a.yaml` and `a.yml` are one id: the second would replace the first after its check.
     if len({file[:2] for file in files}) != len(files):
-        raise RegistryError("bad_title", f"{wanted} holds two files for one id.", "Nothing was installed.")
+        raise RegistryError("bad_title", f"{reference} holds two files for one id.", "Nothing was installed.")
     return tuple(files)
 
 
@@ -229,14 +231,14 @@ def _key(repository: Repository, manifest: Manifest) -> TrustedKey | None:
         return None
 
 
-def verify(fetched: Fetched, among: Sequence[Space], destination: str = "project") -> list[Checked]:
+def verify(fetched: Fetched, search_path: Sequence[Space], destination: str = "project") -> list[Checked]:
     """Return the files as verified, the bundle's manifest first.
 
     Raises:
         TrustError: the verdict; `untrusted_key` says whose the key claims to be and how to trust it.
         ItemError: `malformed_item`, `no_version`.
     """
-    store = spaces.trust_store(among)
+    store = spaces.trust_store(search_path)
     try:
         if fetched.reference.item_type == "bundle":
             return _verify_bundle(fetched, store)
@@ -249,7 +251,7 @@ def verify(fetched: Fetched, among: Sequence[Space], destination: str = "project
 
 
 def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> Checked:
-    file, wanted = fetched.files[0], fetched.reference
+    file, reference = fetched.files[0], fetched.reference
     verified, version = bundles.admit(_candidate(file), store)
     # An approval is for one project; the user's own space counts in every project.
     if verified.key.role == "approved" and destination != "project":
@@ -258,7 +260,7 @@ def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> Check
             f"Its key {verified.key.public.fingerprint} counts for this project only, not for your own space.",
             "Pull it into the project, or run `rye trust add` with the key's document.",
         )
-    _refuse_other_version(wanted, version)
+    _refuse_other_version(reference, version)
     return Checked(file, verified, version, _files_of(fetched, file, verified))
 
 
@@ -279,24 +281,24 @@ def _files_of(fetched: Fetched, file: File, verified: Verified) -> dict[str, byt
     return tool_files.gathered(parse.read_tool(verified, file.item_id, file.suffix), content_of)
 
 
-def _refuse_other_version(wanted: Reference, version: str) -> None:
+def _refuse_other_version(reference: Reference, version: str) -> None:
     if not is_version(version):
-        raise ItemError("no_version", f"{wanted.item_id} names no version X.Y.Z in its signed text.", "Ask its author to.")
-    if wanted.version not in (None, version):
+        raise ItemError("no_version", f"{reference.item_id} names no version X.Y.Z in its signed text.", "Ask its author to.")
+    if reference.version not in (None, version):
         raise TrustError(
             "other_version",
-            f"The registry answers {wanted.item_id}:{wanted.version} with version {version}.",
+            f"The registry answers {reference.item_id}:{reference.version} with version {version}.",
             "The tag and the signed text differ, so one of them was moved; nothing was installed.",
         )
 
 
 def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[Checked]:
-    wanted, (head, *rest) = fetched.reference, fetched.files
-    manifest = bundles.read(head.raw, wanted.item_id, store)
+    reference, (head, *rest) = fetched.reference, fetched.files
+    manifest = bundles.read(head.raw, reference.item_id, store)
     version = str(manifest.bundle.get("version", ""))
-    _refuse_other_version(wanted, version)
+    _refuse_other_version(reference, version)
     # Without this a registry could hold back single files of a signed bundle.
-    missing = {(kind, one) for kind, listed in manifest.items.items() for one in listed} - {file[:2] for file in rest}
+    missing = {(kind, one) for kind, ids in manifest.items.items() for one in ids} - {file[:2] for file in rest}
     if missing:
         kind, one = min(missing)
         raise TrustError(
@@ -339,13 +341,13 @@ def _stranger(fetched: Fetched, err: TrustError) -> TrustError:
             **err.details,
         )
     digest, kind = key.public.digest, fetched.reference.item_type
-    named = f"{fetched.reference}{'' if kind == 'tool' else f' --type {kind}'}{_where(fetched)}"
+    arg = f"{fetched.reference}{'' if kind == 'tool' else f' --type {kind}'}{_where(fetched)}"
     name = f"{key.public.fingerprint}.toml"
     return TrustError(
         "untrusted_key",
         f"Its key {key.public.fingerprint} is not one you trust. The registry says it is {plain(key.owner, 100)!r}'s; the full "
         f"digest is {digest}.",
-        f"Compare the digest with its owner by another way. Then: `rye registry key {named} > {name} && rye trust add {name}`.",
+        f"Compare the digest with its owner by another way. Then: `rye registry key {arg} > {name} && rye trust add {name}`.",
         fingerprint=key.public.fingerprint,
         key_digest=digest,
         owner_claim=plain(key.owner, 100),

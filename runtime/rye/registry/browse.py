@@ -28,36 +28,36 @@ from rye.trust.signature import form_of, split
 _DIFF_LINES = 400
 
 
-def namespaces(named: Sequence[str], store: Store) -> list[str]:
+def namespaces(given: Sequence[str], store: Store) -> list[str]:
     """Return where to look: the named ones, else those of the setting `registry.namespaces`, else what the storage knows.
 
     Raises:
         UsageError: `no_namespace`.
     """
-    chosen = list(named) or context.settings().texts("registry.namespaces")
-    chosen = chosen or [name for one in store.repositories() if (name := namespace_of(one))]
-    if not chosen:
+    names = list(given) or context.settings().texts("registry.namespaces")
+    names = names or [name for one in store.repositories() if (name := namespace_of(one))]
+    if not names:
         raise UsageError(
             "no_namespace",
             f"{store.name} cannot be asked for its namespaces.",
             "Name one: `rye registry list NAMESPACE`; or set `registry: {namespaces: [NAMESPACE]}` in "
             f"{user_dirs.settings_file()}.",
         )
-    for name in chosen:
+    for name in names:
         spaces.check_id(name)
-    return chosen
+    return names
 
 
-def rows(named: Sequence[str], store: Store, item_type: str | None = None) -> list[dict[str, Any]]:
+def rows(given_namespaces: Sequence[str], store: Store, item_type: str | None = None) -> list[dict[str, Any]]:
     """Return a row for each version of each item of some namespaces, sorted: what tags and annotations claim, unverified."""
-    return [row for name in namespaces(named, store) for row in _rows(Repository.of(store, name), item_type)]
+    return [row for name in namespaces(given_namespaces, store) for row in _rows(Repository.of(store, name), item_type)]
 
 
 def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]:
-    named = [found for tag in repository.tags if (found := read_tag(tag)) and item_type in (None, found.item_type)]
+    tags = [found for tag in repository.tags if (found := read_tag(tag)) and item_type in (None, found.item_type)]
     yanked = {tag for tag in repository.tags if tag.startswith("yanked--")}
-    current = [one for one in named if not one.yanked]
-    listed: list[dict[str, Any]] = []
+    current = [one for one in tags if not one.yanked]
+    out: list[dict[str, Any]] = []
     for one, raw in zip(current, _manifests(repository, [one.tag for one in current]), strict=True):
         if raw is None:
             continue
@@ -69,7 +69,7 @@ def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]
         # The annotation gives the id of a hashed tag; the hash proves that it is the right one.
         if tag_of(one.item_type, item_id, one.version) != one.tag:
             continue
-        listed.append(
+        out.append(
             {
                 "item_type": one.item_type,
                 "item_id": item_id,
@@ -83,7 +83,7 @@ def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]
                 "registry": repository.store.name,
             }
         )
-    return sorted(listed, key=lambda row: (row["item_type"], row["item_id"], version_key(row["version"])))
+    return sorted(out, key=lambda row: (row["item_type"], row["item_id"], version_key(row["version"])))
 
 
 def _manifests(repository: Repository, tags: Sequence[str]) -> Iterator[bytes | None]:
@@ -106,7 +106,9 @@ def _manifests(repository: Repository, tags: Sequence[str]) -> Iterator[bytes | 
         yield from pool.map(one, tags)
 
 
-def search(query: str, named: Sequence[str], store: Store, item_type: str | None = None, limit: int = 20) -> dict[str, Any]:
+def search(
+    query: str, given_namespaces: Sequence[str], store: Store, item_type: str | None = None, limit: int = 20
+) -> dict[str, Any]:
     """Find items whose id, type, category, description or signer holds the words; the newest version of each.
 
     Returns:
@@ -114,7 +116,7 @@ def search(query: str, named: Sequence[str], store: Store, item_type: str | None
     """
     words = [word for word in query.casefold().split() if word != "*"]
     newest: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows(named, store, item_type):
+    for row in rows(given_namespaces, store, item_type):
         key = (row["item_type"], row["item_id"])
         # Rows come in ascending versions: a later one wins, but a yanked one never over one that is not.
         if key not in newest or not row["yanked"] or newest[key]["yanked"]:
@@ -130,7 +132,7 @@ def _score(row: dict[str, Any], words: Sequence[str]) -> int:
     return sum(2 * (word in row["item_id"].casefold()) + (word in text) for word in words)
 
 
-def inspect(wanted: Reference, store: Store, project: str, destination: str = "project") -> dict[str, Any]:
+def inspect(reference: Reference, store: Store, project: str, destination: str = "project") -> dict[str, Any]:
     """Return what is known of an item before a pull: the claims, the verdict, permissions, and the diff to the current file.
 
     Returns:
@@ -139,19 +141,19 @@ def inspect(wanted: Reference, store: Store, project: str, destination: str = "p
         None, "diff": unified diff}`. `owner` is a claim unless the verdict is `valid`; text and diff of an item that is not
         verified are not given: nothing of it is put before a model.
     """
-    among = spaces.spaces(project)
-    repository = Repository.of(store, wanted.namespace)
-    fetched = fetch(repository, wanted)
+    search_path = spaces.spaces(project)
+    repository = Repository.of(store, reference.namespace)
+    fetched = fetch(repository, reference)
     found = _claims(fetched)
     try:
-        checked = verify(fetched, among, destination)
+        checked = verify(fetched, search_path, destination)
     except RyeError as err:
         return {**found, "verdict": err.code, "error": err.message, "hint": err.hint}
     head = checked[0]
     try:
         for one in checked:
             # Judged as a pull would be, but without its lock: nothing is remembered here.
-            judge(one, pins.load(), among, PullOptions(destination))
+            judge(one, pins.load(), search_path, PullOptions(destination))
         verdict: dict[str, Any] = {"verdict": "valid"}
     except RyeError as err:
         verdict = {"verdict": err.code, "error": err.message, "hint": err.hint}
@@ -167,7 +169,7 @@ def inspect(wanted: Reference, store: Store, project: str, destination: str = "p
         "yanked": reason is not None,
         "yank_reason": reason,
         **_facts(checked),
-        **_compared(head, among),
+        **_compared(head, search_path),
     }
 
 
@@ -228,27 +230,27 @@ def _declared(checked: Checked) -> dict[str, Any]:
     }
 
 
-def _compared(head: Checked, among: Sequence[spaces.Space]) -> dict[str, Any]:
+def _compared(head: Checked, search_path: Sequence[spaces.Space]) -> dict[str, Any]:
     """Return what serves the id here now, and the diff from it to what would be installed."""
     file = head.file
     if file.item_type == "bundle":
         return {"installed": None, "diff": ""}
     try:
-        current = spaces.find(file.item_type, file.item_id, among)
+        current = spaces.find(file.item_type, file.item_id, search_path)
     except RyeError:
         return {"installed": None, "diff": ""}
     version = None
     with contextlib.suppress(RyeError):
-        verified = Admission(among).admit(current)
+        verified = Admission(search_path).admit(current)
         version = parse.check_place(verified, file.item_type, file.item_id, current.suffix)
     # Replaced, not refused: the diff is for reading and the bytes were checked already.
     old, new = (raw.decode("utf-8", "replace").splitlines() for raw in (current.raw, file.raw))
     lines = list(
         difflib.unified_diff(old, new, f"installed {version or '(not verified)'}", f"pulled {head.version}", lineterm="")
     )
-    cut = [f"… {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
+    omitted = [f"… {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
     diff = (
-        content("\n".join([*lines[:_DIFF_LINES], *cut]))
+        content("\n".join([*lines[:_DIFF_LINES], *omitted]))
         if version is not None or not lines
         else "(the file installed here is not verified)"
     )

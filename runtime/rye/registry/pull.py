@@ -70,8 +70,8 @@ class Pull(Record, frozen=False):
         }
 
 
-def take(
-    wanted: Sequence[Reference], store_of: Callable[[Reference], Store], project: str, options: PullOptions
+def pull_references(
+    references: Sequence[Reference], store_of: Callable[[Reference], Store], project: str, options: PullOptions
 ) -> list[dict[str, Any]]:
     """Pull items and bundles; return a row for each: `{"status": "installed" | "refused", …}`.
 
@@ -82,21 +82,21 @@ def take(
     """
     if options.destination not in ("project", "user"):
         raise UsageError("bad_space", f"Nothing is installed to {options.destination!r}.", "Install to project or user.")
-    among = spaces.spaces(project)
+    search_path = spaces.spaces(project)
     repositories: dict[tuple[str, str], Repository] = {}
     rows: list[dict[str, Any]] = []
     ready: list[tuple[int, Pull]] = []
-    for number, outcome in enumerate(_gathered(wanted, store_of, repositories, among, options)):
-        rows.append(_refused(wanted[number], outcome) if isinstance(outcome, RyeError) else {})
+    for number, outcome in enumerate(_gathered(references, store_of, repositories, search_path, options)):
+        rows.append(_refused(references[number], outcome) if isinstance(outcome, RyeError) else {})
         if isinstance(outcome, Pull):
             ready.append((number, outcome))
     # All are judged under one lock before the first is installed: two pulls cannot pass each other's checks.
-    admitted = _admit(ready, wanted, rows, among, options)
+    admitted = _admit(ready, references, rows, search_path, options)
     for number, pull in admitted:
         try:
-            rows[number] = _install(pull, project, among, options)
+            rows[number] = _install(pull, project, search_path, options)
         except RyeError as err:
-            rows[number] = _refused(wanted[number], err)
+            rows[number] = _refused(references[number], err)
     return rows
 
 
@@ -115,10 +115,10 @@ def _refused(reference: Reference, err: RyeError) -> dict[str, Any]:
 
 
 def _gathered(
-    wanted: Sequence[Reference],
+    references: Sequence[Reference],
     store_of: Callable[[Reference], Store],
     repositories: dict[tuple[str, str], Repository],
-    among: Sequence[Space],
+    search_path: Sequence[Space],
     options: PullOptions,
 ) -> list[Pull | RyeError]:
     """Fetch and verify each, several at once where the storage gains by it."""
@@ -128,14 +128,14 @@ def _gathered(
         try:
             repository = repositories[_repository_name(reference)]
             fetched = fetch(repository, reference)
-            pull = Pull(fetched, verify(fetched, among, options.destination))
+            pull = Pull(fetched, verify(fetched, search_path, options.destination))
             note_yank(pull)
             return pull
         except RyeError as err:
             return err
 
     early: dict[int, RyeError] = {}
-    for number, reference in enumerate(wanted):
+    for number, reference in enumerate(references):
         try:
             # Before the threads start: the dictionary of repositories is then only read.
             if _repository_name(reference) not in repositories:
@@ -146,14 +146,14 @@ def _gathered(
             early[number] = err
             repositories.pop(_repository_name(reference), None)
     most = max((repository.store.parallel for repository in repositories.values()), default=1)
-    left = [reference for number, reference in enumerate(wanted) if number not in early]
-    if most == 1 or len(left) == 1:
-        found = iter([one(reference) for reference in left])
+    remaining = [reference for number, reference in enumerate(references) if number not in early]
+    if most == 1 or len(remaining) == 1:
+        found = iter([one(reference) for reference in remaining])
     else:
         with ThreadPoolExecutor(most) as pool:
             # In the order asked for, whichever answer came first.
-            found = iter(list(pool.map(one, left)))
-    return [early[number] if number in early else next(found) for number in range(len(wanted))]
+            found = iter(list(pool.map(one, remaining)))
+    return [early[number] if number in early else next(found) for number in range(len(references))]
 
 
 def _repository_name(reference: Reference) -> tuple[str, str]:
@@ -165,17 +165,17 @@ def note_yank(pull: Pull) -> None:
     head = pull.checked[0]
     reason = yank_reason(pull.fetched.repository, head.file.item_type, head.file.item_id, head.version)
     if reason is not None:
-        said = f": {reason}" if reason else ""
+        reason_text = f": {reason}" if reason else ""
         pull.warnings.append(
-            f"{head.file.item_id}:{head.version} was yanked, says the registry{said}. Look for a newer version."
+            f"{head.file.item_id}:{head.version} was yanked, says the registry{reason_text}. Look for a newer version."
         )
 
 
 def _admit(
     ready: list[tuple[int, Pull]],
-    wanted: Sequence[Reference],
+    references: Sequence[Reference],
     rows: list[dict[str, Any]],
-    among: Sequence[Space],
+    search_path: Sequence[Space],
     options: PullOptions,
 ) -> list[tuple[int, Pull]]:
     """Judge against what the user's space remembers, and remember what passes; one step for all."""
@@ -184,9 +184,9 @@ def _admit(
         for number, pull in ready:
             try:
                 for checked in pull.checked:
-                    judge(checked, known, among, options)
+                    judge(checked, known, search_path, options)
             except RyeError as err:
-                rows[number] = _refused(wanted[number], err)
+                rows[number] = _refused(references[number], err)
                 continue
             for checked in pull.checked:
                 # Only when every file of the pull passed: a refused bundle must leave no mark.
@@ -195,14 +195,14 @@ def _admit(
     return admitted
 
 
-def judge(checked: Checked, known: Marks, among: Sequence[Space], options: PullOptions) -> None:
+def judge(checked: Checked, known: Marks, search_path: Sequence[Space], options: PullOptions) -> None:
     """Compare a verified file with the user's pins, what was seen before, what is installed, and what is locked.
 
     Raises:
         TrustError: `pinned_key_changed`, `downgrade`, `version_changed`. ItemError: `reserved_id`.
     """
     file, key = checked.file, checked.verified.key.public
-    space = next((one for one in among if one.name == options.destination), None)
+    space = next((one for one in search_path if one.name == options.destination), None)
     # A user may have approved that the project serves this reserved id.
     served = space is not None and spaces.serves(space, file.item_id)
     if file.item_type != "bundle" and file.item_id.startswith(spaces.RESERVED) and not served and options.destination != "none":
@@ -222,14 +222,16 @@ def judge(checked: Checked, known: Marks, among: Sequence[Space], options: PullO
             key_digest=key.digest,
         )
     if is_version(checked.version):
-        _refuse_rollback(checked, known, space, among, options)
+        _refuse_rollback(checked, known, space, search_path, options)
 
 
-def _refuse_rollback(checked: Checked, known: Marks, space: Space | None, among: Sequence[Space], options: PullOptions) -> None:
+def _refuse_rollback(
+    checked: Checked, known: Marks, space: Space | None, search_path: Sequence[Space], options: PullOptions
+) -> None:
     if options.allow_downgrade:
         return
     coming = _coming(checked)
-    versions.refuse_lower(coming, known, space, among, "rye registry pull … --allow-downgrade")
+    versions.refuse_lower(coming, known, space, search_path, "rye registry pull … --allow-downgrade")
     seen = known.seen.get(coming.name)
     # Same version, other bytes: a registry or a stolen key replaced what was published.
     if seen is not None and seen.version == coming.version and seen.digest != checked.verified.digest:
@@ -259,12 +261,12 @@ def remember(checked: Checked, known: Marks, *, pin: bool) -> None:
         known.pins.setdefault(checked.file.item_id.partition("/")[0], checked.verified.key.public.digest)
 
 
-def _install(pull: Pull, project: str, among: Sequence[Space], options: PullOptions) -> dict[str, Any]:
+def _install(pull: Pull, project: str, search_path: Sequence[Space], options: PullOptions) -> dict[str, Any]:
     root = project if options.destination == "project" else os.fspath(user_dirs.user_space())
     current = {_path(checked): checked for checked in pull.checked}
     others = _other_files(pull)
     # Read once for all files of the pull.
-    trusted = spaces.trust_store(among)
+    trusted = spaces.trust_store(search_path)
     known = _known_files(pull, root, trusted)
 
     def may_replace(path: str, old: bytes) -> bool:
@@ -281,21 +283,21 @@ def _install(pull: Pull, project: str, among: Sequence[Space], options: PullOpti
     copies = [Copy(path, one.file.raw, _rivals(one)) for path, one in current.items()]
     copies += [Copy(path, raw) for path, raw in others.items()]
     try:
-        done = install(copies, root, _TOOL, may_replace)
+        installed = install(copies, root, _TOOL, may_replace)
     except ItemError as err:
         if err.code != "destination_exists":
             raise
         hint = "It was edited here, or another signed it. Compare the two (`rye registry inspect`); --overwrite replaces it."
         raise ItemError("edited_locally", err.message, hint if "has the same id" not in err.message else err.hint) from None
     locked = [name for one in pull.checked if (name := _lock_anew(one, root, options)) is not None]
-    pull.warnings += done.warnings
+    pull.warnings += installed.warnings
     return {
         "status": "installed",
         **pull.row,
         "installed_to": options.destination,
-        "path": done.paths[0],
-        "paths": done.paths,
-        "replaced": [digest for digest in done.replaced if digest is not None],
+        "path": installed.paths[0],
+        "paths": installed.paths,
+        "replaced": [digest for digest in installed.replaced if digest is not None],
         "locked": locked,
     }
 
@@ -327,8 +329,8 @@ def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set
         with contextlib.suppress(TrustError, ItemError):
             before = trust_verify.verify(raw or b"", form_of("tool", suffix), trusted)
             if before.key.public == checked.verified.key.public:
-                named = tool_files.declared(parse.read_tool(before, item_id, suffix))
-                found |= {(f".ai/{tool_files.folder_of(item_id)}/{name}", digest) for name, digest in named.items()}
+                declared = tool_files.declared(parse.read_tool(before, item_id, suffix))
+                found |= {(f".ai/{tool_files.folder_of(item_id)}/{name}", digest) for name, digest in declared.items()}
     return found
 
 

@@ -38,7 +38,7 @@ _FILE = "application/octet-stream"
 
 
 def push_items(
-    wanted: Sequence[tuple[str, str]], store: Store, among: Sequence[Space], *, replace: bool = False
+    items: Sequence[tuple[str, str]], store: Store, search_path: Sequence[Space], *, replace: bool = False
 ) -> list[dict[str, Any]]:
     """Push items by (type, id), as the spaces serve them; return a row for each.
 
@@ -46,29 +46,29 @@ def push_items(
         TrustError: the verdict of one that is not verified here; nothing was pushed.
         ItemError: `item_not_found`, `no_version`. RegistryError: `version_exists`, and those of the storage.
     """
-    admission = Admission(among)
-    made: list[tuple[str, dict[str, Any], Pushed]] = []
-    for item_type, item_id in wanted:
+    admission = Admission(search_path)
+    uploads: list[tuple[str, dict[str, Any], Pushed]] = []
+    for item_type, item_id in items:
         # First, since an id that no tag can express should fail before files are read.
         check_item(item_type, item_id)
         # Everything is verified before the first byte goes out: a push of many is refused as a whole.
-        candidate = spaces.find(item_type, item_id, among)
-        space = next(one for one in among if one.name == candidate.space)
-        made.append(_item(candidate, admission.admit(candidate), space))
-    return _push(made, store, replace=replace)
+        candidate = spaces.find(item_type, item_id, search_path)
+        space = next(one for one in search_path if one.name == candidate.space)
+        uploads.append(_item(candidate, admission.admit(candidate), space))
+    return _push(uploads, store, replace=replace)
 
 
 def push_bundle(
-    space: Space, bundle_id: str, store: Store, among: Sequence[Space], *, replace: bool = False
+    space: Space, bundle_id: str, store: Store, search_path: Sequence[Space], *, replace: bool = False
 ) -> list[dict[str, Any]]:
     """Push a bundle from its folder: the signed manifest and every item that it lists. Errors as `push_items`."""
     check_item("bundle", bundle_id)
-    trusted = spaces.trust_store(among)
+    trusted = spaces.trust_store(search_path)
     manifest = bundles.read(spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml"), bundle_id, trusted)
     version = str(manifest.bundle.get("version", ""))
     files = {f"bundles/{bundle_id}/manifest.yaml": (_BUNDLE_MANIFEST, manifest.verified.raw)}
-    for item_type, listed in manifest.items.items():
-        for item_id in listed:
+    for item_type, ids in manifest.items.items():
+        for item_id in ids:
             candidate = spaces.find(item_type, item_id, [space])
             verified, _ = bundles.admit(candidate, trusted, manifest)
             title = f"{spaces.type_folder(item_type)[0]}/{item_id}{candidate.suffix}"
@@ -142,9 +142,9 @@ def _composed(
     return item_id.partition("/")[0], row, Pushed(tag, manifest, blobs)
 
 
-def _push(made: list[tuple[str, dict[str, Any], Pushed]], store: Store, *, replace: bool) -> list[dict[str, Any]]:
+def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: Store, *, replace: bool) -> list[dict[str, Any]]:
     grouped: dict[str, list[tuple[dict[str, Any], Pushed]]] = {}
-    for namespace, row, one in made:
+    for namespace, row, one in uploads:
         grouped.setdefault(repository_of(namespace), []).append((row, one))
     for repository, group in grouped.items():
         _mark_existing(store, repository, group, replace=replace)
@@ -152,7 +152,7 @@ def _push(made: list[tuple[str, dict[str, Any], Pushed]], store: Store, *, repla
         pushed = [(row, one) for row, one in group if row["status"] == "pushed"]
         for (row, _), digest in zip(pushed, store.push(repository, [one for _, one in pushed]), strict=True):
             row["digest"] = digest
-    return [row for _, row, _ in made]
+    return [row for _, row, _ in uploads]
 
 
 def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str, Any], Pushed]], *, replace: bool) -> None:
@@ -175,25 +175,36 @@ def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str
             )
 
 
-def yank(wanted: Reference, store: Store, reason: str) -> dict[str, Any]:
+def yank(reference: Reference, store: Store, reason: str) -> dict[str, Any]:
     """Mark a version as taken back: whoever pulls it is warned. Nothing is deleted, so what is pinned can still be had.
 
     Raises:
         UsageError: `no_version`. RegistryError: `not_in_registry`, and those of the storage.
     """
-    if wanted.version is None:
-        raise UsageError("no_version", "Which version is to be yanked?", f"Write {wanted.item_id}:X.Y.Z.")
-    repository = Repository.of(store, wanted.namespace)
-    tag = tag_of(wanted.item_type, wanted.item_id, wanted.version)
+    if reference.version is None:
+        raise UsageError("no_version", "Which version is to be yanked?", f"Write {reference.item_id}:X.Y.Z.")
+    repository = Repository.of(store, reference.namespace)
+    tag = tag_of(reference.item_type, reference.item_id, reference.version)
     current = oci_manifest.parse(store.manifest(repository.name, tag))
-    annotations = {ID: wanted.item_id, TYPE: wanted.item_type, VERSION: wanted.version, YANKED: plain(reason, 500) or "yes"}
+    annotations = {
+        ID: reference.item_id,
+        TYPE: reference.item_type,
+        VERSION: reference.version,
+        YANKED: plain(reason, 500) or "yes",
+    }
     # A yank is a tag of its own: OCI has no marks, and deleting would break who pinned the version.
-    text = f"{wanted.item_id}:{wanted.version} ({current.digest}) was yanked. {annotations[YANKED]}\n".encode()
+    text = f"{reference.item_id}:{reference.version} ({current.digest}) was yanked. {annotations[YANKED]}\n".encode()
     manifest, blobs = oci_manifest.compose({"yanked.txt": ("text/plain", text)}, annotations)
     store.push(
-        repository.name, [Pushed(tag_of(wanted.item_type, wanted.item_id, wanted.version, yanked=True), manifest, blobs)]
+        repository.name,
+        [Pushed(tag_of(reference.item_type, reference.item_id, reference.version, yanked=True), manifest, blobs)],
     )
-    return {"item_type": wanted.item_type, "item_id": wanted.item_id, "version": wanted.version, "reason": annotations[YANKED]}
+    return {
+        "item_type": reference.item_type,
+        "item_id": reference.item_id,
+        "version": reference.version,
+        "reason": annotations[YANKED],
+    }
 
 
 def yank_reason(repository: Repository, item_type: str, item_id: str, version: str) -> str | None:

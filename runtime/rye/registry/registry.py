@@ -39,9 +39,9 @@ class RegistryTarget(NamedTuple):
 
 def push(target: RegistryTarget, item_type: str, ids: Sequence[str], *, source: str | None = None) -> list[dict[str, Any]]:
     """Push items; an id may be a pattern (`my/*`). Errors as `rye.registry.push.push_items`."""
-    among = [space for space in spaces.spaces(target.project) if source in (None, space.name)]
-    wanted = [(item_type, item_id) for text in ids for item_id in _matching(item_type, text, among)]
-    return registry_push.push_items(wanted, target.store(), among)
+    search_path = [space for space in spaces.spaces(target.project) if source in (None, space.name)]
+    items = [(item_type, item_id) for text in ids for item_id in _matching(item_type, text, search_path)]
+    return registry_push.push_items(items, target.store(), search_path)
 
 
 def push_bundle(target: RegistryTarget, bundle_id: str, folder: Path | None) -> list[dict[str, Any]]:
@@ -53,28 +53,28 @@ def push_bundle(target: RegistryTarget, bundle_id: str, folder: Path | None) -> 
     return registry_push.push_bundle(space, bundle_id, target.store(), spaces.spaces(target.project))
 
 
-def _matching(item_type: str, text: str, among: Sequence[spaces.Space]) -> list[str]:
+def _matching(item_type: str, text: str, search_path: Sequence[spaces.Space]) -> list[str]:
     if not any(char in text for char in "*?"):
         return [text]
-    found = [item_id for item_id, _, _ in spaces.listed(item_type, among, ()) if fnmatchcase(item_id, text)]
+    found = [item_id for item_id, _, _ in spaces.served_items(item_type, search_path, ()) if fnmatchcase(item_id, text)]
     if not found:
         raise UsageError("no_items", f"No {item_type} fits {text!r}.", "`rye tools` shows what there is.")
     return found
 
 
 def pull(target: RegistryTarget, item_type: str, references: Sequence[str], options: PullOptions) -> list[dict[str, Any]]:
-    """Pull items; a reference may be a pattern below a namespace (`my/*`). See `rye.registry.pull.take`."""
+    """Pull items; a reference may be a pattern below a namespace (`my/*`). See `rye.registry.pull.pull_references`."""
     stores: dict[str | None, Store] = {}
 
     def store_of(reference: Reference) -> Store:
         # One store for each registry, so that its connections and tokens serve all references.
         return stores.setdefault(reference.registry, target.store(reference))
 
-    wanted = [one for text in references for one in _wanted(text, item_type, store_of)]
-    return registry_pull.take(wanted, store_of, target.project, options)
+    all_references = [one for text in references for one in _references(text, item_type, store_of)]
+    return registry_pull.pull_references(all_references, store_of, target.project, options)
 
 
-def _wanted(text: str, item_type: str, store_of: Any) -> list[Reference]:
+def _references(text: str, item_type: str, store_of: Any) -> list[Reference]:
     if "*" not in text:
         return [parse(text, item_type)]
     # Parsed with a letter in place of each *, so that the rules for references hold for patterns too.
@@ -84,11 +84,11 @@ def _wanted(text: str, item_type: str, store_of: Any) -> list[Reference]:
     if "*" in namespace or sample.version or sample.digest:
         raise UsageError("bad_reference", f"Not a pattern of items: {text!r}.", "Write namespace/*, without version.")
     store = store_of(sample)
-    named = [
+    tags = [
         one for tag in artifacts.Repository.of(store, namespace).tags if (one := read_tag(tag)) and one.item_type == item_type
     ]
-    ids = {one.item_id for one in named if one.item_id and not one.yanked}
-    if any(one.item_id is None for one in named):
+    ids = {one.item_id for one in tags if one.item_id and not one.yanked}
+    if any(one.item_id is None for one in tags):
         # Of a long id the tag has only the hash: the manifest says which it is, and is checked against the tag.
         ids |= {row["item_id"] for row in browse.rows([namespace], store, item_type)}
     found = sorted(item_id for item_id in ids if fnmatchcase(item_id, pattern))
@@ -113,8 +113,8 @@ def listing(target: RegistryTarget, namespaces: Sequence[str], item_type: str | 
 
 def inspect(target: RegistryTarget, item_type: str, reference: str, destination: str = "project") -> dict[str, Any]:
     """Inspect before a pull; see `rye.registry.browse.inspect`."""
-    wanted = parse(reference, item_type)
-    return browse.inspect(wanted, target.store(wanted), target.project, destination)
+    parsed = parse(reference, item_type)
+    return browse.inspect(parsed, target.store(parsed), target.project, destination)
 
 
 def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
@@ -123,20 +123,20 @@ def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, 
     Raises:
         RyeError: whatever a pull would be refused for, except for the file at its destination.
     """
-    wanted = parse(reference, item_type)
-    fetched = artifacts.fetch(artifacts.Repository.of(target.store(wanted), wanted.namespace), wanted)
-    among = spaces.spaces(target.project)
-    pulled = registry_pull.Pull(fetched, artifacts.verify(fetched, among))
+    parsed = parse(reference, item_type)
+    fetched = artifacts.fetch(artifacts.Repository.of(target.store(parsed), parsed.namespace), parsed)
+    search_path = spaces.spaces(target.project)
+    pulled = registry_pull.Pull(fetched, artifacts.verify(fetched, search_path))
     for checked in pulled.checked:
-        registry_pull.judge(checked, pins.load(), among, registry_pull.PullOptions("none"))
+        registry_pull.judge(checked, pins.load(), search_path, registry_pull.PullOptions("none"))
     registry_pull.note_yank(pulled)
     return {"verdict": "valid", **pulled.row}
 
 
 def yank(target: RegistryTarget, item_type: str, reference: str, reason: str) -> dict[str, Any]:
     """Mark a version as taken back; see `rye.registry.push.yank`."""
-    wanted = parse(reference, item_type)
-    return registry_push.yank(wanted, target.store(wanted), reason)
+    parsed = parse(reference, item_type)
+    return registry_push.yank(parsed, target.store(parsed), reason)
 
 
 def key(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
@@ -145,13 +145,13 @@ def key(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any
     Raises:
         RegistryError: `no_key_document`.
     """
-    wanted = parse(reference, item_type)
-    fetched = artifacts.fetch(artifacts.Repository.of(target.store(wanted), wanted.namespace), wanted)
+    parsed = parse(reference, item_type)
+    fetched = artifacts.fetch(artifacts.Repository.of(target.store(parsed), parsed.namespace), parsed)
     found = artifacts.signed_by(fetched)
     if found is None:
         raise RegistryError(
             "no_key_document",
-            f"No key document that fits the signature came with {wanted}.",
+            f"No key document that fits the signature came with {parsed}.",
             "Ask its author for the document.",
         )
     return {

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from rye.call.safe_text import plain
 from rye.errors import RyeError
-from rye.items import proposals
-from rye.items.proposals import Admitted
+from rye.items import proposed_keys
+from rye.items.proposed_keys import Admitted
 from rye.trust.decisions import Root
 from rye.trust.verify import TrustedKey
 
@@ -59,13 +59,13 @@ class Approvals:
 
     def waiting(self) -> list[Waiting]:
         """Return the keys that wait, with what they would admit now."""
-        store = proposals.store_of(self._root.path)
-        found = [key for key in proposals.waiting(store, self._root) if key.public.digest not in store.revoked]
+        store = proposed_keys.store_of(self._root.path)
+        found = [key for key in proposed_keys.waiting(store, self._root) if key.public.digest not in store.revoked]
         return [self._of(key) for key in found]
 
     def _of(self, key: TrustedKey) -> Waiting:
-        rows = proposals.admitted(key, self._root)
-        seen = proposals.fingerprint(key, self._root, rows)
+        rows = proposed_keys.admitted(key, self._root)
+        seen = proposed_keys.fingerprint(key, self._root, rows)
         asked = self._asked.get(key.public.digest)
         return Waiting(key, rows, seen, asked is not None and asked.seen == seen and time.monotonic() < asked.until)
 
@@ -104,7 +104,7 @@ class Approvals:
                     del self._asked[digest]
                 raise RyeError("wrong_code", "This is not the code that the terminal shows.", f"{left} tries are left.")
             del self._asked[digest]
-            proposals.approve(one.key, self._root, list(one.rows))
+            proposed_keys.approve(one.key, self._root, list(one.rows))
         self._tell(f"Approved {one.key.public.fingerprint} for {plain(self._root.path)}.")
         return f"Approved {one.key.public.fingerprint} for this project."
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from rye.edits import change_texts
 from rye.errors import RyeError
 from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
@@ -243,8 +242,3 @@ def entries_of(ws: Workspace, call: Call) -> list[Entry]:
 def tool_name(row: Row) -> str:
     """Return a tool's short name."""
     return "someone else" if row.tool == tree_changes.SOMEONE_ELSE else row.tool.rpartition("/")[2]
-
-
-def when(row: Row) -> str:
-    """Return when a change was made (UTC, ISO 8601)."""
-    return change_texts.when(row)

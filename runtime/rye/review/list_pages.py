@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rye.process import job_output
+from rye.process import job_report
 from rye.review.approvals import Waiting
 from rye.review.frame import Frame, button, moment, shown, shown_lines, table
 from rye.trust.verify import TrustedKey
@@ -36,7 +36,7 @@ def _short(command: str) -> str:
 
 
 def _status(record: Mapping[str, Any]) -> str:
-    return job_output.status_words(job_output.status_fields(dict(record)))
+    return job_report.status_words(job_report.status_fields(dict(record)))
 
 
 def _stop(frame: Frame, record: Mapping[str, Any], back: str) -> str:

@@ -22,7 +22,7 @@ from rye.agents import discovery
 from rye.call.context import CallOptions
 from rye.errors import RyeError
 from rye.executor.executor import Call
-from rye.items import proposals
+from rye.items import proposed_keys
 from rye.process import jobs
 from rye.review import actions, calls, change_page, diffs, list_pages, marks, since_page, timeline_page
 from rye.review.approvals import Approvals
@@ -213,7 +213,7 @@ class Site:
         return Page("Tools", lambda: list_pages.tools(self._frame(), found, text), "tools")
 
     def _keys(self, _ws: Workspace, _request: Request) -> Page:
-        store = proposals.store_of(Root.of(self._root).path)
+        store = proposed_keys.store_of(Root.of(self._root).path)
         counting = [key for key in store.keys if key.public.digest not in store.revoked]
         waiting = self._approvals.waiting()
         return Page("Keys", lambda: list_pages.keys(self._frame(), counting, waiting, store.problems), "keys")

@@ -19,8 +19,8 @@ from typing import Any, Final
 from rye.config import user_dirs
 from rye.fs import atomic
 from rye.plain_class import Record
-from rye.sandbox import environment, hidden_paths, launcher, limits, project_mounts, seccomp
-from rye.sandbox.confined import NETWORK_ON, Confined, Policy, held_open, not_made, report
+from rye.sandbox import environment, hidden_paths, launcher, project_mounts, resource_limits, seccomp
+from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, not_made, report
 from rye.workspace.workspace import project_changed
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
@@ -151,25 +151,25 @@ def _probe(program: str) -> Ability:
     for users in (_NO_MORE_USERS, _USERS, *([()] if os.geteuid() == 0 else [])):
         argv = [program, *users, *_NAMESPACES, "--unshare-net", *_LIFE, *_SYSTEM, "--tmpfs", "/tmp", "/bin/true"]
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 argv, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as err:
             why = why or str(err)
             continue
         # A real start with the options that a command needs: installed and allowed are different things.
-        if done.returncode == 0:
+        if result.returncode == 0:
             setuid = bool(os.stat(program).st_mode & stat.S_ISUID)
             return Ability(program, users, by_descriptor=_binds_descriptors(program), setuid=setuid)
-        why = why or done.stderr.decode("utf-8", "replace").strip().removeprefix("bwrap: ") or f"exit {done.returncode}"
+        why = why or result.stderr.decode("utf-8", "replace").strip().removeprefix("bwrap: ") or f"exit {result.returncode}"
     return Ability(why_not=f"bubblewrap does not work here: {why[:300]}")
 
 
 def _binds_descriptors(program: str) -> bool:
-    done = subprocess.run(
+    result = subprocess.run(
         [program, "--help"], env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
     )
-    return b"--ro-bind-fd" in done.stdout + done.stderr
+    return b"--ro-bind-fd" in result.stdout + result.stderr
 
 
 def confine(argv: list[str], policy: Policy) -> Confined:
@@ -194,19 +194,19 @@ def _confined(argv: list[str], policy: Policy) -> Confined:
     # For what became of the sandbox; what is inherited later is mounted or read.
     fds = [held_open(b"")]
     try:
-        seen = _view(policy)
-        start = _command(argv, policy, _layout(policy, seen, shield, fds), fds)
+        view = _view(policy)
+        start = _command(argv, policy, _layout(policy, view, shield, fds), fds)
     except BaseException:
         for fd in fds:
             os.close(fd)
         # Nothing was started, so nobody else would remove the names made for it.
         project_mounts.release(policy.root, shield.token)
         raise
-    reported = _report(policy, seen, shield)
+    reported = _report(policy, view, shield)
     scoped = policy.network == "on" and _scopes()
     shielded = (policy.root, shield.token)
     covered = (*shield.pinned, *shield.fixed)
-    env = environment.allowed(os.environ)
+    env = environment.allowed_variables(os.environ)
     return Confined(
         start,
         env,
@@ -252,7 +252,7 @@ def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int])
             inner, fd = launcher.command(
                 {
                     "argv": argv,
-                    "env": {**environment.allowed(os.environ), **added},
+                    "env": {**environment.allowed_variables(os.environ), **added},
                     "cwd": ".",
                     "keep": None,
                     "rules": None,
@@ -271,8 +271,8 @@ def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int])
 
 def _added(policy: Policy) -> dict[str, str]:
     """Return the variables that are set only inside the sandbox."""
-    passed = {name: os.environ[name] for name in policy.pass_env if name in os.environ}
-    return {"TMPDIR": "/tmp", **passed, **policy.env}  # it is the command's own
+    passed_variables = {name: os.environ[name] for name in policy.pass_env if name in os.environ}
+    return {"TMPDIR": "/tmp", **passed_variables, **policy.env}  # it is the command's own
 
 
 def _limited(argv: list[str]) -> list[str]:
@@ -285,7 +285,7 @@ def _limited(argv: list[str]) -> list[str]:
 
 
 def _view(policy: Policy) -> hidden_paths.View:
-    return hidden_paths.view(policy.root, [*policy.extra_read, *launcher.needed()])
+    return hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()])
 
 
 def _sockets(policy: Policy) -> seccomp.Sockets:
@@ -359,7 +359,7 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
     """
     root = policy.root
     # Without a size each could take half of the machine's memory.
-    size = ["--size", str(limits.wanted().temporary)]
+    size = ["--size", str(resource_limits.configured().temporary)]
     if _owner(policy):
         # Bubblewrap makes them as root, and the command is another user.
         size += ["--perms", "1777"]
@@ -367,18 +367,22 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
         (path, 0, [*size, "--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]) for path in view.hidden
     ]
     # "try": what is gone by now stops no command.
-    mounts += [(path, 1, ["--ro-bind-try", path, path]) for path in view.kept]
+    mounts += [(path, 1, ["--ro-bind-try", path, path]) for path in view.shown]
     if not policy.read_project:
         mounts.append((root, 2, ["--tmpfs", root, "--remount-ro", root]))
-        mounts = [one for one in mounts if one[0] == root or not hidden_paths.below(one[0], root)]
+        mounts = [one for one in mounts if one[0] == root or not hidden_paths.is_below(one[0], root)]
     else:
-        mounts.append((root, 2, _bound("--bind" if policy.write_project else "--ro-bind", root, fds)))
+        mounts.append((root, 2, _mount_options("--bind" if policy.write_project else "--ro-bind", root, fds)))
         if ability().by_descriptor:
             # Checked on the open descriptor, which is what bubblewrap mounts: the path may lead elsewhere by now.
             _hold_to_identity(policy, os.fstat(fds[-1]))
-        mounts += [(path, 3, _bound("--bind", path, fds)) for path in shield.pinned]
+        mounts += [(path, 3, _mount_options("--bind", path, fds)) for path in shield.pinned]
         mounts += [
-            (path, 4, ["--tmpfs", path, "--remount-ro", path] if path in shield.made else _bound("--ro-bind", path, fds))
+            (
+                path,
+                4,
+                ["--tmpfs", path, "--remount-ro", path] if path in shield.made else _mount_options("--ro-bind", path, fds),
+            )
             for path in shield.fixed
             if path not in view.hidden
         ]
@@ -386,7 +390,7 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
     # By depth: a mount over a parent would cover what was mounted below it before.
     mounts.sort(key=lambda mount: (mount[0].count("/"), mount[0], mount[1]))
     # Homes and temporary folders are empty and writable, and end with the command. Other hidden folders are read-only.
-    free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.homes()))
+    free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.home_folders()))
     closed = [path for path in view.hidden if os.path.isdir(path) and path not in free]
     words = [word for _, _, words in mounts for word in words]
     # After the mounts: the files lie in the empty home that one of them makes.
@@ -405,7 +409,7 @@ def _home_files(policy: Policy, view: hidden_paths.View, fds: list[int]) -> list
     """Return what puts the command's own files into its home, where that is an empty folder of its own."""
     home = os.path.realpath(user_dirs.home())
     # A home that is not hidden is the user's real one, and nothing may be written there.
-    if home not in view.hidden or hidden_paths.below(home, policy.root):
+    if home not in view.hidden or hidden_paths.is_below(home, policy.root):
         return []
     words = []
     for name, content in policy.home_files.items():
@@ -428,7 +432,7 @@ def _locks(root: str) -> list[str]:
     return [path]
 
 
-def _bound(option: str, path: str, fds: list[int]) -> list[str]:
+def _mount_options(option: str, path: str, fds: list[int]) -> list[str]:
     """Return the options that mount a path of the project over itself."""
     if not ability().by_descriptor:
         return [option, path, path]

@@ -128,16 +128,16 @@ def looks_secret(name: str, value: str) -> bool:
     return bool(re.search(_SUSPECT_NAME, name) or re.search(_SUSPECT_VALUE, value) or re.fullmatch(_RANDOM, value))
 
 
-def allowed(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
+def allowed_variables(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
     """Return what a sandboxed child inherits: the allowed names whose values hold no secret, and what `pass_env` names."""
-    passed = set(pass_env)
-    return {name: value for name, value in environ.items() if name in passed or (name in ALLOWED and not _is_secret(value))}
+    pass_names = set(pass_env)
+    return {name: value for name, value in environ.items() if name in pass_names or (name in ALLOWED and not _is_secret(value))}
 
 
 def without_secrets(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
     """Return what a child inherits where no sandbox is: everything but what looks like a secret; `pass_env` names stay."""
-    passed = set(pass_env)
-    return {name: value for name, value in environ.items() if name in passed or not looks_secret(name, value)}
+    pass_names = set(pass_env)
+    return {name: value for name, value in environ.items() if name in pass_names or not looks_secret(name, value)}
 
 
 _PR_SET_DUMPABLE = 4

@@ -151,16 +151,16 @@ class View(Record):
 
     Attributes:
         hidden: absolute paths of existing folders and files; none lies below another one without a shown one between.
-        kept: absolute paths below hidden ones that stay readable.
+        shown: absolute paths below hidden ones that stay readable.
         open_home: why the home folder could not be hidden, or nothing.
     """
 
     hidden: tuple[str, ...]
-    kept: tuple[str, ...]
+    shown: tuple[str, ...]
     open_home: str = ""
 
 
-def homes() -> list[str]:
+def home_folders() -> list[str]:
     """Return the home folders of this user: by the environment, by the password file, and root's."""
     found = [os.path.expanduser("~")]
     with suppress(KeyError):
@@ -169,7 +169,7 @@ def homes() -> list[str]:
     return [home for home in dict.fromkeys(found) if home not in ("/", "", "/nonexistent") and os.path.isabs(home)]
 
 
-def below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
     """Tell whether `path` is `folder` or lies below it; both are real absolute paths."""
     # With the slash: `/home/ab` does not lie below `/home/a`.
     return path == folder or path.startswith(folder.rstrip("/") + "/")
@@ -201,18 +201,18 @@ def view(root: str, extra_read: Iterable[str]) -> View:
     for path in dict.fromkeys(_needed(extra_read)):
         needed.update(dict.fromkeys(_unchangeable(path, root)))
     needed.update(dict.fromkeys(_repository(root)))
-    shown = [path for path in needed if _within(path, tops) and path not in tops and not below(path, root)]
+    shown = [path for path in needed if _within(path, tops) and path not in tops and not is_below(path, root)]
     kept = [path for path in shown if not _shown_with(path, shown, tops)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
 
 def _candidates() -> Iterator[str]:
-    yield from (*_HOMES, *_SHARED, *homes(), *_SYSTEM_SECRETS)
+    yield from (*_HOMES, *_SHARED, *home_folders(), *_SYSTEM_SECRETS)
     yield from _host_keys()
     space = str(user_dirs.user_space())
-    yield space if space not in homes() else str(user_dirs.user_ai())
+    yield space if space not in home_folders() else str(user_dirs.user_ai())
     yield str(user_dirs.user_ai())
-    for home in homes():
+    for home in home_folders():
         yield from (f"{home}/{name}" for name in _SECRETS_OF_HOME)
     for name in _NAMING:
         # KUBECONFIG and others may list several files.
@@ -231,7 +231,7 @@ def _host_keys() -> Iterator[str]:
 
 
 def _within(path: str, folders: list[str]) -> bool:
-    return any(below(path, folder) and path != folder for folder in folders)
+    return any(is_below(path, folder) and path != folder for folder in folders)
 
 
 def _shown_with(path: str, shown: list[str], hidden: list[str]) -> bool:
@@ -239,18 +239,18 @@ def _shown_with(path: str, shown: list[str], hidden: list[str]) -> bool:
 
     A link in it, such as a virtual environment's `bin/python`, cannot be mounted over: that would go where the link leads.
     """
-    over = [one for one in shown if one != path and below(path, one)]
-    return any(not any(below(path, place) and below(place, one) for place in hidden) for one in over)
+    over = [one for one in shown if one != path and is_below(path, one)]
+    return any(not any(is_below(path, place) and is_below(place, one) for place in hidden) for one in over)
 
 
 def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:
     """Return the places without those that a hidden folder hides already, unless a shown path lies between."""
     out: list[str] = []
-    own = [os.path.realpath(home) for home in homes()]
+    own = [os.path.realpath(home) for home in home_folders()]
     for place in places:
-        over = max((one for one in out if below(place, one)), key=len, default=None)
+        over = max((one for one in out if is_below(place, one)), key=len, default=None)
         # A home has a folder of its own even below a hidden one, for a command writes there.
-        if over is None or place in own or any(below(place, one) and below(one, over) for one in shown):
+        if over is None or place in own or any(is_below(place, one) and is_below(one, over) for one in shown):
             out.append(place)
     return tuple(out)
 
@@ -260,7 +260,7 @@ def _needed(extra_read: Iterable[str]) -> Iterator[str]:
     for folder in os.environ.get("PATH", os.defpath).split(":"):
         if os.path.isabs(folder):
             yield from programs(folder)
-    for home in homes():
+    for home in home_folders():
         yield from (f"{home}/{name}" for name in _TOOLCHAINS)
     # The resolver's file and a system's programs may be links into /run.
     yield from ("/etc/resolv.conf", "/run/current-system", "/etc/static")
@@ -271,14 +271,14 @@ def _unchangeable(path: str, root: str) -> tuple[str, ...]:
     if not os.path.exists(path):
         return ()
     try:
-        real = physical(path, root)
+        real = real_path(path, root)
     except OSError:
         return ()
     # Both: a link below a hidden folder is gone with the folder.
     return tuple(dict.fromkeys((os.path.normpath(path), real))) if real else ()
 
 
-def physical(path: str, root: str) -> str:
+def real_path(path: str, root: str) -> str:
     """Return the real path of `path`, following links one by one; nothing when one step of it lies in `root` or is `root`.
 
     `os.path.realpath` cannot tell this: a link in the project that leads out of it again leaves no trace in its answer.
@@ -292,7 +292,7 @@ def physical(path: str, root: str) -> str:
         if part in ("", "."):
             continue
         at = os.path.dirname(at) if part == ".." else f"{at.rstrip('/')}/{part}"
-        if below(at, root):
+        if is_below(at, root):
             return ""
         try:
             target = os.readlink(at)
@@ -321,7 +321,7 @@ def _repository(root: str) -> Iterator[str]:
             return
         kind, _, named = _line(f"{root}/.git").partition(":")
         # The named folder must name this project in turn: a `.git` file alone could name any repository.
-        place = physical(os.path.join(root, named.strip()), root) if kind == "gitdir" else ""
+        place = real_path(os.path.join(root, named.strip()), root) if kind == "gitdir" else ""
         if not place or os.path.realpath(os.path.join(place, _line(f"{place}/gitdir"))) != f"{root}/.git":
             return
         worktrees, repository = os.path.dirname(place), os.path.dirname(os.path.dirname(place))
@@ -350,7 +350,7 @@ def programs(folder: str) -> Iterator[str]:
     """Yield what the programs of a folder of `PATH` need: the folder, and the libraries beside a `bin`."""
     yield folder
     prefix, name = os.path.split(folder.rstrip("/"))
-    if name in _NAMES_OF_PROGRAMS and prefix not in (*_HOMES, *_SHARED, *homes(), "/"):
-        beside = _LIBRARIES_OF.get(os.path.basename(prefix), _LIBRARIES)
+    if name in _NAMES_OF_PROGRAMS and prefix not in (*_HOMES, *_SHARED, *home_folders(), "/"):
+        library_folders = _LIBRARIES_OF.get(os.path.basename(prefix), _LIBRARIES)
         # A conda environment is an installation as a whole; its programs read files all over it.
-        yield from [prefix] if os.path.isdir(f"{prefix}/conda-meta") else (f"{prefix}/{one}" for one in beside)
+        yield from [prefix] if os.path.isdir(f"{prefix}/conda-meta") else (f"{prefix}/{one}" for one in library_folders)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rye.plain_class import changed
 from rye.sandbox import environment, hidden_paths, launcher, seccomp
-from rye.sandbox.confined import NETWORK_ON, Confined, Policy, report
+from rye.sandbox.policy import NETWORK_ON, Confined, Policy, report
 
 # No terminal: a command could write control sequences to the user's own ones, and read what is typed there.
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom")
@@ -38,8 +38,8 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     for name, content in policy.home_files.items():
         with open(f"{own}/home/{name}", "wb") as file:
             file.write(content)
-    env = {**environment.allowed(os.environ, policy.pass_env), "TMPDIR": own, "HOME": f"{own}/home", **policy.env}
-    seen = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.needed()])
+    env = {**environment.allowed_variables(os.environ, policy.pass_env), "TMPDIR": own, "HOME": f"{own}/home", **policy.env}
+    view = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()])
     # Root without capabilities cannot write another user's project, so it keeps the few that it needs.
     foreign = os.geteuid() == 0 and os.stat(policy.root).st_uid != 0
     plan: dict[str, Any] = {
@@ -48,15 +48,15 @@ def confine(argv: list[str], policy: Policy) -> Confined:
         "cwd": policy.cwd if policy.read_project else own,
         "limits": {"RLIMIT_CORE": [0, 0]},
         "keep": (_AS_OWNER if foreign else ()) if os.geteuid() == 0 else None,
-        "rules": list(_rules(policy, seen, own)),
+        "rules": list(_rules(policy, view, own)),
         "tcp": policy.network == "on",
         # Even with the network on no unix sockets: the session's services would act outside for the command.
         "sockets": "own network" if policy.network == "on" else "none",
         "programs": policy.run,
     }
     start, fd = launcher.command(plan)
-    reported = _report(policy, changed(seen, open_home=seen.open_home or _AS_ROOT) if foreign else seen)
-    return Confined(start, environment.allowed(os.environ), (fd,), reported, temporary=own)
+    reported = _report(policy, changed(view, open_home=view.open_home or _AS_ROOT) if foreign else view)
+    return Confined(start, environment.allowed_variables(os.environ), (fd,), reported, temporary=own)
 
 
 def _rules(policy: Policy, view: hidden_paths.View, own: str) -> Iterator[tuple[str, int]]:
@@ -65,22 +65,22 @@ def _rules(policy: Policy, view: hidden_paths.View, own: str) -> Iterator[tuple[
     # Rules only allow, so hiding one folder means a rule for each of its siblings, all the way up.
     for path in _open_places("/", hide):
         yield path, launcher.READ
-    for path in view.kept:
+    for path in view.shown:
         for place in _open_places(path, hide):
             yield place, launcher.READ
     # Python lists a folder before it imports from it; listing alone opens no file in it.
     yield launcher.import_folder(), launcher.LIST
     for name in _DEVICES:
         yield f"/dev/{name}", launcher.READ | launcher.device()
-    yield "/dev/shm", launcher.everything()  # shared memory, which programs need by this name
-    yield own, launcher.everything()
+    yield "/dev/shm", launcher.all_rights()  # shared memory, which programs need by this name
+    yield own, launcher.all_rights()
     if policy.read_project:
         yield from _project(policy, view)
 
 
 def _project(policy: Policy, view: hidden_paths.View) -> Iterator[tuple[str, int]]:
-    rights = launcher.everything() if policy.write_project else launcher.READ
-    inside = [path for path in view.hidden if hidden_paths.below(path, policy.root)]
+    rights = launcher.all_rights() if policy.write_project else launcher.READ
+    inside = [path for path in view.hidden if hidden_paths.is_below(path, policy.root)]
     if not inside:
         yield policy.root, rights
         return
@@ -97,7 +97,7 @@ def _open_places(top: str, hide: list[str]) -> Iterator[str]:
         path = waiting.pop()
         if path in hide:
             continue
-        if not any(hidden_paths.below(one, path) for one in hide):
+        if not any(hidden_paths.is_below(one, path) for one in hide):
             count += 1
             yield path
             continue

@@ -56,14 +56,14 @@ def abi() -> int:
     return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))))
 
 
-def everything() -> int:
+def all_rights() -> int:
     """Return all the rights over files that this kernel can refuse."""
     return _ALL[min(abi(), 5)]
 
 
 def device() -> int:
     """Return the rights to use a device file."""
-    return _DEVICE & everything()
+    return _DEVICE & all_rights()
 
 
 def restrict(rules: Iterable[tuple[str, int]], *, tcp: bool) -> None:
@@ -75,7 +75,7 @@ def restrict(rules: Iterable[tuple[str, int]], *, tcp: bool) -> None:
         OSError: the kernel refuses it.
     """
     version = abi()
-    handled = everything()
+    handled = all_rights()
     attributes = struct.pack("=Q", handled)
     # Older kernels refuse a structure with fields that they do not know (E2BIG), so it grows with the version.
     if version >= 4:
@@ -114,11 +114,11 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
-    done = int(_libc().syscall(number, *arguments))
-    if done < 0:
+    result = int(_libc().syscall(number, *arguments))
+    if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    return done
+    return result
 
 
 _NO_NEW_PRIVILEGES, _DROP_BOUNDING, _AMBIENT, _AMBIENT_CLEAR = 38, 24, 47, 4
@@ -142,7 +142,7 @@ def import_folder() -> str:
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def needed() -> list[str]:
+def own_paths() -> list[str]:
     """Return the paths that this program must be able to read: the interpreter's and this package's."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return [sys.executable, _interpreter(), sys.prefix, sys.base_prefix, package, *_items_beside(package)]

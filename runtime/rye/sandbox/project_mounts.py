@@ -7,8 +7,8 @@ Absent names inside `.git` are always made, with content that says what their ab
 state folder with its inode, so that the next call removes what a crash left.
 
 Not covered: a symbolic link at such a name can be replaced (the report says so); repositories inside the project other than its
-own, which `rye.process.repository_look` looks at afterwards; and a name that is exchanged from outside the sandbox while a
-command runs, as git does with its configuration: a job is ended then (`rye.process.mount_watch`).
+own, which `rye.process.autorun.command_check` looks at afterwards; and a name that is exchanged from outside the sandbox while
+a command runs, as git does with its configuration: a job is ended then (`rye.process.mount_watch`).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def _kind(path: str) -> int | None:
         return None
 
 
-def _wanted(root: str) -> Iterator[tuple[str, bytes | None]]:
+def _absent_names(root: str) -> Iterator[tuple[str, bytes | None]]:
     """Yield the names to be made when absent, with a file's content (None: a folder)."""
     git = f"{root}/.git"
     kind = _kind(git)
-    allowed = protected_paths.allowed()
+    allowed = protected_paths.allowed_by_user()
     for name in (*(one for one in protected_paths.ALSO_ABSENT if one not in allowed), ".ai"):
         yield f"{root}/{name}", None
     if kind is None:
@@ -88,7 +88,7 @@ def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -
             holder: list[Any] = [os.getpid(), _started(os.getpid()), token, absent]
             # Before the first name is made: if this process is killed in between, the next call knows to remove it.
             record["holders"].append(holder)
-            for path, content in _wanted(root):
+            for path, content in _absent_names(root):
                 if _kind(path) is not None:
                     continue
                 if cover_absent or os.path.dirname(path) != root:
@@ -108,7 +108,7 @@ def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -
 def _listed(root: str, token: str, problem: str, absent: list[str], *, when_present: bool) -> Shield:
     """Return what there is to mount. Raises UsageError for the user's settings."""
     # Outside the lock: names that exist are only mounted over, and nothing is written for them.
-    present = [path for path, _ in _wanted(root)]
+    present = [path for path, _ in _absent_names(root)]
     git = f"{root}/.git"
     # An empty `.git` that was made for the mount is covered as a whole, a real one by its parts.
     inner = _kind(git) == stat.S_IFDIR and not _is_ours(root, git)
@@ -117,15 +117,15 @@ def _listed(root: str, token: str, problem: str, absent: list[str], *, when_pres
     if when_present:
         present += [*named, *(f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner)]
     # A mount on a link lands on its target; the link itself can still be replaced.
-    above = _folders_above(root, named)
-    links = [path for path in dict.fromkeys((git, *above, *present)) if _kind(path) == stat.S_IFLNK]
+    parents = _folders_above(root, named)
+    links = [path for path in dict.fromkeys((git, *parents, *present)) if _kind(path) == stat.S_IFLNK]
     if links:
         shown = ", ".join(os.path.relpath(path, root) for path in links)
         problem = f"a symbolic link can be replaced: {shown}"
     fixed = [path for path in dict.fromkeys(present) if _kind(path) in (stat.S_IFDIR, stat.S_IFREG)]
     made = tuple(path for path in fixed if _kind(path) == stat.S_IFDIR and _is_ours(root, path))
     # Not the folder of a link: what it leads to has a name of its own.
-    pinned = (*((git,) if inner else ()), *(path for path in above if _kind(path) == stat.S_IFDIR))
+    pinned = (*((git,) if inner else ()), *(path for path in parents if _kind(path) == stat.S_IFDIR))
     return Shield(pinned, tuple(fixed), made, problem or _other_name(root, fixed), token, tuple(absent))
 
 
@@ -136,7 +136,7 @@ def _present_names(root: str) -> list[str]:
     except OSError:
         return []
     try:
-        return [f"{root}/{name}" for name in protected_paths.present(fd, protected_paths.held(fd))]
+        return [f"{root}/{name}" for name in protected_paths.existing_paths(fd, protected_paths.forbidden_names(fd))]
     except OSError:
         return []
     finally:
@@ -145,11 +145,11 @@ def _present_names(root: str) -> list[str]:
 
 def _folders_above(root: str, paths: Sequence[str]) -> list[str]:
     """Return the folders between the root and some paths, a parent before what it holds."""
-    above: dict[str, None] = {}
+    parents: dict[str, None] = {}
     for path in paths:
         parts = os.path.relpath(path, root).split("/")
-        above |= dict.fromkeys(f"{root}/{'/'.join(parts[:at])}" for at in range(1, len(parts)))
-    return list(above)
+        parents |= dict.fromkeys(f"{root}/{'/'.join(parts[:at])}" for at in range(1, len(parts)))
+    return list(parents)
 
 
 def set_aside(root: str, absent: Sequence[str]) -> list[dict[str, str]]:

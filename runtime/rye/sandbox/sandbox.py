@@ -18,12 +18,12 @@ Three layers are tried in order: bubblewrap, Landlock with a system call filter,
     network_off             no socket reaches anything              (where the policy says so)
     unix_sockets_off        nor does a unix socket                  (where the policy says so; under Landlock always)
     no_programs             no other program can be started         (where the policy says so)
-    resources_limited       memory, processes and temporary folders have a limit (`rye.sandbox.limits`); "require" insists on
-                            it only where the user's `sandbox.require` names it, for few machines let a user make limits
+    resources_limited       memory, processes and temporary folders have a limit (`rye.sandbox.resource_limits`); "require"
+                            insists on it only where the user's `sandbox.require` names it: few machines let a user make limits
 
 No layer prevents this: what is readable and not hidden can be read; with the network on it can be sent anywhere; a disk can
 be filled; what the user runs from the project (a Makefile, a test suite, scripts of a package) can be written.
-Repositories that a command makes inside the project are looked at when it is over; see `rye.process.repository_look`.
+Repositories that a command makes inside the project are looked at when it is over; see `rye.process.autorun.command_check`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from typing import Final, Literal, cast
 from rye.call import context
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed
-from rye.sandbox import bubblewrap, environment, landlock, limits
-from rye.sandbox.confined import NOT_MADE, Confined, Mode, Policy, not_made
+from rye.sandbox import bubblewrap, environment, landlock, resource_limits
+from rye.sandbox.policy import NOT_MADE, Confined, Mode, Policy, not_made
 from rye.workspace.workspace import project_changed
 
 __all__ = [
@@ -46,13 +46,13 @@ __all__ = [
     "Mode",
     "Policy",
     "Settings",
-    "asked",
     "confine",
     "confines",
     "effective",
     "insist",
     "layers",
     "not_made",
+    "properties_of",
 ]
 
 ALWAYS: Final = (
@@ -70,7 +70,7 @@ ALWAYS: Final = (
 
 _WITHOUT_NETWORK: Final = ("network_off", "unix_sockets_off")
 
-PROPERTIES: Final = (*ALWAYS, *_WITHOUT_NETWORK, "project_read_only", "project_hidden", "no_programs", limits.NAME)
+PROPERTIES: Final = (*ALWAYS, *_WITHOUT_NETWORK, "project_read_only", "project_hidden", "no_programs", resource_limits.NAME)
 """All properties that a report can list; the tests have an attack on each."""
 
 
@@ -80,7 +80,7 @@ class Settings(Record):
     mode: Mode
     network: Literal["on", "off"]
     pass_env: tuple[str, ...]
-    wanted: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
 
 def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"] | None = None) -> Settings:
@@ -105,14 +105,14 @@ def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"]
 def _insisted_on(network: Literal["on", "off"]) -> tuple[str, ...]:
     """Return the properties that the user's "require" means, with those of a network that is off; nothing for all."""
     named = context.settings().texts("sandbox.require")
-    known = (*ALWAYS, *_WITHOUT_NETWORK, limits.NAME)
+    known = (*ALWAYS, *_WITHOUT_NETWORK, resource_limits.NAME)
     for name in named:
         if name not in known:
             raise UsageError("bad_config", f"sandbox.require: there is no property {name!r}.", f"Use {', '.join(known)}.")
     return tuple(dict.fromkeys((*named, *(_WITHOUT_NETWORK if network == "off" else ())))) if named else ()
 
 
-def asked(policy: Policy) -> tuple[str, ...]:
+def properties_of(policy: Policy) -> tuple[str, ...]:
     """Return the properties that a policy asks for."""
     off = policy.network == "off"
     extra = {
@@ -161,7 +161,7 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
     _check(argv, policy)
     _hold_to_root(policy)
     if mode == "off":
-        return _unconfined(argv, policy, dict.fromkeys(asked(policy), "the sandbox is off"))
+        return _unconfined(argv, policy, dict.fromkeys(properties_of(policy), "the sandbox is off"))
     # In order of strength; only the first layer that works is used.
     why_not = layers()
     if not why_not["bubblewrap"]:
@@ -173,7 +173,7 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
         confined = _limited(confined, "Landlock does not limit the temporary folder") if limited else confined
     else:
         reason = "; ".join(why_not.values())
-        confined = _unconfined(argv, policy, dict.fromkeys(asked(policy), reason))
+        confined = _unconfined(argv, policy, dict.fromkeys(properties_of(policy), reason))
     if mode == "require":
         insist(confined, policy)
     try:
@@ -198,11 +198,11 @@ def _hold_to_root(policy: Policy) -> None:
 
 def _limited(confined: Confined, lacking: str = "") -> Confined:
     """Return the command with its limits on memory and processes, and say in its report whether all limits hold."""
-    groups, why = limits.make(limits.wanted())
+    groups, why = resource_limits.make(resource_limits.configured())
     if why or lacking:
-        confined.report["missing"][limits.NAME] = "; ".join(filter(None, (why, lacking)))
+        confined.report["missing"][resource_limits.NAME] = "; ".join(filter(None, (why, lacking)))
     else:
-        confined.report["holds"].append(limits.NAME)
+        confined.report["holds"].append(resource_limits.NAME)
     return changed(confined, groups=groups)
 
 
@@ -226,7 +226,7 @@ def insist(confined: Confined, policy: Policy) -> None:
     holds = confined.report["holds"]
     lacking = {
         name: confined.report["missing"].get(name, "not part of this policy")
-        for name in policy.wanted or asked(policy)
+        for name in policy.required or properties_of(policy)
         if name not in holds
     }
     if not lacking:

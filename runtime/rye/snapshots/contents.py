@@ -95,8 +95,8 @@ class Contents:
     def _failure(self, err: sqlite3.Error) -> OSError:
         """Return what the database refuses as an error of the system."""
         # The extended codes begin with their family: SQLITE_IOERR_WRITE.
-        said = getattr(err, "sqlite_errorname", "")
-        number = next((number for name, number in _ERRNOS.items() if said.startswith(name)), errno.EIO)
+        error_name = getattr(err, "sqlite_errorname", "")
+        number = next((number for name, number in _ERRNOS.items() if error_name.startswith(name)), errno.EIO)
         with suppress(OSError):
             # It also says so where there was no room for a file of its own.
             number = errno.ENOSPC if number == errno.EIO and os.statvfs(self._path).f_bavail == 0 else number
@@ -208,21 +208,21 @@ class Contents:
             OSError: the database cannot be read.
         """
         found = sha256()
-        left = None
+        bytes_left = None
         numbers = iter(range(1, 1 << 31))
         rows = self._rows("SELECT packed, data, size FROM content WHERE digest = ?", (digest,))
-        while rows and left != 0:
+        while rows and bytes_left != 0:
             packed, data, *size = rows[0]
             try:
                 block = zlib.decompress(data) if packed else bytes(data)
             except (zlib.error, TypeError):
                 raise ValueError(digest.hex()) from None
-            left = (int(size[0]) if left is None else left) - len(block)
+            bytes_left = (int(size[0]) if bytes_left is None else bytes_left) - len(block)
             found.update(block)
             yield block
-            if left:
+            if bytes_left:
                 rows = self._rows("SELECT packed, data FROM part WHERE digest = ? AND number = ?", (digest, next(numbers)))
-        if found.digest() != digest or left is None:
+        if found.digest() != digest or bytes_left is None:
             raise ValueError(digest.hex())
 
     def _rows(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[bytes, ...]]:
@@ -285,8 +285,8 @@ _MORE: Final = "INSERT OR REPLACE INTO part (digest, number, packed, data) VALUE
 
 def _read(fd: int, most: int) -> bytes:
     """Return the next bytes of a file: fewer than `most` at its end only."""
-    blocks, left = [], most
-    while left and (block := os.read(fd, min(left, _BLOCK))):
+    blocks, bytes_left = [], most
+    while bytes_left and (block := os.read(fd, min(bytes_left, _BLOCK))):
         blocks.append(block)
-        left -= len(block)
+        bytes_left -= len(block)
     return b"".join(blocks)

@@ -180,7 +180,7 @@ class Walk:
         self._watch, self._quick, self._visited = watch, quick, set[str]()
         self._beside = beside
         # Folders of which the watch must be told; None: all.
-        self._told: set[str] | None = None
+        self._changed_names: set[str] | None = None
         # Whether a file has got another name that a visit of changed folders would not look at.
         self._linked = False
 
@@ -207,7 +207,7 @@ class Walk:
         self._compare()
 
     def _start_again(self, changed: set[str] | None) -> None:
-        self._told = changed
+        self._changed_names = changed
         if self._watch is not None and changed is None:
             self._watch.restart()
         self.folders, self.left_out = {}, {}
@@ -300,13 +300,16 @@ class Walk:
         self._visited.add(path)
         # A folder is the same as before where neither it nor the one above it changed.
         if self._watch is not None and (
-            self._told is None or path in self._told or path.rpartition("/")[0] in self._told or path not in self._known
+            self._changed_names is None
+            or path in self._changed_names
+            or path.rpartition("/")[0] in self._changed_names
+            or path not in self._known
         ):
             # Before the names are read: what comes afterwards is told.
             self._watch.add(path, fd)
-            if self._told is not None:
+            if self._changed_names is not None:
                 # Nor are those below one that may be another.
-                self._told.add(path)
+                self._changed_names.add(path)
         with os.scandir(fd) as listing:
             entries = list(listing)
         self._count += len(entries)

@@ -56,7 +56,7 @@ class Watch:
         # Folders that count as changed at each look: a file in them has other names, or a folder in them cannot be opened.
         self._always: set[str] = set()
         info = os.fstat(root_fd)
-        self._device, self._whole = info.st_dev, True
+        self._device, self._is_complete = info.st_dev, True
         # Whether a walk gave folders to `add` and its tree was not stored: they may be others than the stored tree's.
         self._is_ahead = False
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -81,7 +81,7 @@ class Watch:
     def restart(self) -> None:
         """Forget everything: a walk over the whole tree begins, and gives each folder to `add`."""
         self.tree = None
-        self._whole = True
+        self._is_complete = True
         self._paths.clear()
         self._numbers.clear()
         self._changed.clear()
@@ -91,7 +91,7 @@ class Watch:
         """Note that what was found since `changed` or `restart` is stored, in this tree."""
         if self._fd >= 0:
             self._changed.clear()
-            self.tree, self._whole, self._is_ahead = tree, False, False
+            self.tree, self._is_complete, self._is_ahead = tree, False, False
 
     def add(self, path: str, fd: int) -> None:
         """Watch an open folder from now on."""
@@ -101,7 +101,7 @@ class Watch:
         # A folder that is met twice in one walk is mounted at two places, and its changes would be told of one.
         if (
             at < 0
-            or (self._whole and at in self._paths)
+            or (self._is_complete and at in self._paths)
             or len(self._paths) >= self._most
             or os.fstat(fd).st_dev != self._device
         ):
@@ -134,19 +134,19 @@ class Watch:
 
     def _drain(self) -> bool:
         """Take in what the kernel told; False where it dropped some."""
-        whole = True
+        complete = True
         with suppress(BlockingIOError):
             while data := os.read(self._fd, _BLOCK):
                 at = 0
                 while at < len(data):
                     number, mask, _, length = _EVENT.unpack_from(data, at)
                     at += _EVENT.size + length
-                    whole &= not mask & _DROPPED
+                    complete &= not mask & _DROPPED
                     if number in self._paths:
                         self._changed.add(self._paths[number])
                         if mask & _FORGOTTEN:
                             del self._paths[number]
-        return whole
+        return complete
 
 
 def _type_of(device: int) -> str:

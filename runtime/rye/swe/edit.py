@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, fit_lines, ok
-from rye.edits import pasted
+from rye.edits import pasted_ids
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
 from rye.edits.splices import Splice
@@ -28,7 +28,7 @@ _NOTICES = 2_000
 _CHANGED_SHOWN = 20
 
 
-class Asked(NamedTuple):
+class RequestedEdit(NamedTuple):
     """An edit as it was asked for: lines [start, stop) become `added` lines; the splices are the whole of what that takes."""
 
     start: int
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 def edit(
-    tool: str, project_path: str, params: dict[str, Any], wanted: Callable[[Document], Asked], *, by_number: bool = True
+    tool: str, project_path: str, params: dict[str, Any], plan: Callable[[Document], RequestedEdit], *, by_number: bool = True
 ) -> dict[str, Any]:
     """Make an edit, or show it where the call or the profile says so.
 
@@ -51,11 +51,11 @@ def edit(
         tool: item id for the journal.
         project_path: the project's root.
         params: `path`, `dry_run`, `show_diff`, `line_ids`, `guard`, and perhaps `encoding`; `new_text` or `new`.
-        wanted: returns the edit of an open file.
+        plan: returns the edit of an open file.
         by_number: the edit names lines by number: those that were shown must be as they were shown.
 
     Raises:
-        EditError: `lines_changed`, `pasted_ids`, and as `apply`; what `wanted` raises. Nothing was written.
+        EditError: `lines_changed`, `pasted_ids`, and as `apply`; what `plan` raises. Nothing was written.
         WorkspaceError, UsageError: see `document.view`, `config_profile.enabled`.
     """
     config_profile.enabled()
@@ -66,37 +66,37 @@ def edit(
         held_back = profile == config_profile.READ_ONLY
         journal.recover(ws)
         with documents.open_for_edit(ws, params["path"], params.get("encoding")) as document:
-            pasted.refuse(document.index, document.data or b"", _new_text(params).split("\n"), document.path)
-            asked = wanted(document)
+            pasted_ids.refuse(document.index, document.data or b"", _new_text(params).split("\n"), document.path)
+            request = plan(document)
             remembers = config_profile.views_kept()
             if by_number and remembers:
-                _check_shown(document, asked)
+                _check_shown(document, request)
             dry_run = params["dry_run"] or held_back
-            show = _show(document, asked, line_ids=params["line_ids"])
-            applied = apply(document, asked.splices, tool, dry_run=dry_run, show=show, guard=params["guard"])
-            facts = {"profile": profile, "total_before": document.count, **_facts(applied, asked)}
+            show = _show(document, request, line_ids=params["line_ids"])
+            applied = apply(document, request.splices, tool, dry_run=dry_run, show=show, guard=params["guard"])
+            facts = {"profile": profile, "total_before": document.count, **_facts(applied, request)}
             if dry_run:
                 head = [not_applied()] if held_back and not params["dry_run"] else []
-                return _result(applied, asked, head, applied.diff, {"applied": False, "dry_run": True, **facts})
+                return _result(applied, request, head, applied.diff, {"applied": False, "dry_run": True, **facts})
             # Not before this point: a dry run prints lines that are not in the file.
             if remembers:
-                _remember(applied, asked)
-            first, last = asked.span
-            head = [f"✓ Edited {applied.document.path}:{first}-{last}", _counts(asked), *applied.printed()]
+                _remember(applied, request)
+            first, last = request.span
+            head = [f"✓ Edited {applied.document.path}:{first}-{last}", _counts(request), *applied.printed()]
             diff = applied.diff if with_diff else []
-            return _result(applied, asked, head, diff, {"applied": True, **facts}, applied.cut)
+            return _result(applied, request, head, diff, {"applied": True, **facts}, applied.cut)
 
 
 def _new_text(params: dict[str, Any]) -> str:
     return str(params.get("new_text", params.get("new", "")))
 
 
-def _check_shown(document: Document, asked: Asked) -> None:
+def _check_shown(document: Document, request: RequestedEdit) -> None:
     """Refuse an edit of lines that another program changed since they were shown; one of lines never shown goes through."""
-    seen = view_state.last_view(document.ws, document.path)
+    last_view = view_state.last_view(document.ws, document.path)
     # An insertion names the line before which it goes.
-    stop = max(asked.stop, asked.start + 1)
-    changed = [] if seen is None else view_state.changed_lines(seen, document.text, asked.start, stop)
+    stop = max(request.stop, request.start + 1)
+    changed = [] if last_view is None else view_state.changed_lines(last_view, document.text, request.start, stop)
     if not changed:
         return
     low, high = max(changed[0] - CONTEXT, 0), min(changed[0] + _CHANGED_SHOWN, document.count)
@@ -104,7 +104,7 @@ def _check_shown(document: Document, asked: Asked) -> None:
     # The refusal prints these lines, so the next edit may name them.
     view_state.remember(document.ws, document.path, document.text, low + 1, high, window=False)
     named = ", ".join(str(at + 1) for at in changed[:8]) + ("…" if len(changed) > 8 else "")
-    now = "\n".join(f"{row.number}: {view.named(row)}" for row in rows)
+    now = "\n".join(f"{row.number}: {view.printed_row(row)}" for row in rows)
     raise EditError(
         "lines_changed",
         f"Line {named} of {document.path} changed since it was shown. Nothing was written.\nThe lines there now:\n{now}\n",
@@ -113,17 +113,17 @@ def _check_shown(document: Document, asked: Asked) -> None:
     )
 
 
-def _remember(applied: Applied, asked: Asked) -> None:
+def _remember(applied: Applied, request: RequestedEdit) -> None:
     """Remember the lines that the result prints, and follow those behind the edit to their new numbers."""
     document = applied.document
     # First: the lines remembered below have their new numbers already.
-    view_state.renumber(document.ws, document.path, asked.start, asked.stop, asked.added)
+    view_state.renumber(document.ws, document.path, request.start, request.stop, request.added)
     if applied.lines:
         first, last = applied.lines[0].number, applied.lines[-1].number
         view_state.remember(document.ws, document.path, document.text, first, last, window=False)
 
 
-def new_lines(document: Document, start: int, stop: int, new_text: str) -> Asked:
+def new_lines(document: Document, start: int, stop: int, new_text: str) -> RequestedEdit:
     """Return the edit that puts lines of text in place of lines [start, stop)."""
     bodies = [document.encode(line) for line in content_lines(new_text)]
     if not bodies and start == stop:
@@ -133,7 +133,7 @@ def new_lines(document: Document, start: int, stop: int, new_text: str) -> Asked
             r'Give new_text at least one line; "\n" is one empty line.',
         )
     splices = edits_splices.assemble(document.text, [edits_splices.terminated(document.text, start, stop, bodies)])
-    return Asked(start, stop, len(bodies), splices)
+    return RequestedEdit(start, stop, len(bodies), splices)
 
 
 def not_applied() -> str:
@@ -141,19 +141,19 @@ def not_applied() -> str:
     return f"Not applied: the profile {config_profile.READ_ONLY} lets no edit through. Nothing was written. The patch:"
 
 
-def _counts(asked: Asked) -> str:
-    removed = asked.stop - asked.start
-    return f"{removed} {'line' if removed == 1 else 'lines'} removed, {asked.added} added"
+def _counts(request: RequestedEdit) -> str:
+    removed = request.stop - request.start
+    return f"{removed} {'line' if removed == 1 else 'lines'} removed, {request.added} added"
 
 
-def _facts(applied: Applied, asked: Asked) -> dict[str, Any]:
-    first, last = asked.span
+def _facts(applied: Applied, request: RequestedEdit) -> dict[str, Any]:
+    first, last = request.span
     return {
         "file_path": applied.document.path,
         "start_line": first,
         "end_line": last,
-        "lines_removed": asked.stop - asked.start,
-        "lines_added": asked.added,
+        "lines_removed": request.stop - request.start,
+        "lines_added": request.added,
         "total_lines": applied.document.text.count,
         "entry_id": applied.entry,
         "version": applied.document.index.version,
@@ -161,23 +161,23 @@ def _facts(applied: Applied, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _show(document: Document, asked: Asked, *, line_ids: bool | str) -> Show:
+def _show(document: Document, request: RequestedEdit, *, line_ids: bool | str) -> Show:
     """Return which lines the result prints: the new ones with two on each side."""
-    count = document.count + asked.added - (asked.stop - asked.start)
-    span = max(asked.start - CONTEXT, 0), min(asked.start + asked.added + CONTEXT, count)
+    count = document.count + request.added - (request.stop - request.start)
+    span = max(request.start - CONTEXT, 0), min(request.start + request.added + CONTEXT, count)
     form = addresses.form_of(line_ids)
     return Show((output_budget() - _NOTICES) // 2, ids=form != "none", span=span, short_rows=form == "short")
 
 
 def _result(
-    applied: Applied, asked: Asked, head: list[str], diff: list[str], facts: dict[str, Any], cut: bool = False
+    applied: Applied, request: RequestedEdit, head: list[str], diff: list[str], facts: dict[str, Any], cut: bool = False
 ) -> dict[str, Any]:
     """Print what became of an edit, and the diff where it is wanted."""
     shown, cut_diff = fit_lines(diff, (output_budget() - _NOTICES) // 2)
     notices = [f"Warning: {warning}" for warning in applied.warnings]
     if cut or cut_diff:
-        path, (first, _) = applied.document.path, asked.span
-        total = asked.added + len(diff)
+        path, (first, _) = applied.document.path, request.span
+        total = request.added + len(diff)
         notices.append(
             cut_notice(min(len(head) + len(shown), total), total, "lines", f'open_file_chunk(path="{path}", line={first})')
         )

@@ -29,11 +29,11 @@ _NOTICES = 1_000
 
 
 class Span(Record):
-    """Lines first..last, from 1, both included; `asked` is the last one that was asked for, where it was cut."""
+    """Lines first..last, from 1, both included; `requested_last` is the last one that was asked for, where it was cut."""
 
     first: int
     last: int
-    asked: int
+    requested_last: int
 
 
 class Shown(Record):
@@ -65,7 +65,7 @@ def out_of_range(name: str, value: int, low: int, high: int) -> UsageError:
     )
 
 
-def named(row: Row) -> str:
+def printed_row(row: Row) -> str:
     """Return a row's text as it is shown, behind its ID or short address where it has one."""
     if row.short and not row.id:
         return f"{row.short}\t{shorten(row.text)}"
@@ -91,14 +91,20 @@ def window_at(total: int, line: int | None, start: int | None, end: int | None) 
             f"Give end a value from {first} to {total}.",
             valid=[first, total],
         )
-    wanted = min(first + WINDOW - 1 if end is None else end, total)
-    return Span(first, min(wanted, first + MAX_EXPLICIT - 1), wanted)
+    requested_last = min(first + WINDOW - 1 if end is None else end, total)
+    return Span(first, min(requested_last, first + MAX_EXPLICIT - 1), requested_last)
 
 
 def look(
-    ws: Workspace, path: str, encoding: str | None, wanted: Callable[[int], Span], *, line_ids: bool | str, window: bool = True
+    ws: Workspace,
+    path: str,
+    encoding: str | None,
+    choose_span: Callable[[int], Span],
+    *,
+    line_ids: bool | str,
+    window: bool = True,
 ) -> Shown:
-    """Read the rows of the window that `wanted` makes of the number of lines, as many as fit.
+    """Read the rows of the window that `choose_span` makes of the number of lines, as many as fit.
 
     With IDs they count as shown. Unless the user switched that off, they are remembered for edits by line number, and with
     `window` as the window from which `scroll_file` goes on.
@@ -106,20 +112,20 @@ def look(
     form = addresses.form_of(line_ids)
     if form != "none":
         with documents.view(ws, path, encoding) as document:
-            span = wanted(document.count)
+            span = choose_span(document.count)
             rows = _fitting([addresses.one_view(row, form) for row in document.rows(span.first - 1, span.last)])
             # Only the rows that fit count as shown.
             document.shown((span.first - 1, span.first - 1 + len(rows)), short=form == "short")
-            return _shown(ws, document.path, document.text, span, rows, window=window)
+            return _remembered(ws, document.path, document.text, span, rows, window=window)
     # Without IDs no index is needed, so a large file is neither locked nor hashed.
     with documents.glance(ws, path, encoding) as (file, text):
-        span = wanted(text.count)
+        span = choose_span(text.count)
         texts = text.encoding.show_all(text.lines(span.first - 1, span.last))
         rows = _fitting([Row(at, None, line) for at, line in enumerate(texts, span.first)])
-        return _shown(ws, file.shown, text, span, rows, window=window)
+        return _remembered(ws, file.shown, text, span, rows, window=window)
 
 
-def _shown(ws: Workspace, path: str, text: Text, span: Span, rows: list[Row], *, window: bool) -> Shown:
+def _remembered(ws: Workspace, path: str, text: Text, span: Span, rows: list[Row], *, window: bool) -> Shown:
     if rows and profile.views_kept():
         view_state.remember(ws, path, text, rows[0].number, rows[-1].number, window=window)
     # The lines are read again only where the encoding is uncertain.
@@ -130,7 +136,7 @@ def _shown(ws: Workspace, path: str, text: Text, span: Span, rows: list[Row], *,
 def _fitting(rows: list[Row]) -> list[Row]:
     page = Page(output_budget() - _NOTICES)
     for at, row in enumerate(rows):
-        if not page.add([f"{row.number}: {named(row)}"]):
+        if not page.add([f"{row.number}: {printed_row(row)}"]):
             return rows[:at]
     return rows
 
@@ -138,7 +144,7 @@ def _fitting(rows: list[Row]) -> list[Row]:
 def result(shown: Shown, path: str) -> dict[str, Any]:
     """Return a window under its header; `path` is the parameter that the call for the rest repeats."""
     first, last, total = shown.span.first if shown.rows else 0, shown.span.last, shown.total
-    lines = [f"--- {shown.path} (lines {first}-{last}) ---", *(f"{row.number}: {named(row)}" for row in shown.rows)]
+    lines = [f"--- {shown.path} (lines {first}-{last}) ---", *(f"{row.number}: {printed_row(row)}" for row in shown.rows)]
     notices = [] if total else ["[empty file]"]
     fields: dict[str, Any] = {} if profile.views_kept() else {"remembered": False}
     if last < total:
@@ -153,7 +159,7 @@ def result(shown: Shown, path: str) -> dict[str, Any]:
         end_line=last,
         line_count=len(shown.rows),
         total_lines=total,
-        truncated=last < shown.span.asked,
+        truncated=last < shown.span.requested_last,
         more_below=total - last,
         more_above=max(first - 1, 0),
         notices=notices,

@@ -95,7 +95,7 @@ class Decisions(Record):
         """Return (id, permission) of all that the user saw when they approved a key."""
         return frozenset().union(*(a.granted for a in self.approvals if a.root == root and a.key == key))
 
-    def beyond(self, root: Root, key: str, item_id: str, permissions: Iterable[str]) -> list[str]:
+    def unapproved(self, root: Root, key: str, item_id: str, permissions: Iterable[str]) -> list[str]:
         """Return the permissions of a tool that the user did not approve with its key.
 
         A tool that is new under the key may have what any tool had that was shown with it.
@@ -195,41 +195,41 @@ def approve(key: str, root: Root, ids: frozenset[str], granted: frozenset[tuple[
         TrustError: `revoked_key`; `trust_store_unreadable`, as at every change.
         RyeError: `trust_store_unwritable`, as at every change.
     """
-    with _changing() as held:
-        old = held.now
+    with _changing() as store:
+        old = store.now
         if _key(key) in old.revoked_keys:
             raise TrustError("revoked_key", f"The key {key} was revoked.", "Do not use what it signed.", key_digest=key)
         announced = old.announced(root, key) | ids
         known = old.granted(root, key) | granted
         others = tuple(a for a in old.approvals if (a.key, a.root) != (key, root))
-        held.now = changed(old, approvals=(*others, Approval(key, root, announced, _time(), known)))
+        store.now = changed(old, approvals=(*others, Approval(key, root, announced, _time(), known)))
 
 
 def approve_shadow(item_id: str, root: Root) -> None:
     """Let a root serve a reserved id."""
-    with _changing() as held:
-        others = tuple(s for s in held.now.shadows if s[:2] != (item_id, root))
-        held.now = changed(held.now, shadows=(*others, (item_id, root, _time())))
+    with _changing() as store:
+        others = tuple(s for s in store.now.shadows if s[:2] != (item_id, root))
+        store.now = changed(store.now, shadows=(*others, (item_id, root, _time())))
 
 
 def approve_interpreter(path: str, file: str, root: Root) -> None:
     """Let a root's tools be run by the project's own program at a path, as long as it is this very file."""
-    with _changing() as held:
-        others = tuple(i for i in held.now.interpreters if i[:2] != (path, root))
-        held.now = changed(held.now, interpreters=(*others, (path, root, file, _time())))
+    with _changing() as store:
+        others = tuple(i for i in store.now.interpreters if i[:2] != (path, root))
+        store.now = changed(store.now, interpreters=(*others, (path, root, file, _time())))
 
 
 def revoke(key: str) -> None:
     """Refuse a key everywhere, from now on; approvals of it are dropped."""
-    with _changing() as held:
-        old = held.now
+    with _changing() as store:
+        old = store.now
         if key not in old.revoked_keys:
             # Else the key would count again if the revocation were ever removed.
             approvals = tuple(a for a in old.approvals if a.key != key)
-            held.now = changed(old, approvals=approvals, revoked=(*old.revoked, (_key(key), _time())))
+            store.now = changed(old, approvals=approvals, revoked=(*old.revoked, (_key(key), _time())))
 
 
-class _Held:
+class _OpenStore:
     """The decisions while they are changed."""
 
     def __init__(self, now: Decisions) -> None:
@@ -237,18 +237,18 @@ class _Held:
 
 
 @contextmanager
-def _changing() -> Iterator[_Held]:
+def _changing() -> Iterator[_OpenStore]:
     """Read, let the block change, and replace the file in one durable step, one process at a time."""
     file = path()
     try:
         with atomic.locked(f"{file.removesuffix('.json')}.lock"):
             # Read under the lock: two processes that decide at once must not lose one decision.
-            held = _Held(load())
-            before = held.now
-            yield held
+            store = _OpenStore(load())
+            before = store.now
+            yield store
             # An unchanged file keeps its bytes, and so the cache of every running process.
-            if held.now != before:
-                _write(file, held.now)
+            if store.now != before:
+                _write(file, store.now)
     except OSError as err:
         raise _unwritable(err) from None
 

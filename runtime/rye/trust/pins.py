@@ -53,7 +53,7 @@ def load() -> Marks:
             raise ValueError(record["format"])
         return Marks(
             {str(name): str(pin["key"]) for name, pin in record["pins"].items()},
-            {str(name): _seen(one) for name, one in record["seen"].items()},
+            {str(name): _seen_of(one) for name, one in record["seen"].items()},
         )
     except FileNotFoundError:
         return Marks()
@@ -65,7 +65,7 @@ def load() -> Marks:
         ) from None
 
 
-def _seen(record: dict[str, Any]) -> Seen:
+def _seen_of(record: dict[str, Any]) -> Seen:
     version = str(record["version"])
     # A version that cannot be compared would let every downgrade pass.
     if not all(part.isdecimal() for part in version.split(".")):

@@ -122,14 +122,14 @@ class Allowed(Record):
         Raises:
             UsageError: `bad_config`.
         """
-        given = frozenset(one.strip().lower() for one in patterns)
-        for one in given:
+        hosts = frozenset(one.strip().lower() for one in patterns)
+        for one in hosts:
             # A pattern that can never match would look like a permission that does not work.
             if not _PATTERN.match(one) or not well_formed(_PATTERN.sub(r"\1\2\3", one)):
                 raise UsageError(
                     "bad_config", f"web.allow_hosts names {one!r}, which is no host.", "Write name, name:port or *.domain."
                 )
-        return cls(given)
+        return cls(hosts)
 
     def holds(self, host: str, port: int) -> bool:
         """Tell whether the user allows this host at this port."""

@@ -28,8 +28,8 @@ class Stored(Record):
     @property
     def age(self) -> float:
         """Return the seconds since then; endless where that lies ahead, since the clock was wrong at one of the two times."""
-        passed = time.time() - self.at
-        return passed if passed >= 0 else float("inf")
+        seconds = time.time() - self.at
+        return seconds if seconds >= 0 else float("inf")
 
     @property
     def fresh(self) -> bool:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed, field
+from rye.web.address_guard import Guard, Limit
 from rye.web.addresses import Allowed, well_formed
-from rye.web.connections import Guard, Limit
 
 if TYPE_CHECKING:
     import httpx
@@ -101,18 +101,18 @@ def fetch(request: Request) -> Answer:
     method, headers, body = request.method, request.headers, request.json
     limit = Limit(request.seconds)
 
-    def moved(here: httpx.URL, answer: Answer) -> httpx.URL:
+    def moved(current: httpx.URL, answer: Answer) -> httpx.URL:
         nonlocal method, headers, body
-        following = _next(here, answer.headers["location"])
+        following = _next(current, answer.headers["location"])
         # As browsers do: only 307 and 308 repeat the method and the body.
         if answer.status not in (307, 308):
             method, body = "GET", None
         # Headers may carry a key: another origin gets none of them.
-        if _origin(following) != _origin(here):
+        if _origin(following) != _origin(current):
             if body is not None:
                 raise FetchError(
                     "bad_redirect",
-                    f"{here} redirects to another host, {str(following)[:200]}, with what was sent.",
+                    f"{current} redirects to another host, {str(following)[:200]}, with what was sent.",
                     "It is not followed; ask that URL if you mean it.",
                 )
             headers = {}
@@ -142,16 +142,16 @@ def follow(url: httpx.URL, send: Callable[[httpx.URL], Answer], moved: Callable[
         FetchError: `too_many_redirects`, and what `send` and `moved` raise.
     """
     hops: list[str] = []
-    here = url
+    current = url
     while True:
-        answer = send(here)
+        answer = send(current)
         if answer.status not in REDIRECTS or "location" not in answer.headers:
             return changed(answer, hops=tuple(hops))
-        hops.append(str(here))
+        hops.append(str(current))
         # Two pages may redirect to each other for ever.
         if len(hops) > MAX_REDIRECTS:
             raise FetchError("too_many_redirects", f"{url} redirects more than {MAX_REDIRECTS} times.", "Fetch where it leads.")
-        here = moved(here, answer)
+        current = moved(current, answer)
 
 
 class Connections:
@@ -271,26 +271,26 @@ def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
     return url.scheme, url.raw_host, url.port or _SCHEMES[url.scheme]
 
 
-def _next(here: httpx.URL, location: str) -> httpx.URL:
+def _next(current: httpx.URL, location: str) -> httpx.URL:
     from urllib.parse import urljoin
 
     try:
         # A Location may be relative (RFC 9110, 10.2.2).
-        target = urljoin(str(here), location)
+        target = urljoin(str(current), location)
         following = parse(target)
     except ValueError:
         raise FetchError(
-            "bad_redirect", f"{here} redirects to {location[:200]!r}, which is no URL.", "It is not followed."
+            "bad_redirect", f"{current} redirects to {location[:200]!r}, which is no URL.", "It is not followed."
         ) from None
     except UsageError as err:
         raise FetchError(
-            "bad_redirect", f"{here} redirects to {target[:200]!r}. {err.message}", "It is not followed."
+            "bad_redirect", f"{current} redirects to {target[:200]!r}. {err.message}", "It is not followed."
         ) from None
     # What was asked for over TLS is not fetched in plain text.
-    if here.scheme == "https" and following.scheme == "http":
+    if current.scheme == "https" and following.scheme == "http":
         raise FetchError(
             "bad_redirect",
-            f"{here} redirects to {following}, from https to http.",
+            f"{current} redirects to {following}, from https to http.",
             "It is not followed; fetch that URL if you mean it.",
         )
     return following
@@ -329,7 +329,7 @@ def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: d
 def _inflated(raw: Iterator[bytes], window: int) -> Iterator[bytes]:
     """Yield the inflated body in pieces of at most 64 KB, whatever the ratio; a gzip body may have several members."""
     inflater = zlib.decompressobj(window)
-    begun = False
+    started = False
     for received in raw:
         block = received
         while block:
@@ -341,16 +341,16 @@ def _inflated(raw: Iterator[bytes], window: int) -> Iterator[bytes]:
             try:
                 piece = inflater.decompress(block, _STEP)
             except zlib.error:
-                if begun or window != _ENCODINGS["deflate"]:
+                if started or window != _ENCODINGS["deflate"]:
                     raise _broken() from None
                 # Some servers send `deflate` without the zlib wrapping.
                 inflater = zlib.decompressobj(-15)
                 piece = _more(inflater, block)
-            begun = True
+            started = True
             yield piece
             # The rest of the input waits until the caller has taken this piece: memory stays bounded.
             block = inflater.unconsumed_tail or inflater.unused_data
-    if begun and not inflater.eof:
+    if started and not inflater.eof:
         # Output of the last input byte that did not fit into the last piece.
         yield inflater.flush()
         if not inflater.eof:

@@ -30,11 +30,11 @@ def read(html: bytes, url: str, form: str, *, main_only: bool) -> dict[str, Any]
         return {"title": "", "text": "", "main": False, "flattened": False}
     _mend_links(root, where)
     text = _converted(root.html or "", form)
-    seen = root.text(separator=" ")
-    flattened = not text.strip() and bool(seen.strip())
+    visible = root.text(separator=" ")
+    flattened = not text.strip() and bool(visible.strip())
     return {
         "title": " ".join(title.text().split())[:_MAX_TITLE] if title else "",
-        "text": " ".join(seen.split()) if flattened else text,
+        "text": " ".join(visible.split()) if flattened else text,
         "main": part is not None,
         "flattened": flattened,
     }

@@ -204,7 +204,7 @@ def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_on
         page.write(_decoded(answer, charset).encode("utf-8", "replace"))
         page.seek(0)
         task = json.dumps({"fd": page.fileno(), "url": url, "format": form, "main_only": main_only})
-        found = _asked(own_module("rye.web.plain_html", task, (page.fileno(),), libraries=True), url, seconds)
+        found = _run_reader(own_module("rye.web.plain_html", task, (page.fileno(),), libraries=True), url, seconds)
     notes = ("the page's structure is nested too deeply; this is its bare text",) if found["flattened"] else ()
     if found["plain"]:
         notes = ("a plain reduction, without tables: `pip install html-to-markdown selectolax` reads pages better",)
@@ -212,10 +212,10 @@ def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_on
     return Page(_lines(found["text"]), title, kind, charset, found["main"], notes)
 
 
-def _asked(command: Command, url: str, seconds: float) -> dict[str, Any]:
-    here = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _run_reader(command: Command, url: str, seconds: float) -> dict[str, Any]:
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with Child(command, here, seconds, _CHILD_MEMORY) as child:
+        with Child(command, root, seconds, _CHILD_MEMORY) as child:
             output = bytearray()
             for block in child.blocks():
                 output += block
@@ -224,7 +224,7 @@ def _asked(command: Command, url: str, seconds: float) -> dict[str, Any]:
             code = child.end()
             failed = child.timed_out or code or len(output) > _MAX_TEXT
     finally:
-        os.close(here)
+        os.close(root)
     if failed:
         raise PageError(
             "conversion_failed", f"{url} could not be converted{' in time' * child.timed_out}.", 'Ask again with format="html".'

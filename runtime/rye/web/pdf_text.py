@@ -45,7 +45,7 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
             return None
         size, shown = file.stat.st_size, file.shown
         seconds = min(_SECONDS, context.deadline().remaining())
-        answers = _asked(ws.fd, file.fd, {"first": first, "count": count, "budget": budget}, seconds, size)
+        answers = _run_reader(ws.fd, file.fd, {"first": first, "count": count, "budget": budget}, seconds, size)
     head: dict[str, Any] = answers[0] if answers else {"error": "it could not be read in time, or takes too much memory"}
     if "error" in head:
         raise _refused(shown, size, head["error"])
@@ -57,14 +57,14 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
             f"offset {first} is past the end: {shown} has {total} page(s).",
             f"Use an offset from 1 to {total}, which counts pages; a negative one counts from the end.",
         )
-    lines, left, at = list[str](), budget - _NOTICE - 2 * len(path.encode("utf-8", "replace")), start
+    lines, budget_left, at = list[str](), budget - _NOTICE - 2 * len(path.encode("utf-8", "replace")), start
     for page in pages:
         text = page["text"] or "[no text here: a picture, perhaps. `pdftoppm -r 80 -png` makes one that read shows]"
-        taken = _fitting(f"[page {at} of {total}]\n{text}", left, whole=bool(lines))
-        if not taken:
+        fitting = _fitting(f"[page {at} of {total}]\n{text}", budget_left, whole=bool(lines))
+        if not fitting:
             break
-        lines.append(taken)
-        left -= len(taken.encode("utf-8", "replace")) + 1
+        lines.append(fitting)
+        budget_left -= len(fitting.encode("utf-8", "replace")) + 1
         at += 1
     if at <= total:
         lines.append(cut_notice(at - start, total, "pages", f'read(file_path="{path}", offset={at})', total - at + 1))
@@ -89,7 +89,7 @@ def _fitting(text: str, budget: int, *, whole: bool) -> str:
     return "" if whole else f"{data[: max(budget - _NOTICE, 0)].decode('utf-8', 'ignore')}\n[the rest of this page is left out]"
 
 
-def _asked(folder: int, fd: int, task: dict[str, Any], seconds: float, size: int) -> list[dict[str, Any]]:
+def _run_reader(folder: int, fd: int, task: dict[str, Any], seconds: float, size: int) -> list[dict[str, Any]]:
     """Return what the child says: `{"pages"}` or `{"error"}`, then `{"text"}` of each page."""
     from rye.process.child import Child, own_module
 
@@ -114,10 +114,10 @@ def _refused(shown: str, size: int, why: str) -> Exception:
 
 
 def main(task: str) -> int:
-    """Print what `_asked` returns, in the child process."""
-    asked = json.loads(task)
-    for said in _read(asked["fd"], asked["first"], asked["count"], asked["budget"]):
-        sys.stdout.write(f"{json.dumps(said)}\n")
+    """Print what `_run_reader` returns, in the child process."""
+    request = json.loads(task)
+    for message in _read(request["fd"], request["first"], request["count"], request["budget"]):
+        sys.stdout.write(f"{json.dumps(message)}\n")
         sys.stdout.flush()
     return 0
 

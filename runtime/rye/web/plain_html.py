@@ -39,15 +39,15 @@ _MAX_TITLE = 300
 
 def main(task: str) -> int:
     """Answer one task: `{"fd", "url", "format": "markdown" | "text", "main_only"}`."""
-    asked = json.loads(task)
-    with open(asked["fd"], "rb") as file:
+    request = json.loads(task)
+    with open(request["fd"], "rb") as file:
         html = file.read()
     try:
         from rye.web import html_text
     except ImportError:
-        found = {**read(html, asked["url"], asked["format"], main_only=asked["main_only"]), "plain": True}
+        found = {**read(html, request["url"], request["format"], main_only=request["main_only"]), "plain": True}
     else:
-        found = {**html_text.read(html, asked["url"], asked["format"], main_only=asked["main_only"]), "plain": False}
+        found = {**html_text.read(html, request["url"], request["format"], main_only=request["main_only"]), "plain": False}
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 
@@ -90,9 +90,9 @@ class _Reducer(HTMLParser):
         return 0, None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag == "base" and given.get("href"):
-            self._base = absolute(self._base, given["href"]) or self._base
+        attributes = {name: value or "" for name, value in attrs}
+        if tag == "base" and attributes.get("href"):
+            self._base = absolute(self._base, attributes["href"]) or self._base
         # Only directly inside its like: closing more could show what an outer element hides.
         if tag in _CLOSED_BY_NEXT and self._open and self._open[-1][0] == tag:
             self.handle_endtag(tag)
@@ -102,20 +102,20 @@ class _Reducer(HTMLParser):
             return
         hidden = tag not in ("html", "body") and (
             tag in _UNSEEN
-            or "hidden" in given
-            or (tag == "dialog" and "open" not in given)
-            or is_unseen(given.get("style", ""))
+            or "hidden" in attributes
+            or (tag == "dialog" and "open" not in attributes)
+            or is_unseen(attributes.get("style", ""))
         )
         start = len(self.pieces)
-        begins, ends = ("", "") if hidden or self._hidden else self._around(tag, given)
+        begins, ends = ("", "") if hidden or self._hidden else self._around(tag, attributes)
         self._add(begins)
         # The role is remembered beside the name, by which the end tag finds it.
-        kind = "main" if given.get("role") == "main" else tag
+        kind = "main" if attributes.get("role") == "main" else tag
         self._open.append((tag if kind == tag else f"{tag} main", hidden, ends, start))
         self._hidden += hidden
         self._pre += tag == "pre"
 
-    def _around(self, tag: str, given: dict[str, str]) -> tuple[str, str]:
+    def _around(self, tag: str, attributes: dict[str, str]) -> tuple[str, str]:
         """Return what an element's text begins and ends with."""
         around = ("", "")
         if tag == "li":
@@ -132,7 +132,7 @@ class _Reducer(HTMLParser):
             return f"\n\n{'#' * int(tag[1])} ", "\n\n"
         if tag == "pre":
             return "\n\n```\n", "\n```\n\n"
-        target = absolute(self._base, given.get("href", "")) if tag == "a" and "href" in given else ""
+        target = absolute(self._base, attributes.get("href", "")) if tag == "a" and "href" in attributes else ""
         return ("[", f"]({target})") if target.lower().startswith(LINKS) else around
 
     def handle_endtag(self, tag: str) -> None:
@@ -166,8 +166,8 @@ class _Reducer(HTMLParser):
 
 def is_unseen(style: str) -> bool:
     """Tell whether an element's style hides it from a reader."""
-    bare = _COMMENT.sub("", style)
-    return bool(_UNSEEN_STYLE.search(bare) or (_NO_SIZE.search(bare) and _CUT_OFF.search(bare)))
+    style_text = _COMMENT.sub("", style)
+    return bool(_UNSEEN_STYLE.search(style_text) or (_NO_SIZE.search(style_text) and _CUT_OFF.search(style_text)))
 
 
 def absolute(base: str, href: str) -> str:

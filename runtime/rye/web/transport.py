@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 import httpx
 
-from rye.web.connections import ConnectError, Guard, Limit
+from rye.web.address_guard import ConnectError, Guard, Limit
 
 if TYPE_CHECKING:
     import ssl
@@ -77,7 +77,7 @@ class _Backend(httpcore.NetworkBackend):
         failed: Exception | None = None
         limit = self._guard.limit
         # Each judged address is tried in turn, by number: no second lookup can answer otherwise.
-        for address in self._guard.judged(host, port):
+        for address in self._guard.allowed_addresses(host, port):
             left = limit.remaining()
             if left <= 0:
                 break
@@ -140,10 +140,10 @@ class GuardedTransport(httpx.BaseTransport):
         url = httpcore.URL(
             scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
         )
-        asked = httpcore.Request(
+        core_request = httpcore.Request(
             request.method, url, headers=request.headers.raw, content=request.stream, extensions=request.extensions
         )
-        answer = self._pool.handle_request(asked)
+        answer = self._pool.handle_request(core_request)
         return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions)
 
     def close(self) -> None:

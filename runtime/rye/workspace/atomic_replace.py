@@ -100,11 +100,11 @@ def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | No
         OSError, WorkspaceError: `conflict`, `unsettled`; see `replace`.
     """
     # Compared later by inode: another program's file may have the same content.
-    ours = _inode_at(place.dir_fd, temporary)
+    inode = _inode_at(place.dir_fd, temporary)
     if expected is None:
-        _put_new(place, temporary, ours)
+        _put_new(place, temporary, inode)
     else:
-        _exchange_checked(place, temporary, expected, ours, backup)
+        _exchange_checked(place, temporary, expected, inode, backup)
 
 
 def set_aside(place: Place, temporary: bytes, expected: str) -> None:
@@ -194,8 +194,8 @@ def copy_metadata(dir_fd: int, name: str | bytes, fd: int, old: os.stat_result) 
     """
     # Another content is another program: it gets no rights by set-id bits, as with a plain write of an ordinary user.
     mode = stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
-    mine = os.fstat(fd)
-    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
+    info = os.fstat(fd)
+    if (info.st_uid, info.st_gid) != (old.st_uid, old.st_gid):
         try:
             os.fchown(fd, old.st_uid, old.st_gid)
         except OSError:
@@ -225,7 +225,7 @@ def _copy_attributes(dir_fd: int, name: str | bytes, fd: int) -> None:
         os.close(source)
 
 
-def _put_new(place: Place, temporary: bytes, ours: int) -> None:
+def _put_new(place: Place, temporary: bytes, inode: int) -> None:
     try:
         _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
     except FileExistsError:
@@ -236,14 +236,14 @@ def _put_new(place: Place, temporary: bytes, ours: int) -> None:
         try:
             _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
             # Another program may have replaced our file in between: then its file gets the name back.
-            if _inode_at(place.dir_fd, temporary) != ours:
+            if _inode_at(place.dir_fd, temporary) != inode:
                 give_back(place, temporary)
         except OSError:
             raise _unsettled(place, temporary, err) from None
         raise
 
 
-def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int, backup: bytes | None) -> None:
+def _exchange_checked(place: Place, temporary: bytes, expected: str, inode: int, backup: bytes | None) -> None:
     try:
         _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
     except FileNotFoundError:
@@ -259,14 +259,14 @@ def _exchange_checked(place: Place, temporary: bytes, expected: str, ours: int, 
         if same:
             sync_directory(place.dir_fd)
     except OSError as err:
-        _put_back(place, temporary, ours, err)
+        _put_back(place, temporary, inode, err)
         raise
     if not same:
-        _put_back(place, temporary, ours, None)
+        _put_back(place, temporary, inode, None)
         raise conflict(place)
 
 
-def _put_back(place: Place, temporary: bytes, ours: int, why: OSError | None) -> None:
+def _put_back(place: Place, temporary: bytes, inode: int, why: OSError | None) -> None:
     """Exchange again; what then lies under the temporary name must be our own file, else it gets a visible name."""
     try:
         while True:
@@ -278,7 +278,7 @@ def _put_back(place: Place, temporary: bytes, ours: int, why: OSError | None) ->
                 with contextlib.suppress(FileExistsError):
                     _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
                     return
-        if _inode_at(place.dir_fd, temporary) != ours:
+        if _inode_at(place.dir_fd, temporary) != inode:
             keep(place, temporary)
     except OSError as err:
         raise _unsettled(place, temporary, why or err) from None

@@ -189,11 +189,11 @@ class locked:  # noqa: N801 - used as the function that it stands for: each call
 
     def __enter__(self) -> None:
         """Take the locks: all, or none."""
-        wanted = sorted({name_of(path)[:2] for path in self._paths})
-        begun = time.monotonic()
+        lock_names = sorted({name_of(path)[:2] for path in self._paths})
+        started = time.monotonic()
         most = min(_MAX_WAIT if self._patience is None else self._patience, deadline().remaining())
         try:
-            _lock_somewhere(self._held, self._ws, wanted, begun, begun + most if self._wait else begun)
+            _lock_somewhere(self._held, self._ws, lock_names, started, started + most if self._wait else started)
         except BaseException:
             self.__exit__()
             raise
@@ -218,14 +218,14 @@ def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: fl
         _lock_in_state(held, ws, wanted, begun, end)
 
 
-def _lock_all(held: list[int], base: int, wanted: list[str], begun: float, end: float) -> None:
+def _lock_all(held: list[int], base: int, lock_names: list[str], started: float, end: float) -> None:
     """Take the named locks in a folder; `held` gains the descriptors of those that are taken, or waited for."""
-    for name in wanted:
+    for name in lock_names:
         fd = _open_lock(base, f"{name}.lock")
         _lock_files.add(fd)
         held.append(fd)
-        if not _taken(fd, end):
-            raise _held(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - begun)
+        if not _wait_for_lock(fd, end):
+            raise _lock_error(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - started)
 
 
 def _release(fd: int) -> None:
@@ -247,11 +247,11 @@ def _forget_locks() -> None:
 os.register_at_fork(after_in_child=_forget_locks)
 
 
-def _lock_in_state(held: list[int], ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
+def _lock_in_state(held: list[int], ws: Workspace, lock_names: list[str], started: float, end: float) -> None:
     """Take the locks in the user's state folder: the project's file system has none (NFS without a lock service, some FUSE)."""
     base = _in_state(ws, ("locks",))
     try:
-        _lock_all(held, base, wanted, begun, end)
+        _lock_all(held, base, lock_names, started, end)
     except OSError as err:
         if err.errno not in atomic.NO_LOCKS:
             raise system_failure(err, "The file's lock") from None
@@ -281,7 +281,7 @@ def _open_lock(dir_fd: int, name: str) -> int:
         ) from None
 
 
-def _taken(fd: int, end: float) -> bool:
+def _wait_for_lock(fd: int, end: float) -> bool:
     """Lock a file, waiting for it until `end` (on the monotonic clock); tell whether it was free.
 
     Raises:
@@ -303,7 +303,7 @@ def _taken(fd: int, end: float) -> bool:
         pause = min(pause * 2, 0.01)
 
 
-def _held(fd: int, name: str, waited: float) -> WorkspaceError:
+def _lock_error(fd: int, name: str, waited: float) -> WorkspaceError:
     pid = holder(fd)
     if pid == os.getpid():
         who, remedy = "another call of this process", "Try again in a moment."
@@ -326,14 +326,16 @@ def _held(fd: int, name: str, waited: float) -> WorkspaceError:
 def holder(fd: int) -> int | None:
     """Return the process that has locked an open file, as the kernel lists it (proc_locks(5)); None where it does not tell."""
     info = os.fstat(fd)
-    wanted = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+    device_and_inode = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as file:
             rows = [line.split() for line in file.read(_MAX_LISTED).splitlines()]
     except OSError:
         return None
     # A waiter's row has an arrow first. Process 0 is one that this process cannot see.
-    found = [int(row[4]) for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == wanted and row[4].isdecimal()]
+    found = [
+        int(row[4]) for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == device_and_inode and row[4].isdecimal()
+    ]
     return next((pid for pid in found if pid), None)
 
 

@@ -121,11 +121,13 @@ class Encoding(Record):
             return text.encode(self.name if self.certain else "ascii")
         except UnicodeEncodeError as err:
             char = text[err.start]
-            what = f"the character {char!r} (U+{ord(char):04X}) at position {err.start + 1} of the new text"
-            message = f"The file's encoding ({self.label}) cannot hold {what}. Nothing was written."
+            culprit = f"the character {char!r} (U+{ord(char):04X}) at position {err.start + 1} of the new text"
+            message = f"The file's encoding ({self.label}) cannot hold {culprit}. Nothing was written."
             advice = "Replace that character, or give encoding= when the file's encoding was not recognised."
             if not self.certain and self.name != "utf-8":
-                message = f"The file's encoding is only a guess, {self.name}, which does not write {what}. Nothing was written."
+                message = (
+                    f"The file's encoding is only a guess, {self.name}, which does not write {culprit}. Nothing was written."
+                )
                 advice = f'Give encoding="{self.name}" if it is right, or the right one.'
             raise EditError("unencodable", message, advice) from None
 

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 from rye.plain_class import Record
 
-SUFFIX: Final = ".ipynb"
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -56,7 +55,7 @@ class Cell(Record):
             pictures += [
                 {"type": "image", "data": "".join(_joined(data[kind]).split()), "mimeType": kind} for kind in found[:1]
             ]
-            text = _ANSI.sub("", _said(output, data, pictured=bool(found))).rstrip("\n")
+            text = _ANSI.sub("", _text_of(output, data, pictured=bool(found))).rstrip("\n")
             lines += text.split("\n") if text else []
         if len(lines) > most:
             half = most // 2
@@ -168,8 +167,8 @@ def _cell(number: int, place: _Place, raw: list[bytes], content: dict[str, Any])
         and raw[high].lstrip().startswith(b"]")
     )
     bodies = [part.removesuffix("\n") for part in parts]
-    whole = all(part.endswith("\n") for part in parts[:-1]) and not any(set(body) & {"\n", "\r"} for body in bodies)
-    where = (low, high) if alone and whole and _is_encodable(bodies) else None
+    is_regular = all(part.endswith("\n") for part in parts[:-1]) and not any(set(body) & {"\n", "\r"} for body in bodies)
+    where = (low, high) if alone and is_regular and _is_encodable(bodies) else None
     lines = bodies if where else "".join(parts).split("\n")
     return Cell(number, place.start, place.stop, where, hollow=False, lines=lines, ends=ends, content=content)
 
@@ -186,7 +185,7 @@ def _joined(text: Any) -> str:
     return "".join(map(str, text)) if isinstance(text, list) else str(text)
 
 
-def _said(output: dict[str, Any], data: dict[str, Any], *, pictured: bool) -> str:
+def _text_of(output: dict[str, Any], data: dict[str, Any], *, pictured: bool) -> str:
     """Return an output's text; of what has none, the kinds of data that it holds."""
     if output.get("output_type") == "error":
         return f"{output.get('ename')}: {output.get('evalue')}"

@@ -31,13 +31,13 @@ def not_found(ws: Workspace, path: str, ignored: Sequence[str]) -> WorkspaceErro
         path: as it was given.
         ignored: patterns of the folders that are not searched.
     """
-    folder, _, wanted = path.rstrip("/").rpartition("/")
+    folder, _, wanted_name = path.rstrip("/").rpartition("/")
     existing, entries = _nearest_folder(ws, folder)
     prefix = "" if existing == "." else f"{existing}/"
-    link = wanted in entries and existing == (folder or ".")
-    beside = nearest(wanted, [name for name in entries if name != wanted]) if existing == (folder or ".") else []
+    link = wanted_name in entries and existing == (folder or ".")
+    similar = nearest(wanted_name, [name for name in entries if name != wanted_name]) if existing == (folder or ".") else []
     elsewhere = [one for one in _alike(ws, path, ignored) if one != path]
-    close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in beside)]))[:_MOST_SHOWN]
+    close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in similar)]))[:_MOST_SHOWN]
     near = f"Did you mean {' or '.join(close)}? " if close else ""
     return WorkspaceError(
         "file_not_found",
@@ -50,24 +50,24 @@ def not_found(ws: Workspace, path: str, ignored: Sequence[str]) -> WorkspaceErro
 
 def _alike(ws: Workspace, path: str, ignored: Sequence[str]) -> list[str]:
     """Return the paths in the project that end in the name that a path ends in, in whatever case, the likeliest first."""
-    wanted = [part for part in path.split("/") if part not in ("", ".", "..")]
-    if not wanted:
+    wanted_parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    if not wanted_parts:
         return []
     found = []
-    for parts in _named(ws.fd, wanted[-1].casefold(), ignored):
+    for parts in _named(ws.fd, wanted_parts[-1].casefold(), ignored):
         found.append(parts)
         # A name with so many matches, such as `__init__.py`, gets no better with more of them.
         if len(found) >= _MOST_FOUND:
             break
     # The longest common end first; the spelling of the last name decides among equals.
-    found.sort(key=lambda parts: (-_common_end(parts, wanted), parts[-1] != wanted[-1], len(parts)))
+    found.sort(key=lambda parts: (-_common_end(parts, wanted_parts), parts[-1] != wanted_parts[-1], len(parts)))
     return [names.show(os.fsencode("/".join(parts))) for parts in found[:2]]
 
 
-def _common_end(parts: Sequence[str], wanted: Sequence[str]) -> int:
+def _common_end(parts: Sequence[str], wanted_parts: Sequence[str]) -> int:
     """Return how many components at their ends are the same, but for the case of letters."""
     same = 0
-    for one, other in zip(reversed(parts), reversed(wanted), strict=False):
+    for one, other in zip(reversed(parts), reversed(wanted_parts), strict=False):
         if one.casefold() != other.casefold():
             break
         same += 1
@@ -77,14 +77,14 @@ def _common_end(parts: Sequence[str], wanted: Sequence[str]) -> int:
 def _named(root_fd: int, name: str, ignored: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield the paths below a folder whose last component is `name` (case-folded)."""
     end = time.monotonic() + _SECONDS
-    left = _MOST_NAMES
+    reads_left = _MOST_NAMES
     waiting: deque[tuple[str, ...]] = deque([()])
     while waiting:
         parts = waiting.popleft()
         for entry_name, is_folder in _entries(root_fd, parts):
-            left -= 1
+            reads_left -= 1
             # The search runs inside a refusal, which must not take longer than the call itself.
-            if left < 0 or time.monotonic() > end:
+            if reads_left < 0 or time.monotonic() > end:
                 return
             path = (*parts, entry_name)
             if entry_name.casefold() == name:

@@ -146,7 +146,7 @@ _FIRST_AS_SPELLED: Final = frozenset(name.split("/", 1)[0] for name in _EVERY)
 _SETTING = "protected.allow"
 
 
-def allowed() -> frozenset[str]:
+def allowed_by_user() -> frozenset[str]:
     """Return the protected names that the user lets tools write.
 
     Raises:
@@ -162,30 +162,30 @@ def allowed() -> frozenset[str]:
     return frozenset(found)
 
 
-def held(root_fd: int) -> list[str]:
-    """Return the names and patterns that no tool may write in a project now. Errors as `allowed`."""
-    given = allowed()
+def forbidden_names(root_fd: int) -> list[str]:
+    """Return the names and patterns that no tool may write in a project now. Errors as `allowed_by_user`."""
+    allowed_names = allowed_by_user()
     names = _EVERY if _has_hooks(root_fd) else (*NAMES, *PATTERNS)
-    return [name for name in names if name not in given]
+    return [name for name in names if name not in allowed_names]
 
 
-def present(root_fd: int, wanted: Sequence[str]) -> list[str]:
+def existing_paths(root_fd: int, paths: Sequence[str]) -> list[str]:
     """Return the paths from a root that exist at some of these names; a link counts as itself. Raises OSError."""
-    return [path for path in _begun(root_fd, wanted) if "/" not in path or _is_there(root_fd, path)]
+    return [path for path in _with_existing_start(root_fd, paths) if "/" not in path or _is_there(root_fd, path)]
 
 
-def _begun(root_fd: int, wanted: Sequence[str]) -> list[str]:
+def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
     """Return the paths of which at least the first component exists. Raises OSError."""
     # Opened anew, for a position of its own. One listing, because most of the names are not there.
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)
     try:
-        there = os.listdir(fd)
+        entries = os.listdir(fd)
     finally:
         os.close(fd)
-    firsts, found = _FIRST_AS_SPELLED.intersection(there), []
-    for name in wanted:
+    firsts, found = _FIRST_AS_SPELLED.intersection(entries), []
+    for name in paths:
         if name in PATTERNS:
-            found += [one for one in there if _is_like(folded(os.fsencode(one)), name)]
+            found += [one for one in entries if _is_like(case_folded(os.fsencode(one)), name)]
         elif name.split("/", 1)[0] in firsts:
             found.append(name)
     return found
@@ -224,18 +224,18 @@ def name_at(root_fd: int, parts: beneath.Parts) -> str | None:
     A name that is a symbolic link counts where it leads, too.
     """
     at = _spelled(root_fd, parts) or _linked(root_fd, parts)
-    if at is None or at in allowed() or (at in WITH_HOOKS and not _has_hooks(root_fd)):
+    if at is None or at in allowed_by_user() or (at in WITH_HOOKS and not _has_hooks(root_fd)):
         return None
     return at
 
 
 def _spelled(root_fd: int, parts: beneath.Parts) -> str | None:
     for at, part in enumerate(parts):
-        first = folded(part)
+        first = case_folded(part)
         if (first in _FIRST or any(_is_like(first, one) for one in PATTERNS)) and (at == 0 or _is_home(root_fd, parts[:at])):
-            below = tuple(map(folded, parts[at:]))
-            for name, wanted in _PARTS.items():
-                if below[: len(wanted)] == wanted or (name in PATTERNS and _is_like(first, name)):
+            below = tuple(map(case_folded, parts[at:]))
+            for name, own_parts in _PARTS.items():
+                if below[: len(own_parts)] == own_parts or (name in PATTERNS and _is_like(first, name)):
                     return name
     return None
 
@@ -253,11 +253,11 @@ def _is_home(root_fd: int, parts: beneath.Parts) -> bool:
 
 def _linked(root_fd: int, parts: beneath.Parts) -> str | None:
     try:
-        begun = _begun(root_fd, _EVERY)
+        existing = _with_existing_start(root_fd, _EVERY)
     except OSError:
         return None
     # Also what does not exist yet: the folder above it may be a link.
-    for path in begun:
+    for path in existing:
         try:
             if not _is_linked(root_fd, path):
                 continue
@@ -267,7 +267,7 @@ def _linked(root_fd: int, parts: beneath.Parts) -> str | None:
             continue
         os.close(fd)
         if parts[: len(physical)] == physical:
-            return path if path in _EVERY else next(name for name in PATTERNS if _is_like(folded(os.fsencode(path)), name))
+            return path if path in _EVERY else next(name for name in PATTERNS if _is_like(case_folded(os.fsencode(path)), name))
     return None
 
 
@@ -302,7 +302,7 @@ def place_of(root_fd: int, parts: beneath.Parts, but: str = "") -> str | None:
 
 def _users_own(root_fd: int, parts: beneath.Parts) -> str | None:
     users = user_dirs.user_ai()
-    whole, home = _identity(users), _identity(os.path.dirname(users))
+    own, home = _identity(users), _identity(os.path.dirname(users))
     closed = {_identity(f"{users}/{name}"): name for name in _CLOSED}
     for at, below in enumerate(parts):
         # By identity at every level: a link or another spelling leads to the same device and inode.
@@ -315,12 +315,12 @@ def _users_own(root_fd: int, parts: beneath.Parts) -> str | None:
             info = os.fstat(fd)
         finally:
             os.close(fd)
-        here = (info.st_dev, info.st_ino)
-        if here in closed:
-            return f"the user's own .ai/{closed[here]}"
-        if here == whole and below not in ITEMS:
+        current = (info.st_dev, info.st_ino)
+        if current in closed:
+            return f"the user's own .ai/{closed[current]}"
+        if current == own and below not in ITEMS:
             return "the user's own .ai"
-        if here == home and folded(below) == ".ai" and at + 1 < len(parts) and parts[at + 1] not in ITEMS:
+        if current == home and case_folded(below) == ".ai" and at + 1 < len(parts) and parts[at + 1] not in ITEMS:
             return "the user's own .ai"
     return None
 
@@ -384,7 +384,7 @@ def protected(parts: tuple[bytes, ...]) -> str | None:
 
     Protected wherever they are: the trust store, keys, cache, settings and lockfiles of any space, and git's internals.
     """
-    spelled = [folded(part) for part in parts]
+    spelled = [case_folded(part) for part in parts]
     for at, name in enumerate(spelled):
         # `git~1` is the short name that FAT and NTFS give to `.git`.
         if name in (".git", "git~1"):
@@ -396,7 +396,7 @@ def protected(parts: tuple[bytes, ...]) -> str | None:
     return None
 
 
-def folded(part: bytes) -> str:
+def case_folded(part: bytes) -> str:
     """Fold a component as case-insensitive and normalising file systems do, so that no spelling slips past a rule."""
     text = unicodedata.normalize("NFKC", part.decode("utf-8", "replace"))
     if not text.isascii():

@@ -272,9 +272,9 @@ def _named_in(words: list[str]) -> list[str]:
     if "-m" in words[1:-1]:
         module = words[words.index("-m", 1) + 1].replace(".", "/")
         return [f"{module}.py", f"{module}/__main__.py"]
-    given = [word for word in words[1:] if not word.startswith("-")]
+    arguments = [word for word in words[1:] if not word.startswith("-")]
     # An option may take a word of its own before the script.
-    return [next((word for word in given if "/" in word or "." in word), given[0])] if given else []
+    return [next((word for word in arguments if "/" in word or "." in word), arguments[0])] if arguments else []
 
 
 def place_of(root_fd: int, root: str, parts: beneath.Parts) -> str | None:
@@ -334,35 +334,35 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
         if users and _is_hook_of(target, os.path.join(root, os.fsdecode(b"/".join(parts[:depth])), users)):
             return "core.hooksPath of the user"
         work_tree = b"".join(part + b"/" for part in parts[:depth])
-        above = os.path.join(root, os.fsdecode(work_tree))
-        for data, folder in _settings_of(root_fd, work_tree, above):
-            if found := _names(data, target, above, folder):
+        work_tree_path = os.path.join(root, os.fsdecode(work_tree))
+        for data, folder in _settings_of(root_fd, work_tree, work_tree_path):
+            if found := _names(data, target, work_tree_path, folder):
                 return found
     return ""
 
 
-def _settings_of(root_fd: int, work_tree: bytes, above: str) -> Iterator[tuple[bytes, str]]:
+def _settings_of(root_fd: int, work_tree: bytes, parent: str) -> Iterator[tuple[bytes, str]]:
     """Yield the settings of the repository whose work tree begins at a folder, each with the folder that it lies in."""
     try:
         os.close(os.open(work_tree + b".git", _O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd))
     except NotADirectoryError:
-        folders = linked(above)
+        folders = linked(parent)
         for folder, name in zip(reversed(folders or ()), _SETTINGS, strict=False):
             yield _settings(None, os.fsencode(os.path.join(folder, name))), folder
     except OSError:
         return
     else:
         for name in _SETTINGS:
-            yield _settings(root_fd, work_tree + b".git/" + name.encode()), os.path.join(above, ".git")
+            yield _settings(root_fd, work_tree + b".git/" + name.encode()), os.path.join(parent, ".git")
 
 
-def _names(data: bytes, target: str, above: str, folder: str) -> str:
+def _names(data: bytes, target: str, parent: str, folder: str) -> str:
     """Return the setting in some settings by which git acts on a file; empty for none.
 
     Args:
         data: the settings.
         target: the file's path.
-        above: the work tree.
+        parent: the work tree.
         folder: where the settings lie.
     """
     # Most settings have neither.
@@ -370,10 +370,10 @@ def _names(data: bytes, target: str, above: str, folder: str) -> str:
         is_hooks = key.lower() == b"hookspath"
         named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
         # Git counts hooks from the work tree, and included files from the file that includes them.
-        real = os.path.realpath(os.path.join(above if is_hooks else folder, named))
+        real = os.path.realpath(os.path.join(parent if is_hooks else folder, named))
         if target == real or (is_hooks and _is_hook_of(target, real)):
             return "core.hooksPath" if is_hooks else "include.path"
-    if any(target in programs_named(os.fsdecode(value), above) for value in re.findall(_NAMED_PROGRAM, data)):
+    if any(target in programs_named(os.fsdecode(value), parent) for value in re.findall(_NAMED_PROGRAM, data)):
         return "settings of a program"
     return ""
 

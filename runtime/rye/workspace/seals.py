@@ -38,7 +38,7 @@ def secret(ws: Workspace) -> bytes:
         if found is None:
             # Two processes may both find none: whoever is second to get the lock takes what the first one made.
             with atomic.locked(f"{path}.lock"):
-                found = _read(path) or _made(path)
+                found = _read(path) or _create_secret(path)
     except OSError:
         return _of_this_process
     return found
@@ -60,7 +60,7 @@ def _read(path: str) -> bytes | None:
     return data if len(data) == _BYTES else None
 
 
-def _made(path: str) -> bytes:
+def _create_secret(path: str) -> bytes:
     made = os.urandom(_BYTES)
     # As durable as what it seals, which is not made so either: two waits for the disk less in every new folder. One that a
     # power cut left empty counts as missing.

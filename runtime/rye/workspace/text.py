@@ -165,8 +165,12 @@ def glanced(data: bytes, encoding: Encoding) -> Text:
         if count:
             points.lines.append(count)
             points.offsets.append(low)
-        ended = data.endswith(encoding.newline, low, high)
-        count += data.count(encoding.newline, low, high) + (not ended) if one_byte else len(split(data[low:high], encoding))
+        ends_in_newline = data.endswith(encoding.newline, low, high)
+        count += (
+            data.count(encoding.newline, low, high) + (not ends_in_newline)
+            if one_byte
+            else len(split(data[low:high], encoding))
+        )
     return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
 
 

@@ -161,14 +161,14 @@ class _Root:
             self.stat = os.fstat(self.fd)
         except OSError as err:
             self.leave()
-            raise system_failure(err, given) from None
+            raise system_failure(err, path) from None
         user_dirs.hold_root(self.fd)
         beneath.name_root(self.fd, path)
         self.real = beneath.real_path(self.fd, path)
         if beneath.is_of_kernel(self.fd):
             self.leave()
             raise WorkspaceError(
-                "bad_project", f"{given} lies in a kernel file system.", "Give project_path a directory on a disk."
+                "bad_project", f"{path} lies in a kernel file system.", "Give project_path a directory on a disk."
             )
 
     def join(self) -> bool:
@@ -282,10 +282,10 @@ class Workspace:
         """Find the root among an absolute path's prefixes by identity (device, inode), the longest first."""
         for cut in range(len(parts), -1, -1):
             try:
-                here = os.stat(b"/" + b"/".join(parts[:cut]))
+                info = os.stat(b"/" + b"/".join(parts[:cut]))
             except (OSError, ValueError):
                 continue
-            if (here.st_dev, here.st_ino) == (self._stat.st_dev, self._stat.st_ino):
+            if (info.st_dev, info.st_ino) == (self._stat.st_dev, self._stat.st_ino):
                 return parts[cut:] or (b".",)
         raise outside(shown)
 
@@ -353,34 +353,34 @@ class Workspace:
         """
         check_deadline()
         parts = self.components(path)
-        made: list[beneath.Parts] = []
+        created: list[beneath.Parts] = []
         try:
-            dir_fd, physical = self._parent(parts, made if create_parents else None)
+            dir_fd, physical = self._parent(parts, created if create_parents else None)
         except OSError as err:
-            self._remove_empty(made)
+            self._remove_empty(created)
             raise self.refusal(err, path) from None
         except WorkspaceError:
-            self._remove_empty(made)
+            self._remove_empty(created)
             raise
         try:
             self.guard(physical)
             yield Place(dir_fd, physical, _current(dir_fd, physical))
         except BaseException:
-            self._remove_empty(made)
+            self._remove_empty(created)
             raise
         finally:
             os.close(dir_fd)
 
-    def _parent(self, parts: beneath.Parts, made: list[beneath.Parts] | None) -> tuple[int, beneath.Parts]:
+    def _parent(self, parts: beneath.Parts, created: list[beneath.Parts] | None) -> tuple[int, beneath.Parts]:
         try:
             return beneath.open_parent(self.fd, parts)
         except FileNotFoundError:
-            if made is None:
+            if created is None:
                 raise
-        self._make_directory(parts[:-1], made, names.show(b"/".join(parts)))
+        self._make_directory(parts[:-1], created, names.show(b"/".join(parts)))
         return beneath.open_parent(self.fd, parts)
 
-    def _make_directory(self, parts: beneath.Parts, made: list[beneath.Parts], wanted: str) -> None:
+    def _make_directory(self, parts: beneath.Parts, created: list[beneath.Parts], wanted: str) -> None:
         """Make a directory and its missing ancestors, each beneath the root and none in a protected place.
 
         `wanted` is what a refusal names: the file for which they are made.
@@ -392,24 +392,24 @@ class Workspace:
         except FileNotFoundError:
             if not parts:
                 raise
-        self._make_directory(parts[:-1], made, wanted)
+        self._make_directory(parts[:-1], created, wanted)
         if parts[-1] in (b"", b"."):
             return
         dir_fd, physical = beneath.open_parent(self.fd, parts)
         try:
             self.guard(physical, wanted)
             os.mkdir(physical[-1], dir_fd=dir_fd)
-            made.append(physical)
+            created.append(physical)
         except FileExistsError:
             # Another process made it, so it is not ours to remove.
             pass
         finally:
             os.close(dir_fd)
 
-    def _remove_empty(self, made: list[beneath.Parts]) -> None:
+    def _remove_empty(self, created: list[beneath.Parts]) -> None:
         """Take back directories that were made for a file which then did not come."""
         # Deepest first; `rmdir` refuses a folder that has got another file meanwhile.
-        for parts in reversed(made):
+        for parts in reversed(created):
             try:
                 fd, _ = beneath.open_beneath(self.fd, parts[:-1], beneath.DIRECTORY)
             except OSError:
@@ -507,12 +507,12 @@ def find_root(start: str) -> str:
     """
     space = user_dirs.user_space()
     # Not `abspath`, which takes `..` for granted where a link leads elsewhere.
-    here = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
+    folder_now = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
     while folder != os.path.dirname(folder):
         if _is_marked(folder) and not _is_home(folder, space):
             return folder
         folder = os.path.dirname(folder)
-    return here
+    return folder_now
 
 
 def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
@@ -528,8 +528,8 @@ def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
     homes = [os.path.realpath(home) for home in (user_dirs.home(), user_dirs.home_of_account())]
     real = os.path.realpath(root)
     # Also a folder above one, such as `/home`; but a project may keep a home of its own for its builds.
-    above = not _is_marked(root) and any(home.startswith(f"{real}/") for home in homes)
-    if real in (os.sep, *homes) or above:
+    is_above_home = not _is_marked(root) and any(home.startswith(f"{real}/") for home in homes)
+    if real in (os.sep, *homes) or is_above_home:
         hint = "Go into one, or name it: --project DIR, or project_path= in Python."
         raise UsageError("no_project", f"{root} is no project's folder.", hint)
     return root

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rye
 from rye.agents.offers import Offer, output_schema
-from rye.agents.provider_schemas import FORMATS, as_wanted, render, render_all
+from rye.agents.provider_schemas import FORMATS, arguments_for_tool, render, render_all
 from rye.errors import UsageError
 from rye.items.parse import WORST
 from rye.items.schema import Checker
@@ -358,15 +358,15 @@ def test_what_a_model_says_in_a_formats_words_is_what_the_tool_wants():
         "free": '{"a": [1]}',
         "rows": "[1, 2]",
     }
-    assert as_wanted(RICH, said) == wanted
-    Checker(RICH).check(as_wanted(RICH, said))
-    assert as_wanted(RICH, wanted) == wanted
+    assert arguments_for_tool(RICH, said) == wanted
+    Checker(RICH).check(arguments_for_tool(RICH, said))
+    assert arguments_for_tool(RICH, wanted) == wanted
 
 
 def test_what_is_wrong_stays_as_it_was_said_so_that_the_check_names_it():
     said = {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None, "level": None}
-    assert as_wanted(RICH, said) == {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None}
-    assert as_wanted(RICH, "text") == "text"
+    assert arguments_for_tool(RICH, said) == {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None}
+    assert arguments_for_tool(RICH, "text") == "text"
 
 
 @pytest.mark.parametrize(
@@ -401,6 +401,6 @@ def test_what_is_wrong_stays_as_it_was_said_so_that_the_check_names_it():
 def test_what_a_client_writes_for_absence_or_a_number(schema, given, wanted):
     whole = {"type": "object", "properties": {"a": schema, "b": schema}, "required": ["b"]}
     whole["$defs"] = {"one": {"type": "string", "minLength": 1}}
-    assert as_wanted(whole, {"a": given}) == wanted
+    assert arguments_for_tool(whole, {"a": given}) == wanted
     # A required one is never taken for absent.
-    assert "b" in as_wanted(whole, {"b": ""})
+    assert "b" in arguments_for_tool(whole, {"b": ""})

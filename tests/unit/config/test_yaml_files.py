@@ -103,7 +103,7 @@ WEBSEARCH = module_of("rye/web/websearch")
 
 def _search(root):
     layers = config_layers.load(root, "web/websearch.yaml")
-    return WEBSEARCH._ignored(layers.project), WEBSEARCH._chosen(layers, None)
+    return WEBSEARCH._ignored(layers.project), WEBSEARCH._provider_for(layers, None)
 
 
 def _language(root):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rye.edits.syntax import Broken, broken, new_error
+from rye.edits.syntax_check import Broken, first_error, new_error
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from rye.edits.syntax import Broken, broken, new_error
     ],
 )
 def test_what_python_takes_is_not_broken(data, recwarn):
-    assert broken("a.py", data) is None
+    assert first_error("a.py", data) is None
     assert not recwarn.list
 
 
@@ -34,14 +34,14 @@ def test_what_python_takes_is_not_broken(data, recwarn):
     ],
 )
 def test_what_python_refuses_is_told_with_its_line(data, line):
-    found = broken("a.py", data)
+    found = first_error("a.py", data)
     assert isinstance(found, Broken)
     assert found.line == line
 
 
 @pytest.mark.parametrize("data", ["-" * 5_000 + "1", "+".join(["1"] * 50_000), "a" + ".b" * 50_000])
 def test_what_is_nested_too_deeply_is_not_checked_and_ends_no_process(data):
-    assert "nested too deeply" in str(broken("a.py", data.encode()))
+    assert "nested too deeply" in str(first_error("a.py", data.encode()))
 
 
 def test_an_error_that_was_there_before_is_not_told_again():

@@ -92,7 +92,7 @@ def test_a_slash_at_the_end_is_about_folders():
     ],
 )
 def test_rules_are_carried_to_a_folder_below(rules, below, carried):
-    assert gitignore.carried(gitignore.parse(rules.encode()), below) == carried
+    assert gitignore.rules_below(gitignore.parse(rules.encode()), below) == carried
 
 
 @pytest.mark.parametrize("glob", ["*.py", "**/*.py", "*py", "**/*_test.go", "*.tar.gz", "*-x", "*."])

@@ -94,7 +94,7 @@ DONE = {"status": "done", "calls": [], "seconds": 0.1}
 
 
 def opened(tmp_path, jobs, resume=False):
-    return results.opened(str(tmp_path / "out.jsonl"), jobs, resume=resume)
+    return results.to_file(str(tmp_path / "out.jsonl"), jobs, resume=resume)
 
 
 def test_results_are_resumed_with_the_same_run_and_a_torn_last_line_is_not_there(tmp_path):
@@ -145,5 +145,5 @@ def test_results_of_others_are_never_written_over(tmp_path):
     assert told.value.code == "results_in_use"
     held.close()
     with pytest.raises(UsageError) as told:
-        results.opened(str(tmp_path / "no" / "out"), jobs, resume=False)
+        results.to_file(str(tmp_path / "no" / "out"), jobs, resume=False)
     assert told.value.code == "results_unwritable"

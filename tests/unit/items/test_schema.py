@@ -140,7 +140,7 @@ def test_boolean_subschemas_are_read_everywhere():
     schema = {"properties": {"yes": True, "no": False}, "required": ["yes"]}
     assert Checker(schema).check({"yes": [1]}) == {"yes": [1]}
     assert problems(schema, {"yes": 1, "no": 1})
-    assert Checker(schema).wanted() == "yes (any, required), no (any)"
+    assert Checker(schema).expected() == "yes (any, required), no (any)"
     assert from_words(schema, {"yes": "5"}) == {"yes": "5"}
 
 
@@ -221,7 +221,13 @@ def test_defaults_are_those_of_properties_and_of_what_they_refer_to_but_of_no_al
         "$defs": {"five": {"default": 5}, "o": {"properties": {"y": {"default": 2}}}},
     }
     given = {"d": [{}, {}], "e": {"any": {}}}
-    assert with_defaults(schema, given) == {"a": 5, "b": [1], "d": [{"x": 1}, {"y": 2}], "e": {"any": {"y": 2}}, "f": [1, 2]}
+    assert with_defaults([schema], given, schema) == {
+        "a": 5,
+        "b": [1],
+        "d": [{"x": 1}, {"y": 2}],
+        "e": {"any": {"y": 2}},
+        "f": [1, 2],
+    }
     assert given == {"d": [{}, {}], "e": {"any": {}}}
 
 
@@ -268,7 +274,7 @@ def test_paths_are_found_behind_everything_that_can_apply():
 def test_references_in_a_circle_end():
     schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}
     assert list(workspace_paths(schema, {"x": ["y"]})) == []
-    assert with_defaults(schema, {"x": 1}) == {"x": 1}
+    assert with_defaults([schema], {"x": 1}, schema) == {"x": 1}
 
 
 # --- words of a command line ---
@@ -361,7 +367,7 @@ def test_every_schema_of_the_system_bundle_compiles_and_every_default_is_allowed
     for tool in tools:
         checker = Checker(tool["parameters"])
         assert json.dumps(tool["parameters"])
-        assert checker.wanted()
+        assert checker.expected()
         for name, part in tool["parameters"]["properties"].items():
             if "default" in part:
                 # Of everything else nothing is given, so that only what is missing may be wrong.

@@ -10,7 +10,7 @@ import pytest
 
 import rye
 from rye.errors import ItemError
-from rye.items import scans, spaces
+from rye.items import folder_scan, spaces
 from support.signed_tools import MINE, OK, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -27,7 +27,7 @@ def code(project, item_id="my/tool", item_type="tool"):
 
 
 def ids(project, item_type="tool"):
-    return [(item_id, space) for item_id, space, _ in spaces.listed(item_type, spaces.spaces(project))]
+    return [(item_id, space) for item_id, space, _ in spaces.served_items(item_type, spaces.spaces(project))]
 
 
 # --- which spaces ---
@@ -310,8 +310,8 @@ def test_a_folder_of_items_that_leads_out_of_its_space_is_not_walked(project, tm
     (project / ".ai/tools").symlink_to("elsewhere/tools" if inside else place / "tools")
     space = spaces.spaces(project)[0]
     assert [one for one, _ in spaces.items_in(space, "tool")] == (["my/tool"] if inside else [])
-    assert len(scans.scan(space, "tool").files) == int(inside)
-    assert spaces.named("tool", "tool", [space]) == (["my/tool"] if inside else [])
+    assert len(folder_scan.scan(space, "tool").files) == int(inside)
+    assert spaces.ids_ending_in("tool", "tool", [space]) == (["my/tool"] if inside else [])
     # What is listed is what is found.
     if inside:
         assert found(project).item_id == "my/tool"

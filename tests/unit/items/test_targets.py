@@ -142,11 +142,11 @@ def test_walks_are_in_order_and_leave_out_hidden_private_and_unsignable_names(pr
 def test_every_lists_the_items_of_the_spaces_shadowed_ones_too(project):
     put(project, ".ai/tools/my/a.py", ".ai/tools/my/a.yaml", ".ai/tools/rye/file-system/read.py", ".ai/config/a.yaml", "b.py")
     put(project.parent, "home/.ai/tools/my/a.py")
-    found = [target.text for target in targets.every(among(project))]
+    found = [target.text for target in targets.all_targets(among(project))]
     assert found[:3] == [".ai/tools/my/a.py", ".ai/tools/my/a.yaml", ".ai/tools/rye/file-system/read.py"]
     assert found[3] == str(project.parent / "home/.ai/tools/my/a.py")
     assert str(Path(spaces.system_folder()) / "tools/rye/file-system/read.py") in found
-    assert all(target.item_id for target in targets.every(among(project)))
+    assert all(target.item_id for target in targets.all_targets(among(project)))
 
 
 def test_links_to_folders_are_not_followed_and_in_a_space_that_is_said(project):
@@ -154,7 +154,7 @@ def test_links_to_folders_are_not_followed_and_in_a_space_that_is_said(project):
     os.symlink("../real", project / "real/loop")
     os.symlink("../../real", project / ".ai/tools/linked")
     assert named(project, "real") == ["real/a.py"]
-    problems = {target.text: target.problem for target in targets.every(among(project)[:1])}
+    problems = {target.text: target.problem for target in targets.all_targets(among(project)[:1])}
     assert problems[".ai/tools/b.py"] is None
     assert problems[".ai/tools/linked"].code == "folder_link"
 

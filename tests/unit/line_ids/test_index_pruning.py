@@ -7,21 +7,7 @@ import time
 
 import pytest
 
-from support.index_files import LARGE, SMALL, binary, entry, folder, read, rows, settle
-
-
-@pytest.fixture
-def small(project):
-    (project / "f.txt").write_bytes(SMALL)
-    settle(project / "f.txt")
-    return rows(read(project))
-
-
-@pytest.fixture
-def large(project):
-    (project / "f.txt").write_bytes(LARGE)
-    settle(project / "f.txt")
-    return rows(read(project, limit=100))
+from support.index_files import SMALL, binary, entry, folder, read, rows
 
 
 def aged(project, days, *paths):

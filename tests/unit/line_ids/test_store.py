@@ -17,20 +17,6 @@ from rye.workspace.workspace import Workspace
 from support.index_files import LARGE, SMALL, binary, edit, entry, folder, read, rows, settle
 
 
-@pytest.fixture
-def small(project):
-    (project / "f.txt").write_bytes(SMALL)
-    settle(project / "f.txt")
-    return rows(read(project))
-
-
-@pytest.fixture
-def large(project):
-    (project / "f.txt").write_bytes(LARGE)
-    settle(project / "f.txt")
-    return rows(read(project, limit=100))
-
-
 def sound(project, content, known):
     """The file reads as it is; IDs are unique; an ID of before names the line that it named, or none."""
     found = rows(read(project, limit=100))

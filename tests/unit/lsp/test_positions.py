@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.lsp.positions import Edit, Positions, applied
+from rye.lsp.positions import Edit, Positions, with_edits
 
 TEXT = st.text(st.sampled_from("ab é日😀\u2028\x0c\n\r\t"), max_size=30)
 
@@ -59,7 +59,7 @@ def test_edits_change_what_they_name_and_nothing_else(text, data):
         kept.append(text[at : edit.start])
         at = edit.stop
     expected = "".join(part + edit.text for part, edit in zip(kept, edits, strict=True)) + text[at:]
-    assert applied(text, edits) == expected
+    assert with_edits(text, edits) == expected
 
 
 def test_edits_that_overlap_are_refused():

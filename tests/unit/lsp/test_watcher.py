@@ -31,8 +31,8 @@ def settled(monkeypatch):
 def listings(monkeypatch):
     """The folders that were listed."""
     listed = []
-    right = SourceFiles._listed
-    monkeypatch.setattr(SourceFiles, "_listed", lambda self, ws, name: listed.append(name) or right(self, ws, name))
+    right = SourceFiles._folder_entries
+    monkeypatch.setattr(SourceFiles, "_folder_entries", lambda self, ws, name: listed.append(name) or right(self, ws, name))
     return listed
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
-from rye.process import capture, job_supervisor, jobs
+from rye.process import job_supervisor, jobs, output_files
 from rye.sandbox.sandbox import Confined
 from support.commands import confined, held
 from support.shell_calls import bash, job, record, started
@@ -109,18 +109,18 @@ def test_outputs_go_by_age_and_size(project, user_space):
     config.write_text("outputs: {max_bytes: 2500, max_age_days: 7}\n")
     made = []
     for at in range(4):
-        kept = capture.StoredOutputs(str(project))
+        kept = output_files.StoredOutputs(str(project))
         spool = kept.create("stdout")
         spool.write(b"x" * 1_000)
         spool.close()
         folder = Path(user_dirs.state_dir(str(project))) / "outputs" / kept.id
         os.utime(folder, (time.time() - 100 + at,) * 2)
         made.append(kept.id)
-    capture.StoredOutputs(str(project)).create("stdout").close()
+    output_files.StoredOutputs(str(project)).create("stdout").close()
     left = set(os.listdir(Path(user_dirs.state_dir(str(project))) / "outputs"))
     assert left & set(made) == set(made[2:])
     os.utime(Path(user_dirs.state_dir(str(project))) / "outputs" / made[3], (time.time() - 8 * 86_400,) * 2)
-    capture.StoredOutputs(str(project)).create("stdout").close()
+    output_files.StoredOutputs(str(project)).create("stdout").close()
     assert made[3] not in os.listdir(Path(user_dirs.state_dir(str(project))) / "outputs")
 
 

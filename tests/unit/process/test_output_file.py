@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.process.capture import OutputFile, read
+from rye.process.output_files import OutputFile, read
 
 
 @pytest.fixture

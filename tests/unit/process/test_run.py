@@ -17,7 +17,7 @@ import support
 from rye.call import context
 from rye.errors import RyeError
 from rye.process import run as process_run
-from rye.process.capture import Capture
+from rye.process.output_files import Capture
 from rye.sandbox.sandbox import Confined
 from support.commands import NONE, alive, confined, gone, held, run, text
 from support.waiting import PATIENCE
@@ -31,7 +31,7 @@ def number():
 
 def test_streams_apart_exit_code_directory_environment(tmp_path):
     done = run('echo out; echo err >&2; pwd; echo "$A"; exit 3', tmp_path, env={"A": "ä b"})
-    assert (done.exit_code, done.signal, done.why, done.left) == (3, None, "exited", 0)
+    assert (done.exit_code, done.signal, done.why, done.survivors) == (3, None, "exited", 0)
     assert text(done.stdout) == f"out\n{tmp_path}\nä b\n"
     assert text(done.stderr) == "err\n"
 
@@ -39,8 +39,8 @@ def test_streams_apart_exit_code_directory_environment(tmp_path):
 def test_input_is_what_is_given_and_else_nothing(tmp_path):
     assert text(run("cat", tmp_path, stdin=b"a\xff\n").stdout) == "a\\xff\n"
     big = os.urandom(300_000).hex().encode()
-    assert run("wc -c", tmp_path, stdin=big).stdout.whole == b"600000\n"
-    assert run("cat; read x || echo none", tmp_path).stdout.whole == b"none\n"
+    assert run("wc -c", tmp_path, stdin=big).stdout.complete == b"600000\n"
+    assert run("cat; read x || echo none", tmp_path).stdout.complete == b"none\n"
 
 
 def test_there_is_no_terminal_and_no_descriptor_of_ours(tmp_path):
@@ -92,7 +92,7 @@ def test_in_time_everything_ends(tmp_path, number, command):
         # On a busy machine the shell may not have begun within the shortest.
         if text(done.stdout):
             break
-    assert (done.why, done.exit_code, done.left) == ("timed_out", None, 0)
+    assert (done.why, done.exit_code, done.survivors) == ("timed_out", None, 0)
     assert limit <= done.seconds < PATIENCE
     assert text(done.stdout) == "before\n", "what was printed is kept"
     assert alive(number) == []
@@ -112,7 +112,7 @@ def test_control_killing_the_process_group_leaves_a_daemon(tmp_path, number):
 
 def test_what_a_command_leaves_behind_holds_nothing_up_and_ends(tmp_path, number):
     done = run(f"sleep {number} & (setsid sleep {number} >/dev/null 2>&1 &) ; echo hi", tmp_path)
-    assert (done.exit_code, text(done.stdout), done.left) == (0, "hi\n", 0)
+    assert (done.exit_code, text(done.stdout), done.survivors) == (0, "hi\n", 0)
     assert done.seconds < PATIENCE
     assert alive(number) == []
 
@@ -249,18 +249,18 @@ def test_when_the_server_is_killed_its_commands_end(number, way):
 
 
 def test_long_output_is_kept_where_the_capture_says(tmp_path):
-    from rye.process import capture
+    from rye.process import output_files
 
     with held(tmp_path) as fd:
         readable = os.open(tmp_path, os.O_RDONLY)
-        kept = Capture(lambda: capture.OutputFile(readable, "out"))
+        kept = Capture(lambda: output_files.OutputFile(readable, "out"))
         process_run.run(confined("seq 100000"), fd, 20, stdout=kept)
         shown, cut = kept.shown(10_000, lambda offset: f"job(offset={offset})")
         assert cut
         assert kept.stored
         assert "Call job(offset=" in shown
         everything = b"".join(b"%d\n" % line for line in range(1, 100_001))
-        assert capture.read(readable, "out", 0, 1 << 24).data == everything
+        assert output_files.read(readable, "out", 0, 1 << 24).data == everything
         os.close(readable)
 
 

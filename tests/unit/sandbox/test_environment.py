@@ -64,19 +64,19 @@ HARMLESS = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in PACKAGES.items() for value in values])
 def test_a_secret_in_an_allowed_variable_is_left_out_unless_the_user_names_it(name, value):
-    assert environment.allowed({name: value}) == {}
-    assert environment.allowed({name: value}, [name]) == {name: value}
+    assert environment.allowed_variables({name: value}) == {}
+    assert environment.allowed_variables({name: value}, [name]) == {name: value}
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_place_without_a_secret_is_inherited(name):
-    assert environment.allowed({name: HARMLESS[name]}) == {name: HARMLESS[name]}
+    assert environment.allowed_variables({name: HARMLESS[name]}) == {name: HARMLESS[name]}
 
 
 @pytest.mark.parametrize("name", SECRET)
 def test_what_looks_like_a_secret_is_left_out(name):
     assert environment.without_secrets({name: SECRET[name]}) == {}
-    assert environment.allowed({name: SECRET[name]}) == {}
+    assert environment.allowed_variables({name: SECRET[name]}) == {}
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -94,10 +94,10 @@ def test_the_allowed_are_few_and_known():
         "LD_PRELOAD": "/x.so",
         "BASH_ENV": "/x",
     }
-    assert environment.allowed(environ) == {"PATH": "/bin", "LC_ALL": "C", "HOME": "/h"}
+    assert environment.allowed_variables(environ) == {"PATH": "/bin", "LC_ALL": "C", "HOME": "/h"}
 
 
 def test_what_the_user_names_goes_through():
     environ = {"GITHUB_TOKEN": "x", "OTHER_TOKEN": "y"}
-    assert environment.allowed(environ, ["GITHUB_TOKEN", "ABSENT"]) == {"GITHUB_TOKEN": "x"}
+    assert environment.allowed_variables(environ, ["GITHUB_TOKEN", "ABSENT"]) == {"GITHUB_TOKEN": "x"}
     assert environment.without_secrets(environ, ["GITHUB_TOKEN"]) == {"GITHUB_TOKEN": "x"}

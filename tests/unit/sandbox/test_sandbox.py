@@ -405,7 +405,7 @@ def test_a_linked_worktree_can_read_its_repository(bubblewrapped, tmp_path, monk
 
 def test_every_property_holds_or_says_why_not(layer, project):
     for policy in ({}, {"network": "off"}, {"run": False}, {"read_project": False}, {"write_project": False}):
-        asked = sandbox.asked(Policy(str(project), str(project), **policy))
+        asked = sandbox.properties_of(Policy(str(project), str(project), **policy))
         report = run(project, "true", **policy)[3]
         assert set(asked) <= {*report["holds"], *report["missing"]}
         assert not set(report["holds"]) & set(report["missing"])
@@ -413,7 +413,7 @@ def test_every_property_holds_or_says_why_not(layer, project):
 
 
 def test_require_is_met_or_refused_with_reasons(layer, project):
-    policy = Policy(str(project), str(project), wanted=("writes_outside", "home_hidden"))
+    policy = Policy(str(project), str(project), required=("writes_outside", "home_hidden"))
     confined = confine(["/bin/true"], policy, "require")
     confined.close()
     confined.finish()
@@ -422,7 +422,7 @@ def test_require_is_met_or_refused_with_reasons(layer, project):
         confined = confine(["/bin/true"], everything, "require")
         confined.close()
         confined.finish()
-        assert set(sandbox.asked(everything)) <= set(confined.report["holds"])
+        assert set(sandbox.properties_of(everything)) <= set(confined.report["holds"])
         return
     with pytest.raises(RyeError) as caught:
         confine(["/bin/true"], everything, "require")
@@ -549,10 +549,10 @@ def test_a_project_can_only_take_away_what_passes(project, user_space):
 
 def test_the_user_names_what_require_insists_on(project, user_space):
     settings(project, "sandbox: {require: [writes_outside]}\n")
-    assert sandbox.effective(str(project)).wanted == (), "a project cannot loosen it"
+    assert sandbox.effective(str(project)).required == (), "a project cannot loosen it"
     settings(user_space, "sandbox: {mode: require, require: [writes_outside, home_hidden]}\n")
-    assert sandbox.effective(str(project)).wanted == ("writes_outside", "home_hidden")
-    assert "network_off" in sandbox.effective(str(project), network="off").wanted
+    assert sandbox.effective(str(project)).required == ("writes_outside", "home_hidden")
+    assert "network_off" in sandbox.effective(str(project), network="off").required
     assert bash(project, "true")["success"], "Landlock holds these two as well"
     settings(user_space, "sandbox: {require: [everything]}\n")
     with pytest.raises(UsageError, match="there is no property 'everything'"):

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:24:02Z:ea5e7b0719318ea3ccb5ae0257b949643f235b7ae46d98eea6bdd30ba4174e8c:nzv5ZWLJHX5j_5AAIZ80odG5d_ZpQkF01ohnKxLlZPXkfnEE7VLeMnFIk2YLthlRQ3sc1kGmDBubtdomzjHDDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:54:09Z:dc1ab14ee328f6212e8f42039de5f666a36d91e162e040ed850fe1f080c9a1cf:6DRCdKalEMhwrMr03pAMuH-E5vlX8SqjRTEA-vbbYYBdZ6hq5o-w_w9yq1SgcHT2Z67Jf9BJbK-qphyryWtvDg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -32,8 +32,9 @@ from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
 from rye.journal import tree_changes
 from rye.plain_class import changed
-from rye.process import capture, git_settings, job_output, jobs, repository_look, run, terminal_text
-from rye.process.capture import Capture
+from rye.process import job_report, jobs, output_files, run, terminal_text
+from rye.process.autorun import command_check, git_settings
+from rye.process.output_files import Capture
 from rye.process.sandbox_hints import LeftFiles, explained
 from rye.sandbox import sandbox
 from rye.workspace.workspace import Workspace
@@ -138,36 +139,36 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return how the command ended, or the job it became."""
     _check_command(params["command"])
     variables = {**_QUIET, **_checked(params.get("env", {}))}
-    given = _as_bytes("stdin", params.get("stdin", ""))
+    input_bytes = _as_bytes("stdin", params.get("stdin", ""))
     with Workspace(project_path) as ws, _directory(ws, params.get("working_dir", ".")) as (cwd_fd, shown):
         cwd = f"{ws.real}/{shown}" if shown else ws.real
         background = params.get("background", False)
-        chosen = sandbox.effective(ws.real, params.get("sandbox"), params.get("network"))
+        settings = sandbox.effective(ws.real, params.get("sandbox"), params.get("network"))
         policy = sandbox.Policy(
             ws.real,
             cwd,
             # A read-only profile holds for commands too, not only for the file tools.
             write_project=not profile.read_only(ws.real),
-            network=chosen.network,
+            network=settings.network,
             env={**variables, "PWD": cwd},
-            pass_env=chosen.pass_env,
+            pass_env=settings.pass_env,
             home_files=git_settings.identity_file(),
-            wanted=chosen.wanted,
+            required=settings.required,
             cover_absent=background,
             identity=ws.identity,
         )
         if background:
-            return _as_job(ws, policy, chosen.mode, cwd_fd, params, given)
+            return _as_job(ws, policy, settings.mode, cwd_fd, params, input_bytes)
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
-        with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"], ws.real) as left:
-            inherited = (*left.fds, *(() if channel is None else (channel.fd,)))
+        with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"], ws.real) as left_files:
+            inherited = (*left_files.fds, *(() if channel is None else (channel.fd,)))
             if channel is not None:
                 policy = changed(policy, env={**channel.environment, **policy.env})
-            start = functools.partial(_run, ws.fd, inherited, cwd_fd, seconds, given)
+            start = functools.partial(_run, ws.fd, inherited, cwd_fd, seconds, input_bytes)
             result: dict[str, Any] = {}
             for _ in range(_TRIES):
-                result = _recorded(ws, policy, chosen.mode, left, params["command"], start)
+                result = _recorded(ws, policy, settings.mode, left_files, params["command"], start)
                 # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
                 if result.get("code") != sandbox.NOT_MADE:
                     break
@@ -175,25 +176,25 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 
 
 def _recorded(
-    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, left: LeftFiles, command: str, start: _Start
+    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, left_files: LeftFiles, command: str, start: _Start
 ) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
-    recording, confined, look = _confined(ws, left.argv, policy, mode, command)
-    done, moved, recorded = [], [], tree_changes.Recorded()
+    recording, confined, look = _confined(ws, left_files.argv, policy, mode, command)
+    set_aside, moved, recorded = [], [], tree_changes.Recorded()
     try:
         result = start(confined)
     finally:
         # Before `finish`, which removes the names that the look compares.
-        done = repository_look.end(look, confined.report, ws.fd)
+        set_aside = command_check.end(look, confined.report, ws.fd)
         confined.close()
         moved = confined.finish()
         recorded = tree_changes.end(ws, recording)
     result |= tree_changes.fields(recorded)
-    return explained(result, ws.real, done, moved, left.hint(confined.report))
+    return explained(result, ws.real, set_aside, moved, left_files.hint(confined.report))
 
 
 def _as_job(
-    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, cwd_fd: int, params: dict[str, Any], given: bytes
+    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, cwd_fd: int, params: dict[str, Any], input_bytes: bytes
 ) -> dict[str, Any]:
     """Start a background job: its supervisor makes the looks, and ends what was made for the sandbox."""
     # Nobody serves it: this process may end before the job does.
@@ -202,12 +203,12 @@ def _as_job(
     facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
     try:
         after = tree_changes.after_job(recording)
-        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), given, look, after)
+        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), input_bytes, look, after)
         with jobs.home(ws.fd, job_id) as home:
             tree_changes.hand_over(ws, recording, (jobs.record(home) or {}).get("supervisor", {}))
     except BaseException:
         tree_changes.drop(ws, recording)
-        repository_look.end(look, confined.report, ws.fd)
+        command_check.end(look, confined.report, ws.fd)
         confined.finish()
         raise
     finally:
@@ -217,7 +218,7 @@ def _as_job(
 
 def _confined(
     ws: Workspace, argv: list[str], policy: sandbox.Policy, mode: sandbox.Mode, command: str
-) -> tuple[tree_changes.Recording, sandbox.Confined, repository_look.Look]:
+) -> tuple[tree_changes.Recording, sandbox.Confined, command_check.Look]:
     """Begin the record of changes, make the sandbox, and begin the look at repositories that its report asks for.
 
     Under "require" a command is refused where no look can be made: what it puts into a repository would stay.
@@ -225,12 +226,12 @@ def _confined(
     recording = tree_changes.begin(ws, __item_id__, command)
     try:
         confined = sandbox.confine(argv, policy, mode)
-        look = repository_look.begin(ws, confined)
+        look = command_check.begin(ws, confined)
         try:
             if mode == "require":
                 sandbox.insist(confined, policy)
         except RyeError:
-            repository_look.end(look, confined.report, ws.fd)
+            command_check.end(look, confined.report, ws.fd)
             raise
     except BaseException:
         tree_changes.drop(ws, recording)
@@ -264,12 +265,12 @@ def _check_command(command: str) -> None:
         )
 
 
-def _as_bytes(what: str, text: str) -> bytes:
+def _as_bytes(parameter: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
         raise UsageError(
-            "bad_command", f"{what} contains a lone surrogate, which no bytes are.", "Use printf '\\xHH'."
+            "bad_command", f"{parameter} contains a lone surrogate, which no bytes are.", "Use printf '\\xHH'."
         ) from None
 
 
@@ -315,12 +316,12 @@ def _started(job_id: str, report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(
-    root: int, inherited: Sequence[int], cwd_fd: int, seconds: float, given: bytes, confined: sandbox.Confined
+    root: int, inherited: Sequence[int], cwd_fd: int, seconds: float, input_bytes: bytes, confined: sandbox.Confined
 ) -> dict[str, Any]:
     confined = changed(confined, fds=(*confined.fds, *inherited))
-    stored = capture.StoredOutputs(root)
+    stored = output_files.StoredOutputs(root)
     stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
-    outcome = run.run(confined, cwd_fd, seconds, stdin=given, stdout=stdout, stderr=stderr)
+    outcome = run.run(confined, cwd_fd, seconds, stdin=input_bytes, stdout=stdout, stderr=stderr)
     budget = output_budget()
     # Of two long ones, standard error gets a quarter.
     errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), _paging(stored.id, "stderr"))
@@ -341,8 +342,8 @@ def _run(
     if outcome.signal:
         result["signal"] = outcome.signal
     # None counts as well: the reaper was killed, so nobody knows.
-    if outcome.left != 0:
-        result["survivors"] = outcome.left
+    if outcome.survivors != 0:
+        result["survivors"] = outcome.survivors
     return _judged(result, outcome, seconds, made=outcome.exit_code != 1 or confined.was_made())
 
 
@@ -360,7 +361,7 @@ def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, mad
         result["hint"] = hint
     if outcome.why != "exited":
         end = "timed out" if outcome.why == "timed_out" else "cancelled"
-        result["output"] = job_output.with_line(result["output"], f"[{end} after {outcome.seconds:.1f} s]")
+        result["output"] = job_report.with_line(result["output"], f"[{end} after {outcome.seconds:.1f} s]")
     return {"success": False, "error": str(error), "code": code, **result}
 
 
@@ -392,8 +393,8 @@ def _error(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made
 
 
 def _advice(result: dict[str, Any], outcome: run.Outcome) -> str:
-    said = result["stderr"].strip() or result["output"].strip()
-    last = terminal_text.last("\n".join(said.splitlines()[-_LAST_LINES:]).encode(), _LAST_BYTES)[0]
+    printed = result["stderr"].strip() or result["output"].strip()
+    last = terminal_text.last("\n".join(printed.splitlines()[-_LAST_LINES:]).encode(), _LAST_BYTES)[0]
     message = f"Its last message: {last}" if last else "It printed nothing."
     hint = _HINTS.get(outcome.exit_code or 0)
     return f"{message} {hint}" if hint else message

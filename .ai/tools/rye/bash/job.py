@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:42:17Z:25bc33b4053bdfdb1dab34724ff9833a94183a93a286e508d32a8da521194f64:mwfVjkorcN1U48gBubkDj0-2it0e524BY2C5b6LyAI7Oay-nujYiwqMYtXorpYCvfSBdZKJVnQQVkrV3mV43DA==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:47:20Z:7df992ee9252c2ecb617d843267969b6a91b33d2eba51f0196569e0a0113816f:CwvXXJQqUOgZ7JTlbCGyrMoL23DrsZ7gaJa2St4Ic0d0wqB60OkzcxkAo2AIbBhZ64PRANc02ItmynhHYV8OBw==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, ok
 from rye.errors import RyeError, UsageError
-from rye.process import job_output, job_supervisor, jobs, run, terminal_text
+from rye.process import job_report, job_supervisor, jobs, run, terminal_text
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         with jobs.home(ws.fd, job_id) as home:
             record = jobs.record(home)
             if action == "read":
-                return job_output.window(home, job_id, record, offset or 0, params.get("stream", "stdout"))
+                return job_report.window(home, job_id, record, offset or 0, params.get("stream", "stdout"))
             if record is None:
                 raise UsageError(
                     "bad_job_call",
@@ -115,14 +115,14 @@ def _list(found: list[Record]) -> dict[str, Any]:
     rows = [
         {
             "job_id": one["job_id"],
-            **job_output.status_fields(one),
+            **job_report.status_fields(one),
             "command": one["command"],
             "working_dir": one["working_dir"],
             "started": datetime.fromtimestamp(one["started"], UTC).isoformat(timespec="seconds"),
         }
         for one in found
     ]
-    lines = [f"{row['job_id']}  {job_output.status_words(row)}  {_short(row['command'])}" for row in rows]
+    lines = [f"{row['job_id']}  {job_report.status_words(row)}  {_short(row['command'])}" for row in rows]
     return ok("\n".join(lines) or "[no jobs]", jobs=rows, count=len(rows))
 
 
@@ -139,19 +139,19 @@ def _wait(home: int, record: Record, offset: int | None, seconds: float) -> dict
         jobs.ask(home, {"do": "wait"}, seconds)
         record = jobs.record(home) or record
     if offset is not None:
-        return job_output.window(home, record["job_id"], record, offset, job_supervisor.OUTPUT)
-    budget = output_budget() - job_output.NOTICES
-    part = job_output.part(home, record, -budget, budget, job_supervisor.OUTPUT)
-    text, taken = terminal_text.last(part.data, budget)
-    before = part.total - taken
+        return job_report.window(home, record["job_id"], record, offset, job_supervisor.OUTPUT)
+    budget = output_budget() - job_report.NOTICES
+    part = job_report.part(home, record, -budget, budget, job_supervisor.OUTPUT)
+    text, size = terminal_text.last(part.data, budget)
+    before = part.total - size
     if before:
         call = f'job(action="read", job_id="{record["job_id"]}", offset=0)'
-        text = f"{cut_notice(taken, part.total, 'bytes', call)}\n{text}"
+        text = f"{cut_notice(size, part.total, 'bytes', call)}\n{text}"
     if record["status"] == "running":
         text += ("" if not text or text.endswith("\n") else "\n") + f"[still running after {seconds:g} s]"
-    text = job_output.with_line(text, job_output.notes(record))
+    text = job_report.with_line(text, job_report.notes(record))
     fields = {"offset": before, "next_offset": part.total, "total_bytes": part.total, "truncated": before > 0}
-    return ok(text, job_id=record["job_id"], **job_output.status_fields(record), **fields)
+    return ok(text, job_id=record["job_id"], **job_report.status_fields(record), **fields)
 
 
 def _end(home: int, record: Record) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _end(home: int, record: Record) -> dict[str, Any]:
         return ok(
             f"The supervisor of job {job_id} had been killed; {found} processes that it left were ended.",
             job_id=job_id,
-            **job_output.status_fields(record),
+            **job_report.status_fields(record),
             ended=found,
         )
     if record["status"] == "running":
@@ -175,9 +175,9 @@ def _end(home: int, record: Record) -> dict[str, Any]:
             record = jobs.record(home) or record
     if record["status"] == "running":
         raise RyeError("job_unreachable", f"The supervisor of job {job_id} does not answer.", "Try again in a moment.")
-    fields = job_output.status_fields(record)
-    left = f"; {fields['survivors']} of its processes could not be ended" if fields.get("survivors") else ""
-    return ok(f"Job {job_id}: {job_output.status_words(fields)}{left}.", job_id=job_id, **fields)
+    fields = job_report.status_fields(record)
+    survivors = f"; {fields['survivors']} of its processes could not be ended" if fields.get("survivors") else ""
+    return ok(f"Job {job_id}: {job_report.status_words(fields)}{survivors}.", job_id=job_id, **fields)
 
 
 def _write(home: int, record: Record, action: str, data: str | None) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _write(home: int, record: Record, action: str, data: str | None) -> dict[str
     if record["status"] != "running":
         raise UsageError(
             "bad_job_call",
-            f"Job {job_id} is over ({job_output.status_words(job_output.status_fields(record))}).",
+            f"Job {job_id} is over ({job_report.status_words(job_report.status_fields(record))}).",
             "Start it again with bash.",
         )
     answer = jobs.ask(home, {"do": action, "data": data}, _ANSWER_SECONDS)
@@ -206,5 +206,5 @@ def _write(home: int, record: Record, action: str, data: str | None) -> dict[str
     return ok(
         f"Wrote {size} bytes." if action == "write" else "Closed its standard input.",
         job_id=job_id,
-        **job_output.status_fields(record),
+        **job_report.status_fields(record),
     )

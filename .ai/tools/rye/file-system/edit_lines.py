@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:20:27Z:6601547e9b99c7413fcb130bb7ac0e028b8a8aa833c9e120f504140318405d2b:OBk1RTPDn8qsZPJT94MW9mZas1ucv5TVQnrGFK40uduz8hec5XnIuWzDzJLdXV6OmP9rwcbKfRyienJ7ZLalDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:49Z:4b4b81b0faf2b47eb55d5d68b186b0225f01883382a9df743c5b49a5d9548ab7:wbAgVtmDT2rStsz1RvITcsHYdJXrtxV2Btns2Xz91KUWazzVFXXSKQ_KQGdIdYv5n6eTwRfSdOrk0w8QVZtgAw==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -172,14 +172,14 @@ OUTPUT_SCHEMA = {
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Apply all changes, or none."""
-    wanted = {name: value for name, value in params.items() if name not in ("check", "diff")}
+    arguments = {name: value for name, value in params.items() if name not in ("check", "diff")}
 
     def edit() -> dict[str, Any]:
         budget = output_budget()
         # The rest is for the lines as they are now.
         diff_budget = budget * 3 // 5
         show = Show(budget - diff_budget, ids=params["line_ids"] != "none", short=params["line_ids"] == "short")
-        edited = edit_files(project_path, **wanted, tool=__item_id__, show=show)
+        edited = edit_files(project_path, **arguments, tool=__item_id__, show=show)
         if len(edited.files) == 1 and not edited.notes and edited.batch is None:
             return _result(edited.files[0], params, diff_budget)
         return _results(edited, params, diff_budget)
@@ -240,8 +240,8 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
 
 def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tuple[list[str], bool]:
     """Return the diff where it is wanted, and the changed lines with their addresses; and whether some were left out."""
-    wanted = params["diff"] or params["dry_run"]
-    diff, cut = fit_lines(applied.diff, diff_budget) if wanted else ([], False)
+    shows_diff = params["diff"] or params["dry_run"]
+    diff, cut = fit_lines(applied.diff, diff_budget) if shows_diff else ([], False)
     output = [*diff]
     if applied.brief:
         output += [*([""] if diff else []), *applied.brief]

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:48:23Z:76810698d0a7bb60fc19ae28b3cb3312ee94b6c82f36edee98b0aa6fe5283b03:mEttyUBhzLsRt9WTNeAYYtLut7t5MRlkz0jsMG5RyRhZo_qonadPOlu3dqwN-QwgK53-2lg79o_T_EDQzRqoAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:49Z:97b171423005ffc696f1076918777d1323ec5bdc00651a3b2ceb1074182e3781:aH4FnE3VxXT85cBCe3bZWAw_LAUDTF00U3h-MH2SHTGFefms-AwRXPwUX7aOGUprlGbwbXH7MqI5fFCBSHjuCA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -162,17 +162,17 @@ class _Printer:
 
     def __init__(self, page: results.Page, context: int, form: str, *, one_file: bool) -> None:
         self._page, self._context, self._form, self._one_file = page, context, form, one_file
-        self._done, self._path = 0, ""
+        self._printed_to, self._path = 0, ""
 
     def __call__(self, path: str, hit: Hit, seen: Seen, at: int) -> list[str]:
         """Return the lines of a hit and its context; the context after a hit ends where the next hit begins."""
-        done = self._done if at else 0
+        printed_to = self._printed_to if at else 0
         # Context stops where the next hit begins, so that no line is printed twice.
         following = seen.hits[at + 1].line if at + 1 < len(seen.hits) else None
-        start = max(hit.line - self._context, done + 1, 1)
+        start = max(hit.line - self._context, printed_to + 1, 1)
         stop = hit.last + self._context if following is None else min(hit.last + self._context, following - 1)
         rows = [seen.rows[number] for number in range(start, max(stop, hit.last) + 1) if number in seen.rows]
-        separated = self._context and self._page.lines and start != done + 1
+        separated = self._context and self._page.lines and start != printed_to + 1
         lines = ["--"] if separated and rows else []
         if self._form == "short":
             lines = self._grouped(path, hit, rows, ["--"] if separated and at else [])
@@ -180,7 +180,7 @@ class _Printer:
             for row in rows:
                 mark = ":" if hit.line <= row.number <= hit.last else "-"
                 lines.append(f"{path}{mark}{self._name(row, mark)}{mark}{content_search.around(hit, row)}")
-        self._done = max(stop, hit.last, done)
+        self._printed_to = max(stop, hit.last, printed_to)
         return lines
 
     def _grouped(self, path: str, hit: Hit, rows: list[Row], lines: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:28:59Z:9988026956ca5c0718cc9e7df84900abe81f74b1af11772bca44f8d2bff99703:2VXYgTZd3hRYyebZv7xvBstfUCUWiSVAj62otfeJMkUVumxAHhCuWX-xG7xKAIV8RyE0_kAawDbfLq0kmF17CA==:b63173adc9f5699f
+# rye:signed:2026-11-22T13:03:41Z:ff76009869931f3d578e81351a3e53559504a23f8a3fbdf36b50b05688d67c7b:b4hfYbW3leBsOmNEaBaQhC8cO4I-t-YB7BLHMIIbHGvCzblC4ShfDHHlP9Xy7Z7_FMCr3DBE5TWwibjgmPwVBA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -216,7 +216,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         reached = start + len(shown)
         out = page.lines or ["[empty directory]"]
         if listing.ignored:
-            out.append(f"[left out by the ignore list: {results.some(listing.ignored)}; no_ignore=true shows them]")
+            out.append(f"[left out by the ignore list: {results.first_few(listing.ignored)}; no_ignore=true shows them]")
         more: dict[str, Any] = {"ignored": listing.ignored[:100]} if listing.ignored else {}
         if reached < total:
             unit = "entries" if exact else "entries or more"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T10:01:05Z:407c4a2764af73836a5414e87af1aa4192d32eeae9269e7240be04e6f4856a38:ffLAUWhQgerTzR1K25H20zARL1BjHcY8-qGTBG_cO_9bvNJLgwc9C-KV5cg1VjP317A8Igc7B1VX2mfIXXQ5Bg==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:49Z:b9d626f58507a90846bf483ed457f7838e9a4347d837b6f60805996c3af51b58:0e8LCkBZZW6bWiENXs_k8MWzElCQDTfJlwio8zygFslN3gjJaMIMjzu1XjprnP4wy6qgACzWWovI-ht2PYM3Ag==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -177,13 +177,13 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
     """Put another window behind the ones so far; what cannot be read is said there, and the others stay."""
     parts = result.setdefault("more", [])
     header = f"{params['file_path']}:" if params["offset"] == 1 else f"{params['file_path']}, from line {params['offset']}:"
-    left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
+    budget_left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
     try:
-        if left < _LEAST:
+        if budget_left < _LEAST:
             raise UsageError(
                 "no_room", "There is no room left in this answer.", f'Call read(file_path="{params["file_path"]}").'
             )
-        part = _read(params, project_path, left)
+        part = _read(params, project_path, budget_left)
     except RyeError as err:
         part = {"file_path": params["file_path"], "output": f"[{err}]", "error": str(err), "code": err.code}
     if media := part.pop("media", []):
@@ -252,8 +252,8 @@ class _Window:
             upto = min(at + _BATCH, stop)
             lines = self.document.printed(at, upto, ids=self.ids, short=self.short, whitespace=self.whitespace)
             # The budget is in bytes; text in ASCII, most of it, need not be encoded to be measured.
-            whole = "".join(lines)
-            size = len(lines) + len(whole if whole.isascii() else whole.encode("utf-8", "replace"))
+            joined = "".join(lines)
+            size = len(lines) + len(joined if joined.isascii() else joined.encode("utf-8", "replace"))
             if size <= self.budget:
                 fits = len(lines)
             else:
@@ -297,14 +297,16 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         lines += [_CELLS] if window.ids else []
     document.shown(*window.shown, short=window.short)
     truncated = stop < total
-    whole = stop - start == params["limit"] and window.short and params.get("ranged", False)
-    if truncated and not whole:
+    is_full_range = stop - start == params["limit"] and window.short and params.get("ranged", False)
+    if truncated and not is_full_range:
         call = f'read(file_path="{params["file_path"]}", offset={stop + 1})'
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
     if notice := document.encoding_notice([(start, stop)]):
         lines.append(notice)
     if window.short:
-        lines.append(f"[version {document.short_version}; {total} lines]" if whole else f"[version {document.short_version}]")
+        lines.append(
+            f"[version {document.short_version}; {total} lines]" if is_full_range else f"[version {document.short_version}]"
+        )
     if not total:
         lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
     fields: dict[str, Any] = {"next_offset": stop + 1} if truncated else {}
@@ -318,14 +320,14 @@ def _changes(
     window: _Window,
     params: dict[str, Any],
     ranges: list[tuple[int, int]],
-    ended: list[tuple[str, str, int]],
-    gone: str,
+    dead_lines: list[tuple[str, str, int]],
+    forgotten: str,
 ) -> dict[str, Any]:
     """Print the lines that are new or changed since a version, and which IDs are gone."""
     count = sum(stop - start for start, stop in ranges)
     cut_at = None
     lines: list[str] = []
-    ending = (f"[gone: {gone[:2_000]}]" if window.short else _gone(ended)) if ended else ""
+    ending = (f"[gone: {forgotten[:2_000]}]" if window.short else _deleted_lines(dead_lines)) if dead_lines else ""
     # The list of deleted IDs comes last but must fit, so its size is taken off first.
     window.budget -= len(ending)
     if window.ids:
@@ -342,11 +344,11 @@ def _changes(
             cut_at = reached
             break
     document.shown(*window.shown, short=window.short)
-    if ended:
+    if dead_lines:
         lines.append(ending)
     if notice := document.encoding_notice(window.shown):
         lines.append(notice)
-    if not count and not ended:
+    if not count and not dead_lines:
         lines.append(f"[no changes since version {params['changes_since']}]")
     elif window.short:
         lines.append(f"[version {document.short_version}]")
@@ -359,7 +361,7 @@ def _changes(
         "\n".join(lines),
         line_count=len(window.lines),
         changed_lines=count,
-        deleted_ids=[name for name, _, _ in ended][:200],
+        deleted_ids=[name for name, _, _ in dead_lines][:200],
         changes_known=True,
         truncated=cut_at is not None,
         offset=ranges[0][0] + 1 if ranges else 1,
@@ -391,7 +393,7 @@ def _first(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
     return out
 
 
-def _gone(ended: list[tuple[str, str, int]]) -> str:
-    named = [f"{name} ({how}, was line {line})" for name, how, line in ended]
+def _deleted_lines(dead_lines: list[tuple[str, str, int]]) -> str:
+    named = [f"{name} ({how}, was line {line})" for name, how, line in dead_lines]
     more = f" and {len(named) - 50} more" if len(named) > 50 else ""
     return f"[gone: {', '.join(named[:50])}{more}]"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T10:21:28Z:1eb749534d59e9615ebc65fb0589345a9227391d4965c7e73f8bc2c73b1abcd2:pDdiuZUKC0sgsgkSPx4GjzF86CNFQuzIisOdT7zthL6iiaVSUrqYLfY-fUX0FPI34e_tM8MJPVlg7NRBhYTjBg==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:50Z:6e99ee073a136c072dc75639257caabab353dd671838053aaf0128c3d2f74c46:gXc9fO1djK2wY_zqzttXJabsDb20Q7Ti8Bw56X18k5bm8x1ncHohugg7ezMtekqWUBOkZzNXxGYTndo0Q5f2Bw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -89,9 +89,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Write the file."""
 
     def write() -> dict[str, Any]:
-        wanted = {name: params[name] for name in ("file_path", "content", "encoding", "guard")}
+        arguments = {name: params[name] for name in ("file_path", "content", "encoding", "guard")}
         more = {"expected_sha256": params.get("expected_sha256"), "addresses": params["line_ids"] == "short"}
-        return _result(replace_file(project_path, **wanted, **more, tool=__item_id__))
+        return _result(replace_file(project_path, **arguments, **more, tool=__item_id__))
 
     if not params["check"]:
         return write()
@@ -126,9 +126,9 @@ def _described(replaced: Replaced, size: int) -> list[str]:
         # Who wrote the lines needs no diff to know them, but how much else was there before.
         lines = "" if replaced.before is None else "\n".join((replaced.diff() or [])[2:])
         counts = [len(re.findall(rf"^\{sign}", lines, re.MULTILINE)) for sign in "+-"]
-        done = "Created" if replaced.before is None else "Replaced"
+        verb = "Created" if replaced.before is None else "Replaced"
         many = f" (+{counts[0]} -{counts[1]} lines)" if lines else ""
-        return [f"{done} {replaced.path}{many}; its lines are {replaced.addresses}"]
+        return [f"{verb} {replaced.path}{many}; its lines are {replaced.addresses}"]
     if replaced.before is None:
         return [f"Created {replaced.path} ({size} bytes)"]
     if replaced.entry is None:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:04:21Z:b988586840d5d38e22b95e221a4769a84ad29d6bb286a31b76924af5fed924dd:sUL3gmuY-BE7fWtO5_nI9WRC4rgDn2tKPwF8F9sKdNneBMMFLCLk_7_rKlLYT7jdvLqLKn29nfs6lNm5YQ1bAg==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:50Z:b6ab6421924438e3ab3621b718a3f4384894fce96ecb6f91898cc42cded2e8fd:2Nwm4cnj65DOHC6TuiyBbZc6Bof3eOnDi5Qy6IzK15x5OE1GOMc6-8TE7qUMSBjuO_tGxsvLTGq6U-4Nmpa6Dg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -206,7 +206,7 @@ def _references(question: _Question) -> dict[str, Any]:
     return _places(question, found, "references")
 
 
-def _places(question: _Question, found: Any, what: str) -> dict[str, Any]:
+def _places(question: _Question, found: Any, kind: str) -> dict[str, Any]:
     given = found if isinstance(found, list) else [found] if found else []
     pairs = [
         (str(one.get("uri") or one.get("targetUri")), (one.get("range") or one["targetSelectionRange"])["start"])
@@ -215,7 +215,7 @@ def _places(question: _Question, found: Any, what: str) -> dict[str, Any]:
     places = sorted(
         queries.spots(question.project, pairs), key=lambda spot: (spot.line_id is None, spot.path, spot.line, spot.column)
     )
-    lines = [spot.shown() for spot in places] or [f"No {what} of {question.symbol!r} was found."]
+    lines = [spot.shown() for spot in places] or [f"No {kind} of {question.symbol!r} was found."]
     rows = [spot.fields() for spot in places]
     return queries.answer(
         question.project, lines, f'grep(pattern="{question.symbol}")', "places", locations=rows, count=len(rows)
@@ -254,7 +254,7 @@ def _symbols(question: _Question) -> dict[str, Any]:
         kind = _KINDS[one["kind"]] if 0 < one.get("kind", 0) < len(_KINDS) else "symbol"
         name = plain(str(one.get("name", "")), 200)
         rows.append({"name": name, "kind": kind, "depth": depth, **spot.fields()})
-        lines.append(f"{'  ' * depth}{kind} {name} {spot.path}:{spot.line} {queries.named(spot.line_id)}")
+        lines.append(f"{'  ' * depth}{kind} {name} {spot.path}:{spot.line} {queries.printed_id(spot.line_id)}")
     return queries.answer(question.project, lines or ["No symbols."], "grep", "symbols", symbols=rows, count=len(rows))
 
 
@@ -285,23 +285,23 @@ def _format(question: _Question) -> dict[str, Any]:
 
 
 def _changed(question: _Question, edits: dict[str, list[dict[str, Any]]], what: str, holding: str = "") -> dict[str, Any]:
-    done = change_files(question.project, edits, "rye/lsp/lsp", dry_run=question.params["dry_run"], holding=holding)
-    if not done.files:
+    result = change_files(question.project, edits, "rye/lsp/lsp", dry_run=question.params["dry_run"], holding=holding)
+    if not result.files:
         return ok(f"Nothing to change in {question.path}.", files=[], changed=0, server=question.project.session.server.name)
     dry_run = question.params["dry_run"]
-    summary = f"{what}{' (dry run: nothing was written)' if dry_run else ''}: {len(done.files)} files."
-    undo = [] if done.batch is None else [f'undo(batchId="{done.batch}") takes all of it back.']
-    lines = [summary, *undo, *done.diff]
+    summary = f"{what}{' (dry run: nothing was written)' if dry_run else ''}: {len(result.files)} files."
+    undo = [] if result.batch is None else [f'undo(batchId="{result.batch}") takes all of it back.']
+    lines = [summary, *undo, *result.diff]
     return queries.answer(
         question.project,
         lines,
         "read of the changed files",
         "lines",
-        files=done.files,
-        changed=len(done.files),
+        files=result.files,
+        changed=len(result.files),
         dry_run=dry_run,
-        warnings=done.warnings,
-        **({} if done.batch is None else {"batchId": done.batch}),
+        warnings=result.warnings,
+        **({} if result.batch is None else {"batchId": result.batch}),
     )
 
 

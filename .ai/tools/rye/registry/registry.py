@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:5478a2b587a6a5aac6df04ba486ffcf3d654826f8093f3151a2e0fa83421572b:m4soz3SXCJgoLtJRKK4HPHGA6J884jEkVaUNNrQVHHAdbZHaHPBJZv9R8llchwh7GWBaG5Gq7-S5LIlWWjOZCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:50Z:3b6d8f4288ba54c0f11e1fc7f0930691d3eda60bf77386b532e3cd0a21f8d8c4:5T0PnQ1NEQXQBbdhYwjEZHfijab_0fj8pawPlwWMHdbgedp7Y2OYaxbOQ7GJaZtwpy9OXoSp5Jhw_6N7HIEuCg==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],
@@ -75,6 +75,6 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what the registry answers, as the process that runs this tool checks it."""
-    asked = {**params}
-    action, name = asked.pop("action"), asked.pop("registry")
-    return host.ask("registry").registry(project_path, action, registry_name=name, **asked)
+    arguments = {**params}
+    action, name = arguments.pop("action"), arguments.pop("registry")
+    return host.ask("registry").registry(project_path, action, registry_name=name, **arguments)

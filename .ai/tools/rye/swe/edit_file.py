@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:19:10Z:6de03779d57978f1b8f28bebee0294a2c9041c2dbdafd2da7cb8f76f3409cbd7:XDYhV0lWdmnXO4t7IcAdx0Wd3UFIb_BzIaHzkFUNMxbWaqDGXrOe4peVjZ_uru98vgtFG3Hzm9zqx6m67vf1AQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T13:03:41Z:9faca344a8257adc94758c6f91eff9013310cbfc3a0de9e92da95cf49e5cedf2:tKrGFSKu7MtsfI8Tf1P2FSN6raOKISW3lY36krNmFxqYhfRrESH5A8C9swySa7DQ7WSlRoRKyhZN1JR3i87IAg==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from rye.call.safe_text import nearest
 from rye.edits.splices import Splice, dominant
 from rye.errors import EditError
-from rye.swe.edit import Asked, edit
-from rye.swe.view import named
+from rye.swe.edit import RequestedEdit, edit
+from rye.swe.view import printed_row
 from rye.workspace.escapes import encoding_to_try
 from rye.workspace.text import Text, content_lines, split
 
@@ -78,30 +78,30 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Make the edit, or show it; name the other places."""
     others: list[int] = []
 
-    def wanted(document: Document) -> Asked:
+    def plan(document: Document) -> RequestedEdit:
         found, elsewhere = _snippet(document, params["old"], params["new"])
         others.extend(elsewhere)
         return found
 
-    result = edit(__item_id__, project_path, params, wanted, by_number=False)
+    result = edit(__item_id__, project_path, params, plan, by_number=False)
     return _with_places(result, others) if others else {**result, "other_places": []}
 
 
-def _snippet(document: Document, old: str, new: str) -> tuple[Asked, list[int]]:
+def _snippet(document: Document, old: str, new: str) -> tuple[RequestedEdit, list[int]]:
     """Return the edit that puts `new` in place of the first `old`, and the lines (from 1) where else it occurs."""
     text, data = document.text, document.data or b""
-    wanted = document.encode(old)
-    places = _places(document, wanted)
+    search_bytes = document.encode(old)
+    places = _places(document, search_bytes)
     if not places and "\r" not in old:
         # A file with CRLF, and a snippet as models write it.
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-        wanted = document.encode(old)
-        places = _places(document, wanted)
+        search_bytes = document.encode(old)
+        places = _places(document, search_bytes)
     elif "\n" in new and "\r" not in new and dominant(text) == text.encoding.crlf:
         new = new.replace("\n", "\r\n")
     if not places:
-        raise _absent(document, old, wanted)
-    low, high = places[0], places[0] + len(wanted)
+        raise _absent(document, old, search_bytes)
+    low, high = places[0], places[0] + len(search_bytes)
     # Whole lines are replaced, so that each line keeps or changes its ID as a whole.
     start, stop = text.line_at(low), min(text.line_at(high) + 1, text.count)
     changed = data[text.offset(start) : low] + document.encode(new) + data[high : text.offset(stop)]
@@ -110,23 +110,23 @@ def _snippet(document: Document, old: str, new: str) -> tuple[Asked, list[int]]:
         # The snippet ended with its line: the next one is not touched.
         stop -= 1
         lines.pop()
-    return Asked(start, stop, len(lines), [Splice(start, stop, lines)]), _line_numbers(text, places[1:])
+    return RequestedEdit(start, stop, len(lines), [Splice(start, stop, lines)]), _line_numbers(text, places[1:])
 
 
-def _places(document: Document, wanted: bytes) -> list[int]:
+def _places(document: Document, search_bytes: bytes) -> list[int]:
     """Return the byte offsets at which a snippet occurs, as whole characters, without overlaps.
 
     The first, and at most 1,000 others.
     """
     data = document.data or b""
     out: list[int] = []
-    at = data.find(wanted, len(document.text.encoding.bom))
+    at = data.find(search_bytes, len(document.text.encoding.bom))
     while at >= 0 and len(out) <= _MOST:
-        whole = _is_whole(document, at, at + len(wanted))
-        if whole:
+        is_whole = _is_whole(document, at, at + len(search_bytes))
+        if is_whole:
             out.append(at)
         # A false match moves on by one byte only: a true one may begin inside it.
-        at = data.find(wanted, at + (len(wanted) if whole else 1))
+        at = data.find(search_bytes, at + (len(search_bytes) if is_whole else 1))
     return out
 
 
@@ -163,9 +163,9 @@ def _line_numbers(text: Text, offsets: Sequence[int]) -> list[int]:
     return out
 
 
-def _absent(document: Document, old: str, wanted: bytes) -> EditError:
+def _absent(document: Document, old: str, search_bytes: bytes) -> EditError:
     """Name the lines that are most like the snippet's first: what was retyped is seldom far off."""
-    if not document.text.encoding.certain and wanted in (document.data or b""):
+    if not document.text.encoding.certain and search_bytes in (document.data or b""):
         return EditError(
             "unknown_characters",
             f"The bytes of old stand in {document.path} only behind bytes that do not decode, perhaps within other characters. "
@@ -181,7 +181,7 @@ def _absent(document: Document, old: str, wanted: bytes) -> EditError:
     words = {*re.findall(r"\w+", first)}
     alike = sorted(by_text, key=lambda text: -len(words.intersection(re.findall(r"\w+", text))))
     close = [by_text[found] for found in nearest(first, alike[:_COMPARED], 2)]
-    near = f" The nearest lines: {'; '.join(f'{row.number}: {named(row)}' for row in close)}." if close else ""
+    near = f" The nearest lines: {'; '.join(f'{row.number}: {printed_row(row)}' for row in close)}." if close else ""
     return EditError(
         "snippet_not_found",
         f"The text of old does not occur in {document.path}. Nothing was written.{near}",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:b696b1e5a3c5642e9b3d864e8779835adffdee3a1b6f25790849348b4a08aa65:VnItEOcTAAm0OVstYVOQLrD4yMUTBSwsXdr9JL7q_Med9YTiiFNpIflvA7Ihb-76WNVDikoamxgBGTGnLXykCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:30:22Z:ec6d32cd9bdac7693c4066c69f6d797623dd6e0d9b9c1e5a95352d7dfa505aaf:EjET4as34FBLX6FnD-nu9n2NxtlrqzVtomgrqHeLPVnH49yXv05Y8kTdwhTPqTBjD5xZb017tIWeaOWhiv7HDg==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import UsageError
-from rye.swe.edit import Asked, edit, new_lines
+from rye.swe.edit import RequestedEdit, edit, new_lines
 from rye.swe.view import out_of_range
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ CONFIG_SCHEMA = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Make the edit, or show it."""
 
-    def wanted(document: Document) -> Asked:
+    def plan(document: Document) -> RequestedEdit:
         count, start, end = document.count, params["start_line"], params["end_line"]
         inserts = params["insert_form"] and end == start - 1
         if not 1 <= start <= count + inserts:
@@ -88,4 +88,4 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             raise out_of_range("end_line", end, start, count)
         return new_lines(document, start - 1, end, params["new_text"])
 
-    return edit(__item_id__, project_path, params, wanted)
+    return edit(__item_id__, project_path, params, plan)

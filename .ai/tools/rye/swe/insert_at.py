@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:7f4feec6857c4226b30c17a443e848099663a554e0a75a266acc138fbfe33147:w4L8dU_V56dhUS9Ps7O7NOHb3pAkR3uzCqispb8LgeKP5a8BTo3Pjj8JeRiwx16CMkdfv5ANkG5bHXd6d2Y7Bw==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:30:22Z:08d3f46e5308eea32571dc96168689ec6eeecd2a814c3a13a90445cf8671ddda:jcGUfL-OOC7rNNRHoXoep9fdcEm1J4sKJdk9TSNUti0RaXmBi7sNzLMwY2_pOHJDrYMlkVEgg-GLl4mDxxSSBw==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file is now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rye.swe.edit import Asked, edit, new_lines
+from rye.swe.edit import RequestedEdit, edit, new_lines
 from rye.swe.view import out_of_range
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Make the edit, or show it."""
     line = params["line"]
 
-    def wanted(document: Document) -> Asked:
+    def plan(document: Document) -> RequestedEdit:
         if not 1 <= line <= document.count + 1:
             raise out_of_range("line", line, 1, document.count + 1)
         return new_lines(document, line - 1, line - 1, params["new_text"])
 
-    return edit(__item_id__, project_path, params, wanted)
+    return edit(__item_id__, project_path, params, plan)

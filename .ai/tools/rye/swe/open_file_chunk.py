@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:03:11Z:6508a9ed294f2e8329921db7a19a8624a1411d5d473e56aaa55c32f55c8a3c8a:-xd7gnww7J6hMnNe4BNfMhmDwZlLI3F3dZmG17H_I56qUNzystqGdj_8qfjudT9AAa4h06bSlboSYqlxYvI-AQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:30:22Z:fd6fba72d0f3dbbe8ad2153557d03c69bc8e09ae9e7e148a957ef3e6ed3a2002:aRW57AgnVSBMdy56q0_QOrf9O_44TeSgEBMePVB5-tkGJsCrYauuwTTei6MqW9_lSk75AkxPvN5aBFALIopdBg==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -54,8 +54,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     profile.enabled()
     path = params["path"]
 
-    def wanted(total: int) -> view.Span:
+    def choose_span(total: int) -> view.Span:
         return view.window_at(total, params.get("line"), params.get("start"), params.get("end"))
 
     with Workspace(project_path) as ws:
-        return view.result(view.look(ws, path, params.get("encoding"), wanted, line_ids=params["line_ids"]), path)
+        return view.result(view.look(ws, path, params.get("encoding"), choose_span, line_ids=params["line_ids"]), path)

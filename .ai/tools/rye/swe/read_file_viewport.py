@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:03:11Z:dc9ee04727e95bd8b81c8e4c202eefc845b5349fb751f48e9709fd3209fe5943:h9ZwCT9Q5crBzZQHuTWQETzFXU7fq692nP5Db2vKmb-_pd0xoXmOrky4hizMwQj4Z-WDByW8_AEbYLwMIki2Bg==:b63173adc9f5699f
+# rye:signed:2026-11-22T13:03:41Z:81193ec30a61dcefe9c0744046e9e53ef959c18f32c1a87263c1b5d831e82f73:kIaH34RAmqPtXjln1o-gAFHyjOM7dfx2j8ixK94jzr0z2VBjKRGwmbAhCKZydlJQTZYGVXdX7Y9L_AyWnzIGBg==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -56,19 +56,19 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     profile.enabled()
     offset, limit = params["offset"], max(1, min(params["limit"], MAX_LINES))
 
-    def wanted(total: int) -> view.Span:
+    def choose_span(total: int) -> view.Span:
         if offset < 0 or offset >= max(total, 1):
             raise view.out_of_range("offset", offset, 0, max(total, 1) - 1)
         return view.Span(offset + 1, min(offset + limit, total), min(offset + limit, total))
 
     with Workspace(project_path) as ws:
-        shown = view.look(ws, params["path"], params.get("encoding"), wanted, line_ids=params["line_ids"], window=False)
+        shown = view.look(ws, params["path"], params.get("encoding"), choose_span, line_ids=params["line_ids"], window=False)
     first, last, total = shown.span.first, shown.span.last, shown.total
     more = [f"MORE below - call with offset={last}" if last < total else "end of file"]
     more += ["MORE above - call with offset=0"] if first > 1 else []
     footer = f"[{shown.path}: lines {first if total else 0}-{last} of {total}; {'; '.join(more)}]"
     width = len(str(last))
-    lines = [f"{row.number:>{width}}: {view.named(row)}" for row in shown.rows]
+    lines = [f"{row.number:>{width}}: {view.printed_row(row)}" for row in shown.rows]
     notices = [*filter(None, [shown.encoding_notice]), footer]
     fields = {"next_offset": last} if last < total else {}
     return ok(

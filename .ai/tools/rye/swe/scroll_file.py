@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:03:11Z:cb8c6822c4b84a34efde12eb0f7e05848bb25b329409ec888e3c0f36cc75c628:mVQVDU3OSn1aSEynAiTFba5dhU-YeXnLQIEpIgv_qeqOi4NkAKn_skSjRlVxq7je-VCM2kocXdME4I6UEoGVAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:30:22Z:259158578d3670c2e0ea0b5d72fb5fcbecd4dc11722299ba35e88365fec73aa9:Ls-zdmRHO8TUzP2mEYL1nL7VtppNbve5eb4R4CsSd2gFpT7RHhaV9hYIMuMYSlcP11mtEJplemXP9pqi3q-LBw==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -55,10 +55,10 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             physical = file.shown
         last = view_state.last_view(ws, physical) if profile.views_kept() else None
 
-        def wanted(total: int) -> view.Span:
+        def choose_span(total: int) -> view.Span:
             return _scrolled(total, last, params["direction"], physical)
 
-        return view.result(view.look(ws, path, params.get("encoding"), wanted, line_ids=params["line_ids"]), path)
+        return view.result(view.look(ws, path, params.get("encoding"), choose_span, line_ids=params["line_ids"]), path)
 
 
 def _scrolled(total: int, last: view_state.View | None, direction: str, path: str) -> view.Span:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:6a0b93db7616a17944074d61c931ba97b9a8657ba4fa3fe5c74e90715d67bcc8:kJyVFNRGIJgiIX9g9AlgmyvRKyHDUF1EERXa-UNK52v6eQCNT_VM9jl3914sKI6ofpXjkqD8HB7CzfnkEamsBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:50Z:95ba0f8db444ef8272832b2ceffae3a7de163ee9d9579b631f3133c2be308b67:B6xYL21nsbw9aqnT5A7_JHODfEDJvMXZ39vaedCE39_OYt5yRWu9sRbk0Jg1uZZkkSUz22D6jxO-YPXh6kA2CA==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -137,17 +137,17 @@ def _window(shown: _Shown, offset: int, limit: int) -> dict[str, Any]:
     begin = results.start_index(offset, total, "lines")
     # The URL is shown twice and may be long.
     page = results.Page(output_budget() - _NOTICES - 2 * len(shown.answer.url))
-    taken = 0
+    count = 0
     for line in _lines(shown.page.text, begin, limit):
         if not page.add([line]):
             break
-        taken += 1
-    following = begin + taken + 1 if begin + taken < total else None
+        count += 1
+    following = begin + count + 1 if begin + count < total else None
     title = [f"Title: {shown.page.title}"] if shown.page.title and begin == 0 else []
     content, mark = quoted([*title, *page.lines])
     output = [f"{shown.answer.url} ({', '.join(_facts(shown))})", *content]
     if following is not None:
-        output.append(cut_notice(taken, total, "lines", shown.call(following), total - begin - taken))
+        output.append(cut_notice(count, total, "lines", shown.call(following), total - begin - count))
     return ok(
         "\n".join(output),
         url=shown.answer.url,
@@ -162,7 +162,7 @@ def _window(shown: _Shown, offset: int, limit: int) -> dict[str, Any]:
         untrusted=True,
         boundary=mark,
         total_lines=total,
-        line_count=taken,
+        line_count=count,
         offset=offset,
         truncated=following is not None or shown.answer.cut,
         next_offset=following,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:bf7052178ba06cd97a42e5477fcbae922c022da1a7d8f714e420c28790df8232:DWNRnNxP-y0DSbu5UHCYo7b-ajXXeX2F79HG8CoAhSa5bNin4H_STkEo6R4qs8tu7vcaOnslmXwapfUkLHlFDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:50Z:722896a93571709c5838965e25a09e3925c81ee3c09849421eb74c58e9a2cd0f:DNwhkznUc9cmdut0O4yxFSrZzleaGzxvW8vz_Kojml4DB-prZt3qFbpB0SrQfKWRnE5ngTg5ePvUSpKiF2AZAg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -78,7 +78,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     if not query:
         raise UsageError("bad_query", "The query is empty.", "Say what to search for.")
     layers = config_layers.load(project_path, _FILE)
-    provider = _chosen(layers, params.get("provider"))
+    provider = _provider_for(layers, params.get("provider"))
     found = _merged(ask(provider, query, count, params["timeout"]))[:count]
     return _answer(provider.name, params["query"], found, _ignored(layers.project))
 
@@ -96,7 +96,7 @@ def _expanded(text: str) -> tuple[str, list[str]]:
     return re.sub(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^}]*))?\}", fill, text), missing
 
 
-def _chosen(layers: config_layers.Layers, named: str | None) -> Provider:
+def _provider_for(layers: config_layers.Layers, named: str | None) -> Provider:
     """Return the provider that the call, the project, the user or the system names, or else the first that can be used."""
     known = _known(layers.own)
     # The nearest wish counts: the call, then the project, the user, the system.
@@ -129,8 +129,12 @@ def _default(layer: dict[str, Any]) -> str | None:
 
 def _known(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return every provider that the system and the user define, by name."""
-    listed = own.get("providers", {})
-    known = {name: value for name, value in listed.items() if isinstance(value, dict)} if isinstance(listed, dict) else {}
+    own_providers = own.get("providers", {})
+    known = (
+        {name: value for name, value in own_providers.items() if isinstance(value, dict)}
+        if isinstance(own_providers, dict)
+        else {}
+    )
     default = own.get("default_provider")
     if isinstance(default, dict) and isinstance(default.get("type"), str):
         name = default["type"]
@@ -159,10 +163,10 @@ def _ready(name: str, settings: dict[str, Any]) -> Provider:
     kind = settings.get("type", name)
     lacks = _lacks(name, settings)
     if lacks:
-        what = "address" if kind == "searxng" else "key"
+        missing_part = "address" if kind == "searxng" else "key"
         raise SearchError(
             "key_missing",
-            f"The search provider {name} has no {what}: {', '.join(lacks)} is not set.",
+            f"The search provider {name} has no {missing_part}: {', '.join(lacks)} is not set.",
             f"Set {lacks[0]} in the environment, or write it into {config_layers.user_file(_FILE)}. {_WITHOUT_KEY}",
         )
     base = settings.get("base_url")
@@ -220,11 +224,11 @@ def _same(url: str) -> str:
 
     try:
         parts = urlsplit(url)
-        given = parse_qsl(parts.query, True, max_num_fields=_MAX_FIELDS)
+        pairs = parse_qsl(parts.query, True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         return url
     # Sorted and without tracking parameters, so that two links to one page compare equal.
-    query = urlencode(sorted((name, value) for name, value in given if not _TRACKING.match(name)))
+    query = urlencode(sorted((name, value) for name, value in pairs if not _TRACKING.match(name)))
     return f"{parts.netloc.lower().removeprefix('www.')}{parts.path.rstrip('/')}?{query}"
 
 

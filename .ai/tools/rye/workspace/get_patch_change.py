@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T11:05:51Z:e670708b129dc5ff7d90bcc77724a88b7b2db92d09165acd05dd0ac39ee6fc9f:Dwzit1RnRraFupFDTOtakjKCzX1nTPV38nKG3-IN-u-8y0afckleIGMBie2ZdkaZgvCj3XvflporrvJDAChZDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T12:43:50Z:bbe84eea06957480f7fa7d29fe611a1fe5343cc96368a51223d0f7209159bed1:zGNQHWGegWx5mEwfjLiW2Z__l9yDeDJnbQ_r7zH1JqgPQDDiJcAI0p6mICwfEmUnQOcLumxFyWda_Cs_Q-gJBg==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -53,12 +53,14 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             warnings = commit.recover(ws)
             record = patch_store.find(ws, any_id)
             head, diff, part = _part(record, any_id)
-            fate = outcome(ws, record, part.get("file", {}).get("path"))
-        if fate["entries"] and "file" in part:
-            part["file"]["entryId"] = fate["entries"][0]
+            result_of_file = outcome(ws, record, part.get("file", {}).get("path"))
+        if result_of_file["entries"] and "file" in part:
+            part["file"]["entryId"] = result_of_file["entries"][0]
         first = start_index(offset, len(diff), "diff lines")
         head += fit_lines(id_lines(part.get("files") or [part["file"]]), output_budget() // 3)[0]
-        head.append(f"Batch {record['batchId']}: {fate['status']}." + "".join(f"\n{line}" for line in fate["notes"]))
+        head.append(
+            f"Batch {record['batchId']}: {result_of_file['status']}." + "".join(f"\n{line}" for line in result_of_file["notes"])
+        )
         shown, cut = fit_lines(diff[first:], output_budget() - NOTICES - size_of(head))
         reached = offset - 1 + len(shown)
         out = [*head, *shown]
@@ -67,14 +69,14 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             fields["next_offset"] = reached + 1
             call = f'get_patch_change(id="{any_id}", offset={reached + 1})'
             out.append(cut_notice(len(shown), len(diff), "diff lines", call, len(diff) - reached))
-        result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **fate}
+        result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **result_of_file}
         return succeeded("\n".join(out), result, warnings, **fields)
 
     return answered(__item_id__, project_path, work, id=any_id)
 
 
-def _keys(asked: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {key: asked[key] for key in (f"{kind}Key", f"{kind}Label") if key in asked}
+def _keys(request: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {key: request[key] for key in (f"{kind}Key", f"{kind}Label") if key in request}
 
 
 def _part(record: dict[str, Any], any_id: str) -> tuple[list[str], list[str], dict[str, Any]]:
@@ -85,17 +87,17 @@ def _part(record: dict[str, Any], any_id: str) -> tuple[list[str], list[str], di
         every = [{key: value for key, value in one.items() if key != "diff"} for one in files]
         diff = [line for one in files for line in one["diff"]]
         return [f"{len(files)} file(s). {label}".rstrip()], diff, {"kind": "batch", "files": every}
-    asked = {one["filePatchId"]: request for one, request in zip(files, _requests(record["request"]), strict=True)}
+    requests = {one["filePatchId"]: request for one, request in zip(files, _requests(record["request"]), strict=True)}
     for one in files:
-        bare = {key: value for key, value in one.items() if key != "diff"}
+        without_diff = {key: value for key, value in one.items() if key != "diff"}
         if any_id == one["filePatchId"]:
             head = f"{one['operation']} {one['path']}. {one.get('fileLabel', '')}".rstrip()
-            return [head], one["diff"], {"kind": "file", "file": bare}
-        for stored, change in zip(one["changes"], asked[one["filePatchId"]].get("changes", ()), strict=False):
+            return [head], one["diff"], {"kind": "file", "file": without_diff}
+        for stored, change in zip(one["changes"], requests[one["filePatchId"]].get("changes", ()), strict=False):
             if any_id == stored["changeId"]:
-                del bare["changes"]
+                del without_diff["changes"]
                 head = f"{stored['operation']} in {one['path']}. {stored.get('description', '')}".rstrip()
-                return [head], _change_diff(change), {"kind": "change", "file": bare, "change": {**change, **stored}}
+                return [head], _change_diff(change), {"kind": "change", "file": without_diff, "change": {**change, **stored}}
     raise EditError("unknown_patch_id", f"The stored batch has lost {any_id}.", "Ask for the batch itself.")
 
 

@@ -29,7 +29,7 @@ _PACKAGES: Final = (
 _MODULES: Final = (
     *("json", "locale", "pwd", "shutil", "shlex", "unicodedata", "jsonschema_rs", "yaml", "rye.api", "rye.primary_tools"),
     *("rye.cli.words", "rye.sandbox.sandbox", "rye.snapshots.tree", "rye.swe.view", "rye.swe.edit", "rye.swe.search"),
-    *("rye.process.run", "rye.process.capture", "rye.executor.primitives.function", "rye.cli.rt.printing"),
+    *("rye.process.run", "rye.process.output_files", "rye.executor.primitives.function", "rye.cli.rt.printing"),
 )
 # Not loaded before a call needs them: they bring much, or are the programs of other processes.
 _LATE: Final = ("rye.executor.worker", "rye.executor.isolated", "rye.executor.worker_pool")

@@ -78,8 +78,8 @@ def _run(words: list[str]) -> int:
         print(f"rt {__version__}")
         return 0
     if not words or words[0] in ("-h", "--help"):
-        listed = "\n".join(f"  {name:<11} {summary}" for name, summary in SUMMARIES.items())
-        print(f"usage: rt [--version] [--help] VERB …\n\nverbs:\n{listed}\n\n{_EPILOG}")
+        verb_lines = "\n".join(f"  {name:<11} {summary}" for name, summary in SUMMARIES.items())
+        print(f"usage: rt [--version] [--help] VERB …\n\nverbs:\n{verb_lines}\n\n{_EPILOG}")
         return 0 if words else 2
     if words[0] == "help":
         return _run([*words[1:2], "--help"])

@@ -59,19 +59,24 @@ _ENCODING = r'\bencoding=(?:"([^"]*)")?'
 _VERBS = {"Call": "Run ", "call": "run ", "by": "by "}
 
 
-def in_words(said: str) -> str:
+def in_words(text: str) -> str:
     """Return a tool's message with commands in place of its calls."""
     # Calls first: the plain words below occur inside them.
-    said = _CALL.sub(_command, said)
-    said = re.sub(_ENCODING, lambda match: f"--encoding {match[1] or 'NAME'}", said)
+    text = _CALL.sub(_command, text)
+    text = re.sub(_ENCODING, lambda match: f"--encoding {match[1] or 'NAME'}", text)
     for tool, verb in _WORDS:
-        said = said.replace(tool, verb)
-    return said
+        text = text.replace(tool, verb)
+    return text
 
 
 def _command(match: re.Match[str]) -> str:
-    given = {name: _value(text) for name, text in _ARG.findall(match["args"])}
-    words = _verb(match["name"], given) or ["rye", "execute", _IDS[match["name"]], *(f"{k}={v}" for k, v in given.items())]
+    arguments = {name: _value(text) for name, text in _ARG.findall(match["args"])}
+    words = _verb(match["name"], arguments) or [
+        "rye",
+        "execute",
+        _IDS[match["name"]],
+        *(f"{k}={v}" for k, v in arguments.items()),
+    ]
     return f"{_VERBS.get(match['lead'], '')}`{' '.join(word if word == '…' else shlex.quote(word) for word in words)}`"
 
 
@@ -79,18 +84,18 @@ def _value(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
 
 
-def _verb(name: str, given: dict[str, str]) -> list[str] | None:
+def _verb(name: str, arguments: dict[str, str]) -> list[str] | None:
     """Return the `rt` command for a call; None where there is none."""
-    path = given.get("file_path", given.get("path", "."))
+    path = arguments.get("file_path", arguments.get("path", "."))
     if name in ("read", "open_file_chunk"):
-        at = given.get("offset") or given.get("line") or given.get("start")
+        at = arguments.get("offset") or arguments.get("line") or arguments.get("start")
         return ["rt", "open", f"{path}:{at}" if at else path]
     if name == "ls":
         return ["rt", "find", "*", *([path] if path != "." else [])]
-    if name == "undo" and "list" in given:
-        return ["rt", "undo", "--list", *(["--offset", given["offset"]] if "offset" in given else [])]
-    if name == "undo" and "entry_id" in given:
-        return ["rt", "undo", given["entry_id"]]
+    if name == "undo" and "list" in arguments:
+        return ["rt", "undo", "--list", *(["--offset", arguments["offset"]] if "offset" in arguments else [])]
+    if name == "undo" and "entry_id" in arguments:
+        return ["rt", "undo", arguments["entry_id"]]
     return None
 
 
@@ -131,7 +136,7 @@ class Printing:
         self._failed = False
         self._terminal = answer.isatty()
         self._pages: list[str] = []
-        self._beside: list[str] = []
+        self._notes: list[str] = []
         self.code = EXIT_OK
         self._found = False
 
@@ -169,7 +174,7 @@ class Printing:
         lines = [*([text] if text else []), *_cut(verb, data, parameters)]
         if lines:
             self._write("\n".join(lines) + "\n")
-        self._beside += _beside(verb, data, parameters)
+        self._notes += _notes(verb, data, parameters)
 
     def _judge(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> None:
         """Several searches are one: something found in any of them is success."""
@@ -198,13 +203,13 @@ class Printing:
         if self._pages:
             _to_terminal("".join(self._pages), self._answer)
         self._answer.flush()
-        beside = self._beside
+        notes = self._notes
         if self._calls > 1:
             # One search of many files: that some of them hold nothing is no news.
-            beside = [line for line in beside if not line.startswith("[no matches")]
-            if not self._found and len(beside) < len(self._beside):
-                beside.append(f"[no matches in the {self._calls} files and folders searched]")
-        for line in beside:
+            notes = [line for line in notes if not line.startswith("[no matches")]
+            if not self._found and len(notes) < len(self._notes):
+                notes.append(f"[no matches in the {self._calls} files and folders searched]")
+        for line in notes:
             print(line, file=sys.stderr)
 
 
@@ -218,11 +223,11 @@ def _to_terminal(text: str, answer: TextIO) -> None:
         answer.write(text)
 
 
-def _in_words(said: str) -> str:
+def _in_words(text: str) -> str:
     """Name the commands where a message names the tools' calls."""
     # Its patterns are compiled only where there is something to say.
 
-    return in_words(said)
+    return in_words(text)
 
 
 def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
@@ -247,11 +252,11 @@ def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[st
 
 def _options(parameters: dict[str, Any]) -> list[str]:
     """Return the options with which the call was made, but for where it began."""
-    given = [(option, parameters[name]) for name, option in _OPTIONS if parameters.get(name) not in (None, False)]
-    return [word for option, value in given for word in ([option] if value is True else [option, str(value)])]
+    options = [(option, parameters[name]) for name, option in _OPTIONS if parameters.get(name) not in (None, False)]
+    return [word for option, value in options for word in ([option] if value is True else [option, str(value)])]
 
 
-def _beside(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
+def _notes(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
     """Return the notes for standard error: where a window begins, why nothing was found, what could not be read."""
     out = [_in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
     if verb in _VIEWS and data["more_below"] and not data["truncated"]:
@@ -289,8 +294,8 @@ def _pager(lines: int) -> list[str] | None:
 def _paged(command: list[str], text: str, answer: TextIO) -> bool:
     answer.flush()
     try:
-        done = subprocess.run(command, input=text.encode(), stdout=answer, check=False)
+        result = subprocess.run(command, input=text.encode(), stdout=answer, check=False)
     except OSError:
         return False
     # The shell's codes for a program that cannot run or is not found: the text was not shown then.
-    return done.returncode not in (126, 127)
+    return result.returncode not in (126, 127)

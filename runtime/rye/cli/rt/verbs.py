@@ -62,19 +62,19 @@ def _text_from_stdin() -> str:
         ) from None
 
 
-def _given(args: argparse.Namespace, **names: str) -> dict[str, Any]:
+def _options_given(args: argparse.Namespace, **names: str) -> dict[str, Any]:
     """Return the options that were given, under their parameters' names."""
     return {parameter: value for name, parameter in names.items() if (value := getattr(args, name)) not in (None, False)}
 
 
 def _open(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     path, window = _place(args.path, args.project)
-    yield {"path": path, **window, **_given(args, line="line", ids="line_ids", encoding="encoding")}
+    yield {"path": path, **window, **_options_given(args, line="line", ids="line_ids", encoding="encoding")}
 
 
 def _scroll(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    given = _given(args, ids="line_ids", encoding="encoding")
-    yield {"path": typed_path(args.path, args.project), "direction": args.direction, **given}
+    options = _options_given(args, ids="line_ids", encoding="encoding")
+    yield {"path": typed_path(args.path, args.project), "direction": args.direction, **options}
 
 
 MOST = 500
@@ -85,15 +85,15 @@ _SEARCH = {"limit": "limit", "offset": "offset", "hidden": "hidden", "no_ignore"
 
 def _find(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for root in args.roots or ["."]:
-        yield {"pattern": args.pattern, "root": typed_path(root, args.project), **_given(args, **_SEARCH)}
+        yield {"pattern": args.pattern, "root": typed_path(root, args.project), **_options_given(args, **_SEARCH)}
 
 
 def _grep(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    given = _given(args, **_SEARCH, include="include", ignore_case="ignore_case", literal="literal", ids="line_ids")
+    options = _options_given(args, **_SEARCH, include="include", ignore_case="ignore_case", literal="literal", ids="line_ids")
     if args.files:
-        given["limit"] = MOST
+        options["limit"] = MOST
     for root in _names_from_stdin() if args.roots == ["-"] else args.roots or ["."]:
-        yield {"pattern": args.pattern, "root": typed_path(root, args.project), **given}
+        yield {"pattern": args.pattern, "root": typed_path(root, args.project), **options}
 
 
 def _names_from_stdin() -> Iterator[str]:
@@ -107,8 +107,8 @@ def _names_from_stdin() -> Iterator[str]:
 
 
 def _grep_file(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    given = _given(args, limit="limit", offset="offset", ignore_case="ignore_case", literal="literal", ids="line_ids")
-    yield {"path": typed_path(args.path, args.project), "pattern": args.pattern, **given}
+    options = _options_given(args, limit="limit", offset="offset", ignore_case="ignore_case", literal="literal", ids="line_ids")
+    yield {"path": typed_path(args.path, args.project), "pattern": args.pattern, **options}
 
 
 _EDIT = {"dry_run": "dry_run", "show_diff": "show_diff", "ids": "line_ids", "encoding": "encoding"}
@@ -118,12 +118,12 @@ def _edit(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     path = typed_path(args.path, args.project)
     # An end before its start is a slip of the hand here: `rt insert` inserts.
     lines = {"start_line": args.start, "end_line": args.end, "insert_form": False}
-    yield {"path": path, **lines, "new_text": _text_from_stdin(), **_given(args, **_EDIT)}
+    yield {"path": path, **lines, "new_text": _text_from_stdin(), **_options_given(args, **_EDIT)}
 
 
 def _insert(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     path = typed_path(args.path, args.project)
-    yield {"path": path, "line": args.line, "new_text": _text_from_stdin(), **_given(args, **_EDIT)}
+    yield {"path": path, "line": args.line, "new_text": _text_from_stdin(), **_options_given(args, **_EDIT)}
 
 
 def _create(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -133,16 +133,20 @@ def _create(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         raise UsageError(
             "file_exists", f"{printable(args.path)} exists. Nothing was written.", "Use rt edit or rt insert to change it."
         )
-    yield {"file_path": typed_path(args.path, args.project), "content": _text_from_stdin(), **_given(args, encoding="encoding")}
+    yield {
+        "file_path": typed_path(args.path, args.project),
+        "content": _text_from_stdin(),
+        **_options_given(args, encoding="encoding"),
+    }
 
 
 def _undo(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    given = _given(args, list="list", limit="limit", offset="offset", dry_run="dry_run")
+    options = _options_given(args, list="list", limit="limit", offset="offset", dry_run="dry_run")
     if args.what is not None:
         # A file of such a name is `./NAME`. One that is gone, since its creation was undone, is named too.
         is_entry = re.fullmatch(_ENTRY, args.what) is not None
-        given.update({"entry_id": args.what} if is_entry else {"file_path": typed_path(args.what, args.project)})
-    yield given
+        options.update({"entry_id": args.what} if is_entry else {"file_path": typed_path(args.what, args.project)})
+    yield options
 
 
 def _build_open(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.authoring.new_tool_kinds import KINDS
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_project_option, print_json, printable, project_of, project_to_work_in
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_common_options, print_json, printable, project_of, project_to_work_in
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
@@ -42,8 +42,7 @@ def _build_lint(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _LINT_EPILOG
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="item id, file, folder or glob")
     parser.add_argument("--all", action="store_true", help="every tool of every space")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print a list of findings, and nothing else")
+    add_common_options(parser, "print a list of findings, and nothing else")
 
 
 def _build_new(parser: argparse.ArgumentParser) -> None:
@@ -54,25 +53,24 @@ def _build_new(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime", metavar="R", choices=tuple(KINDS), default="python", help="python (default), bash, node or http"
     )
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print what was made as JSON, and nothing else")
+    add_common_options(parser, "print what was made as JSON, and nothing else")
 
 
 def _lint(args: argparse.Namespace) -> int:
-    chosen = _tools(args)
-    rows = [row for target in chosen for row in _findings(target)]
+    tools = _tools(args)
+    rows = [row for target in tools for row in _findings(target)]
     if args.json:
         print_json(rows)
     else:
         for row in rows:
             print(printable(f"{row['path']}:{row['line']}: {row['code']} {row['message']}"))
     # After the rows, so that `--json` prints its (empty) list before the refusal.
-    if not chosen:
+    if not tools:
         raise UsageError(
             "no_tools", "There is no tool to check.", "Name a file, a folder or an id; `rye new tool ID` makes one."
         )
     files = len({row["path"] for row in rows})
-    summary = f"Findings: {len(rows)}, in {files} of {len(chosen)} files." if rows else f"Files: {len(chosen)}. No findings."
+    summary = f"Findings: {len(rows)}, in {files} of {len(tools)} files." if rows else f"Files: {len(tools)}. No findings."
     print(f"rye: {summary}", file=sys.stderr)
     return EXIT_NO if rows else EXIT_OK
 
@@ -80,17 +78,17 @@ def _lint(args: argparse.Namespace) -> int:
 def _tools(args: argparse.Namespace) -> list[Target]:
     if args.all and args.targets:
         raise UsageError("bad_targets", "Give targets, or --all; not both.", "")
-    among = spaces.spaces(_project(args))
+    search_path = spaces.spaces(project_of(args.project))
     # The first space is the project's own; an author cannot change the others' tools here.
-    asked = among if args.all else among[:1]
-    found = targets.resolve(args.targets, among) if args.targets else targets.every(asked)
+    searched = search_path if args.all else search_path[:1]
+    found = targets.resolve(args.targets, search_path) if args.targets else targets.all_targets(searched)
     return [target for target in found if target.item_type == "tool"]
 
 
 def _findings(target: Target) -> Iterator[dict[str, Any]]:
     try:
         # The mode too: lint reports a file that others may write.
-        with atomic.regular(target.path) as file:
+        with atomic.open_regular(target.path) as file:
             info, raw = os.fstat(file.fileno()), file.read()
     except OSError as err:
         message = f"It cannot be read: {err.strerror}."
@@ -115,10 +113,6 @@ Next, in the project's folder:
   rye sign {made.item_id}        (`rye keys generate` once before; a person at a terminal signs)
   rye {made.item_id} {KINDS[args.runtime].example}""")
     return EXIT_OK
-
-
-def _project(args: argparse.Namespace) -> str:
-    return project_of(args.project)
 
 
 VERBS = {

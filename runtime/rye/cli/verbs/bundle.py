@@ -14,7 +14,7 @@ from rye.cli.shared import (
     EXIT_OK,
     EXIT_TRUST,
     Verb,
-    add_project_option,
+    add_common_options,
     print_json,
     print_table,
     project_of,
@@ -23,7 +23,7 @@ from rye.cli.shared import (
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor import executor
 from rye.fs import atomic
-from rye.items import bundles, lockfiles, release, spaces
+from rye.items import bundles, lockfiles, release_list, spaces
 from rye.items.spaces import Space
 from rye.trust import keys, signature
 
@@ -87,8 +87,8 @@ def _create(space: Space, args: argparse.Namespace) -> int:
 def _release(args: argparse.Namespace) -> int:
     """Write the signed list of the package's files."""
     require_person_or_key("sign a release", args.key, key_option=True)
-    now, path = _now(), release.path_of()
-    _write_signed(release.compose(__version__, now), path, args.key, now)
+    now, path = _now(), release_list.path_of()
+    _write_signed(release_list.compose(__version__, now), path, args.key, now)
     if args.json:
         print_json({"path": str(path), "version": __version__, "created_at": now})
     else:
@@ -116,8 +116,8 @@ def _inspect(space: Space, args: argparse.Namespace) -> int:
     key = manifest.verified.key
     rows = [
         {"type": kind, "item_id": item_id, "sha256": digest}
-        for kind, listed in manifest.items.items()
-        for item_id, digest in listed.items()
+        for kind, digests in manifest.items.items()
+        for item_id, digest in digests.items()
     ]
     if args.json:
         print_json({"bundle": dict(manifest.bundle), "signer": key.public.fingerprint, "owner": key.owner, "items": rows})
@@ -169,8 +169,7 @@ def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
 def _build_lock(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "From then on the tool runs here only with exactly these digests.\n\nexample:\n  rye lock my/tools/report"
     parser.add_argument("item_id", help="the tool to pin")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print the lockfile's path and content as JSON")
+    add_common_options(parser, "print the lockfile's path and content as JSON")
 
 
 def _run_lock(args: argparse.Namespace) -> int:

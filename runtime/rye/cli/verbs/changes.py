@@ -12,6 +12,7 @@ from rye.call import command_channel
 from rye.cli.shared import (
     EXIT_OK,
     Verb,
+    add_common_options,
     add_project_option,
     print_json,
     print_table,
@@ -24,8 +25,8 @@ from rye.edits import change_texts
 from rye.errors import RyeError, UsageError
 from rye.journal import file_history, history
 from rye.journal.history import Row
-from rye.record import blame, exports, timeline
-from rye.record.exports import FileDiff
+from rye.provenance import blame, exports, timeline
+from rye.provenance.exports import FileDiff
 from rye.workspace.workspace import Workspace
 
 _FOLLOWED = 2_000
@@ -38,8 +39,7 @@ def _build_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", metavar="ID", help="only what was changed after this change")
     parser.add_argument("--new", action="store_true", help="only what was changed since the last `rye log --new`")
     parser.add_argument("--actor", metavar="TEXT", help="only changes by callers whose name holds this")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    add_common_options(parser)
 
 
 def _log(args: argparse.Namespace) -> int:
@@ -93,22 +93,21 @@ The answer is a patch in git's form: `rye diff ID | git apply -R` works where un
     parser.add_argument("points", nargs="?", metavar="ID[..ID]", default="", help="see below")
     parser.add_argument("path", nargs="?", metavar="FILE", help="only this file")
     parser.add_argument("--new", action="store_true", help="see below")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    add_common_options(parser)
 
 
 def _diff(args: argparse.Namespace) -> int:
     with _workspace(args.project) as ws:
         rows = list(history.History(ws))
-        chosen = timeline.since_looked(ws, rows) if args.new else _chosen(rows, args.points)
-        wanted = None if args.path is None else _from_root(ws, args.path)
-        paths = [one for one in file_history.touched(ws, chosen) if wanted in (None, one)]
-        found = [change for path in paths[:_FOLLOWED] if (change := _between(ws, path, rows, chosen)) is not None]
+        changes = timeline.since_looked(ws, rows) if args.new else _rows_between(rows, args.points)
+        only = None if args.path is None else _from_root(ws, args.path)
+        paths = [one for one in file_history.touched(ws, changes) if only in (None, one)]
+        found = [change for path in paths[:_FOLLOWED] if (change := _between(ws, path, rows, changes)) is not None]
     text = exports.patch([one for one, _ in found])
     unknown = [one.new for one, known in found if not known]
     if args.json:
-        listed = [{"path": one.new, "old_path": one.old, "known": known} for one, known in found]
-        print_json({"patch": text, "files": listed})
+        files = [{"path": one.new, "old_path": one.old, "known": known} for one, known in found]
+        print_json({"patch": text, "files": files})
         return EXIT_OK
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
     for path in unknown:
@@ -116,7 +115,7 @@ def _diff(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _chosen(rows: list[Row], points: str) -> list[Row]:
+def _rows_between(rows: list[Row], points: str) -> list[Row]:
     """Return the changes between two points, newest first."""
     if not points:
         return rows[:1]
@@ -138,11 +137,11 @@ def _place(rows: list[Row], entry_id: str) -> int:
     )
 
 
-def _between(ws: Workspace, path: str, rows: list[Row], chosen: list[Row]) -> tuple[FileDiff, bool] | None:
+def _between(ws: Workspace, path: str, rows: list[Row], changes: list[Row]) -> tuple[FileDiff, bool] | None:
     """Return a file between the first and the last of some changes, and whether that is known; None where it is as it was."""
-    wanted = {row.id for row in chosen}
+    ids = {row.id for row in changes}
     steps = file_history.of_file(ws, path, rows).steps
-    inside = [at for at, step in enumerate(steps) if step.entry is not None and step.entry.id in wanted]
+    inside = [at for at, step in enumerate(steps) if step.entry is not None and step.entry.id in ids]
     if not inside:
         return FileDiff(path, path, None, None), False
     first, last = steps[inside[0]], steps[inside[-1]]
@@ -161,8 +160,7 @@ A line stays its writer's when it moves, is indented anew or formatted. "-" is o
     parser.add_argument(
         "--git-note", metavar="COMMIT", help="write an Agent Trace record of a commit's files as a git note (refs/notes/rye)"
     )
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    add_common_options(parser)
 
 
 def _blame(args: argparse.Namespace) -> int:
@@ -194,7 +192,7 @@ def _blame(args: argparse.Namespace) -> int:
 
 def _note(args: argparse.Namespace) -> int:
     from rye._version import __version__
-    from rye.record import git_notes
+    from rye.provenance import git_notes
 
     with _workspace(args.project) as ws:
         commit, files = git_notes.write(ws, args.git_note, __version__)
@@ -212,7 +210,7 @@ def _blamed(number: int, line: blame.BlamedLine) -> dict[str, Any]:
     return {
         "line": number,
         "change": None if entry is None else entry.id,
-        "who": "-" if line.step is None else file_history.said(entry),
+        "who": "-" if line.step is None else file_history.author_in_words(entry),
         "tool": None if entry is None else entry.tool,
         "time": None if entry is None else change_texts.when(entry),
         "text": line.text.decode("utf-8", "replace"),
@@ -228,10 +226,10 @@ def _revision(ws: Workspace) -> str:
     return found[1] if found else ""
 
 
-def _workspace(given: str | None) -> Workspace:
+def _workspace(folder: str | None) -> Workspace:
     from rye.workspace.workspace import Workspace
 
-    ws = Workspace(project_of(given))
+    ws = Workspace(project_of(folder))
     if command_channel.VARIABLE in os.environ and next(iter(history.History(ws)), None) is None:
         ws.close()
         # An empty list would say that nothing was changed.
@@ -245,9 +243,9 @@ def _workspace(given: str | None) -> Workspace:
 
 def _from_root(ws: Workspace, path: str) -> str:
     """Return a path as the journal has it; relative ones are tried from the current folder first."""
-    here = os.path.join(os.getcwd(), path)
-    if os.path.lexists(here) and f"{os.path.realpath(here)}/".startswith(f"{ws.real}/"):
-        return os.path.relpath(os.path.realpath(here), ws.real)
+    absolute = os.path.join(os.getcwd(), path)
+    if os.path.lexists(absolute) and f"{os.path.realpath(absolute)}/".startswith(f"{ws.real}/"):
+        return os.path.relpath(os.path.realpath(absolute), ws.real)
     return os.path.normpath(path)
 
 

@@ -102,8 +102,8 @@ def _ids(*types: str) -> list[str]:
     from rye.items import spaces
     from rye.workspace.workspace import find_root
 
-    among = spaces.spaces(find_root(os.getcwd()))
-    return sorted({item_id for item_type in types for item_id, _, _ in spaces.listed(item_type, among)})
+    search_path = spaces.spaces(find_root(os.getcwd()))
+    return sorted({item_id for item_type in types for item_id, _, _ in spaces.served_items(item_type, search_path)})
 
 
 def _load_words(words: list[str]) -> list[str]:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from rye.call import context
 from rye.cli import terminal
 from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, install_command, print_json, printable, project_of
-from rye.config import user_dirs
+from rye.config import stored_state, user_dirs
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
 from rye.fs import atomic
 from rye.items import sign_verify, spaces, targets
 from rye.lsp import servers
 from rye.plain_class import Record, as_dict
-from rye.sandbox import bubblewrap, limits, sandbox
+from rye.sandbox import bubblewrap, resource_limits, sandbox
 from rye.trust import decisions, keys
 from rye.trust.verify import TrustStore
 
@@ -103,8 +103,8 @@ def _sandbox(project: str) -> Iterator[Finding]:
     else:
         yield Finding("sandbox", "problem", f"none: {'; '.join(why_not.values())}", bubblewrap.advice())
     # Made and removed for real: whether control groups may be written shows only in the attempt.
-    groups, why = limits.make(limits.wanted())
-    limits.release(groups)
+    groups, why = resource_limits.make(resource_limits.configured())
+    resource_limits.release(groups)
     fix = "Run rye in a systemd user session, or in a container that may write its control group."
     works = "memory and processes of a command are limited"
     yield Finding("limits", "note", why, fix) if why else Finding("limits", "ok", works)
@@ -170,8 +170,8 @@ def _keys(_project: str) -> Iterator[Finding]:
 
 def _trust(project: str) -> Iterator[Finding]:
     found = decisions.load()
-    among = spaces.spaces(project)
-    store = spaces.trust_store(among)
+    search_path = spaces.spaces(project)
+    store = spaces.trust_store(search_path)
     yield Finding("trust", "ok", f"keys that count here: {len(store.keys)}, revoked: {len(found.revoked_keys)}")
     for problem in store.problems:
         yield Finding("trust", "problem", str(problem), "Remove the file, or write the key again with `rye trust add`.")
@@ -184,13 +184,13 @@ def _trust(project: str) -> Iterator[Finding]:
             f"{pending} key{'s' * (pending != 1)} of this project await{'s' * (pending == 1)} your decision",
             fix,
         )
-    yield from _items(among, store)
+    yield from _items(search_path, store)
 
 
-def _items(among: Sequence[spaces.Space], store: TrustStore) -> Iterator[Finding]:
+def _items(search_path: Sequence[spaces.Space], store: TrustStore) -> Iterator[Finding]:
     """Yield what does not verify, space by space: an unsigned item is being written, any other has a story."""
-    for space in among:
-        rows = list(sign_verify.verify(targets.every([space]), store))
+    for space in search_path:
+        rows = list(sign_verify.verify(targets.all_targets([space]), store))
         bad = Counter(row["verdict"] for row in rows if row["verdict"] != "valid")
         if not bad:
             if rows:
@@ -242,7 +242,7 @@ def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterat
     from rye.mcp_server import settings_file
 
     try:
-        with atomic.regular(path) as file:
+        with atomic.open_regular(path) as file:
             # Bounded: another program's file may be of any size.
             content = settings_file.parse(file.read(_MAX_SETTINGS).decode(), syntax)
     except (FileNotFoundError, NotADirectoryError):
@@ -254,14 +254,8 @@ def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterat
 
 
 def _state(project: str) -> Iterator[Finding]:
-    folder, size = f"{user_dirs.user_ai()}/state", 0
-    for above, _, names in os.walk(folder):
-        for name in names:
-            try:
-                # Blocks, not length: sparse files take less than they claim.
-                size += os.lstat(f"{above}/{name}").st_blocks * 512
-            except OSError:
-                continue
+    folder = stored_state.folder()
+    size = sum(one.size for one in stored_state.stored_states())
     try:
         # For real: permissions, a full disk and a read-only file system show only in the attempt.
         with tempfile.TemporaryFile(dir=user_dirs.state_dir(project)) as file:

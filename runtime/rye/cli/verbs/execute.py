@@ -187,12 +187,12 @@ def _prepared(args: argparse.Namespace, item_id: str, project: str) -> Prepared 
 
 
 def _parameters(args: argparse.Namespace, item_id: str, project: str, prepared: Prepared | None) -> dict[str, Any]:
-    given = _json_parameters(args.params) if args.params is not None else {}
+    parameters = _json_parameters(args.params) if args.params is not None else {}
     if (args.values or args.rest) and (prepared is not None or args.type != "tool"):
-        wanted = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
+        schema = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
         # After `--params`, since a word on the command line wins over it.
-        given.update(words.parameters(wanted, args.values, args.rest, project, called=args.item_id))
-    return given
+        parameters.update(words.parameters(schema, args.values, args.rest, project, called=args.item_id))
+    return parameters
 
 
 def _inputs(item_type: str, item_id: str, project: str) -> dict[str, Any]:
@@ -235,14 +235,14 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
     if response["status"] == "error":
         answer.flush()
         _print_trace(data)
-        said = f"{response['error']}{_where(response, project)}"
+        message = f"{response['error']}{_where(response, project)}"
         # What the command said last was shown as it came; what a tool says of its failure was not.
         if watched is not None and watched.shown and data.get("exit_code") and data.get("code") != "tool_failed":
             hint = f" {printable(str(data['hint']))}" if "missing_permission" in data else ""
-            said = f"The command ended with exit code {data['exit_code']}.{hint}"
+            message = f"The command ended with exit code {data['exit_code']}.{hint}"
         if response.get("code") == "invalid_parameters":
-            said += f" `rye help {printable(response['item_id'].rpartition('/')[2])}` explains them."
-        print(f"{terminal.styled('rye:', 'error', sys.stderr)} {said}", file=sys.stderr)
+            message += f" `rye help {printable(response['item_id'].rpartition('/')[2])}` explains them."
+        print(f"{terminal.styled('rye:', 'error', sys.stderr)} {message}", file=sys.stderr)
 
 
 def _print_trace(data: dict[str, Any]) -> None:

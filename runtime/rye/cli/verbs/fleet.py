@@ -57,15 +57,15 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("bad_option", "--workers and --scheduler exclude each other.", "Give one of them.")
     driver.require_library()
     jobs = job_file.read(args.jobs)
-    found = results.opened(args.out, jobs, resume=args.resume) if args.out else results.printed()
+    found = results.to_file(args.out, jobs, resume=args.resume) if args.out else results.to_stdout()
     shown = _Shown()
     started = time.monotonic()
     try:
         driver.run_jobs(jobs, found, workers=args.workers, scheduler=args.scheduler, progress=shown.update)
     except KeyboardInterrupt:
         shown.end()
-        left = len(jobs) - sum(found.counts.values())
-        print(f"rye fleet: cancelled with {left} of {len(jobs)} jobs left.{_way_on(args.out)}", file=sys.stderr)
+        open_jobs = len(jobs) - sum(found.counts.values())
+        print(f"rye fleet: cancelled with {open_jobs} of {len(jobs)} jobs left.{_way_on(args.out)}", file=sys.stderr)
         raise
     finally:
         found.close()
@@ -75,8 +75,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"jobs": len(jobs), **counts, "seconds": round(seconds, 3), "out": args.out})
     else:
-        said = ", ".join(f"{count} {status}" for status, count in counts.items())
-        print(f"rye fleet: {len(jobs)} jobs: {said}, in {seconds:.1f} s", file=sys.stderr)
+        summary = ", ".join(f"{count} {status}" for status, count in counts.items())
+        print(f"rye fleet: {len(jobs)} jobs: {summary}, in {seconds:.1f} s", file=sys.stderr)
     return EXIT_OK if counts["done"] == len(jobs) else EXIT_NO
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rye.cli import terminal, words
-from rye.cli.shared import EXIT_OK, Verb, add_project_option, harmless, print_json, printable, project_of
+from rye.cli.shared import EXIT_OK, Verb, add_common_options, harmless, print_json, printable, project_of
 from rye.items import schema
 
 _EPILOG = """\
@@ -30,8 +30,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("name", nargs="?", metavar="VERB | TOOL", help="a verb, or a tool's id or short name")
     parser.add_argument("--man", action="store_true", help="print the manual page of rye, in the form that `man` reads")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print a tool's schema, or the verbs, as JSON and nothing else")
+    add_common_options(parser, "print a tool's schema, or the verbs, as JSON and nothing else")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -87,18 +86,18 @@ def _print_tool(called: str, item_id: str, project: str, *, as_json: bool) -> No
 
 
 def _tool_lines(
-    called: str, item_id: str, version: str, description: str, docstring: str, wanted: Mapping[str, Any], width: int
+    called: str, item_id: str, version: str, description: str, docstring: str, parameters_schema: Mapping[str, Any], width: int
 ) -> Iterator[str]:
     first, _, rest = docstring.strip().partition("\n")
-    yield f"{terminal.styled('usage:', 'heading', sys.stdout)} rye {printable(called)} {usage(wanted)}"
+    yield f"{terminal.styled('usage:', 'heading', sys.stdout)} rye {printable(called)} {usage(parameters_schema)}"
     yield ""
     yield harmless(description or first)
     yield terminal.styled(printable(f"{item_id}, version {version}"), "faint", sys.stdout)
-    properties = wanted.get("properties", {})
+    properties = parameters_schema.get("properties", {})
     if properties:
         yield ""
         yield terminal.styled("parameters:", "heading", sys.stdout)
-        yield from _parameters(wanted, _INDENT, width)
+        yield from _parameters(parameters_schema, _INDENT, width)
     text = harmless(f"{'' if first.rstrip('.') == description.rstrip('.') else first}\n{rest}".strip())
     if text:
         yield ""
@@ -107,21 +106,23 @@ def _tool_lines(
     yield from textwrap.wrap(f"options: {_OPTIONS}", width, subsequent_indent="  ")
 
 
-def usage(wanted: Mapping[str, Any]) -> str:
+def usage(parameters_schema: Mapping[str, Any]) -> str:
     """Return the words of a call: the parameters that bare values fill, in capitals, and whether there are others."""
-    required = wanted.get("required", ())
-    bare = words.positions(wanted)
-    shown = [name.upper() if name in required else f"[{name.upper()}]" for name in bare]
-    more = any(name not in bare for name in wanted.get("properties", {}))
+    required = parameters_schema.get("required", ())
+    positional = words.positions(parameters_schema)
+    shown = [name.upper() if name in required else f"[{name.upper()}]" for name in positional]
+    more = any(name not in positional for name in parameters_schema.get("properties", {}))
     return " ".join([*shown, *(["[name=value …]"] if more else [])])
 
 
-def _parameters(wanted: Mapping[str, Any], indent: int, width: int) -> Iterator[str]:
+def _parameters(parameters_schema: Mapping[str, Any], indent: int, width: int) -> Iterator[str]:
     """Yield a line for each parameter, and below it those of its members."""
-    properties = {name: part if isinstance(part, dict) else {} for name, part in wanted.get("properties", {}).items()}
+    properties = {
+        name: part if isinstance(part, dict) else {} for name, part in parameters_schema.get("properties", {}).items()
+    }
     column = min(max(map(len, properties), default=0), 24) + indent + 2
     for name, part in properties.items():
-        facts = _facts(part, required=name in wanted.get("required", ()))
+        facts = _facts(part, required=name in parameters_schema.get("required", ()))
         about = " ".join(filter(None, (str(part.get("description", "")).strip(), f"({facts})")))
         lines = textwrap.wrap(printable(about), max(width - column, 30)) or [""]
         yield f"{' ' * indent}{printable(name).ljust(column - indent)}{lines[0]}"

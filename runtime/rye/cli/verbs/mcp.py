@@ -95,7 +95,7 @@ def _import(args: argparse.Namespace) -> int:
     keys.signing_key(args.key)
     project = _project(args)
     permissions = [one for one in args.permissions.split(",") if one]
-    items = mcp_import.listed(args.name or "", args.command, args.url, permissions, project)
+    items = mcp_import.items_of(args.name or "", args.command, args.url, permissions, project)
     for line in mcp_import.shown(items, project):
         print(shared.printable(line))
     if not items:
@@ -135,7 +135,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
         _tell_person(project)
     _check_categories(args.category, project)
     selection = Selection(
-        tuple(args.category), args.meta, args.allow_sign, args.structured, _chosen(args.tools, project), args.read_only
+        tuple(args.category), args.meta, args.allow_sign, args.structured, _tool_ids(args.tools, project), args.read_only
     )
     if wire is None:
         workers = min(len(os.sched_getaffinity(0)), _MOST_WORKERS) if args.workers is None else args.workers
@@ -171,7 +171,7 @@ def _check_categories(categories: Sequence[str], project: str) -> None:
             print(warning, file=sys.stderr)
 
 
-def _chosen(names: str, project: str) -> tuple[str, ...]:
+def _tool_ids(names: str, project: str) -> tuple[str, ...]:
     """Return the ids of the tools that `--tools` names."""
     wanted = [name for one in names.split(",") if (name := one.strip())]
     if not wanted:
@@ -203,7 +203,7 @@ def _install(args: argparse.Namespace) -> int:
     project = _project(args) if args.project or args.category or args.tools or args.scope == "project" else ""
     if project:
         _check_categories(args.category, project)
-        _chosen(args.tools, project)
+        _tool_ids(args.tools, project)
     named = project if args.project else None
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, named))
     server: client_config.Server
@@ -267,8 +267,8 @@ def _program(*, uvx: bool) -> list[str]:
     """Return how to start this very installation from anywhere."""
     if uvx:
         return ["uvx", "--from", _source(), "rye"]
-    beside = os.path.join(os.path.dirname(sys.executable), "rye")
-    return [beside] if os.access(beside, os.X_OK) else [sys.executable, "-m", "rye"]
+    in_environment = os.path.join(os.path.dirname(sys.executable), "rye")
+    return [in_environment] if os.access(in_environment, os.X_OK) else [sys.executable, "-m", "rye"]
 
 
 def _source() -> str:

@@ -33,7 +33,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RUNTIMES: Final = {"stdio": "rye/core/runtimes/mcp_stdio_runtime", "http": "rye/core/runtimes/mcp_http_runtime"}
 
 
-def listed(name: str, command: Sequence[str], url: str | None, permissions: Sequence[str], root: str) -> list[dict[str, Any]]:
+def items_of(name: str, command: Sequence[str], url: str | None, permissions: Sequence[str], root: str) -> list[dict[str, Any]]:
     """Return the items for a server's tools, each as the mapping that its YAML will hold, with `item_id`.
 
     Args:
@@ -55,11 +55,11 @@ def listed(name: str, command: Sequence[str], url: str | None, permissions: Sequ
     facts = {"version": "1.0.0", "category": f"mcp/{name}", "permissions": list(permissions), "tool_type": "mcp"}
     facts["executor_id"] = _RUNTIMES[transport]
     found: list[dict[str, Any]] = []
-    taken = set[str]()
-    for tool in _asked(f"mcp/{name}/ask", {**config, "transport": transport}, tuple(permissions), root):
+    stems = set[str]()
+    for tool in _tools_of_server(f"mcp/{name}/ask", {**config, "transport": transport}, tuple(permissions), root):
         own = str(tool.get("name", ""))
-        told, schema = mcp_call.said(tool)
-        size = len(own) + len(told) + len(json.dumps(schema))
+        description, schema = mcp_call.said(tool)
+        size = len(own) + len(description) + len(json.dumps(schema))
         if size > _MOST_SAID:
             raise ItemError(
                 "item_oversized",
@@ -69,9 +69,9 @@ def listed(name: str, command: Sequence[str], url: str | None, permissions: Sequ
         found.append(
             {
                 **facts,
-                "item_id": f"mcp/{name}/{_stem(own, taken)}",
-                "description": _brief(told),
-                "docstring": told,
+                "item_id": f"mcp/{name}/{_stem(own, stems)}",
+                "description": _brief(description),
+                "docstring": description,
                 "config_schema": schema,
                 "config": {**config, "tool_name": own, "tool_digest": mcp_call.digest_of(tool)},
             }
@@ -79,20 +79,20 @@ def listed(name: str, command: Sequence[str], url: str | None, permissions: Sequ
     return found
 
 
-def _stem(own: str, taken: set[str]) -> str:
+def _stem(own: str, stems: set[str]) -> str:
     """Return a file's name for a server's tool, one that no other has, on no file system; and remember it."""
     # A name that begins with `_` is no item, one that begins with `-` reads as an option.
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", own)[:_STEM_MAX]
     stem = stem if stem[:1].isalnum() else f"tool{stem}"
-    if stem.lower() in taken:
+    if stem.lower() in stems:
         stem = f"{stem}-{hexdigest(own.encode())[:8]}"
-    taken.add(stem.lower())
+    stems.add(stem.lower())
     return stem
 
 
-def _brief(told: str) -> str:
+def _brief(description: str) -> str:
     """Return the beginning of a description, up to the end of a word."""
-    text = " ".join(told.split())
+    text = " ".join(description.split())
     return text if len(text) <= _BRIEF_MAX else text[: _BRIEF_MAX - 2].rpartition(" ")[0][:_BRIEF_MAX] + " …"
 
 
@@ -101,14 +101,14 @@ def shown(items: Sequence[dict[str, Any]], root: str) -> list[str]:
 
     The last lines name the items of an earlier import whose tools the server has no more.
     """
-    lines, kept = [], _present(items[0]["category"], root) if items else {}
+    lines, earlier = [], _present(items[0]["category"], root) if items else {}
     for item in items:
         lines.append(f"{item['item_id']}: {' '.join(item['docstring'].split())}")
         lines += _schema_lines(item["config_schema"])
-        old = kept.pop(item["item_id"], None)
+        old = earlier.pop(item["item_id"], None)
         if old is not None and old.get("config") != item["config"]:
             lines += _changes(old, item)
-    return [*lines, *(f"{item_id}: the server has it no more; its item stays until you delete it" for item_id in kept)]
+    return [*lines, *(f"{item_id}: the server has it no more; its item stays until you delete it" for item_id in earlier)]
 
 
 def _schema_lines(schema: dict[str, Any]) -> list[str]:
@@ -117,10 +117,10 @@ def _schema_lines(schema: dict[str, Any]) -> list[str]:
     properties = properties if isinstance(properties, dict) else {}
     lines = []
     for name, one in properties.items():
-        told = one if isinstance(one, dict) else {"is": one}
-        rest = {key: value for key, value in told.items() if key not in ("description", "type")}
+        part = one if isinstance(one, dict) else {"is": one}
+        rest = {key: value for key, value in part.items() if key not in ("description", "type")}
         more = f" {json.dumps(rest, ensure_ascii=False)}" if rest else ""
-        lines.append(f"    {name} ({told.get('type', 'any')}): {' '.join(str(told.get('description', '')).split())}{more}")
+        lines.append(f"    {name} ({part.get('type', 'any')}): {' '.join(str(part.get('description', '')).split())}{more}")
     rest = {key: value for key, value in schema.items() if key not in ("type", "properties", "required", "$schema")}
     return [*lines, *([f"    schema: {json.dumps(rest, ensure_ascii=False)}"] if rest else [])]
 
@@ -133,7 +133,7 @@ def _changes(old: dict[str, Any], item: dict[str, Any]) -> list[str]:
     lines = []
     if config.get("tool_digest") != own["tool_digest"]:
         found = mcp_call.differences(before, now)
-        lines += [f"    changed: {what}: was {one or 'another'}, is {other or 'gone'}" for what, (one, other) in found.items()]
+        lines += [f"    changed: {part}: was {one or 'another'}, is {other or 'gone'}" for part, (one, other) in found.items()]
     reached = {name: own[name] for name in ("command", "args", "url") if name in own}
     if any(config.get(name) != value for name, value in reached.items()):
         lines.append(f"    changed: how the server is reached: {json.dumps(reached)}")
@@ -159,7 +159,7 @@ def _present(category: str, root: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _asked(item_id: str, config: dict[str, Any], permissions: tuple[str, ...], root: str) -> list[dict[str, Any]]:
+def _tools_of_server(item_id: str, config: dict[str, Any], permissions: tuple[str, ...], root: str) -> list[dict[str, Any]]:
     nobody = verify.unsafe_unsigned(b"ask: true\n", form_of("tool", ".yaml"))
     asker = Tool(item_id, nobody, ".yaml", "", "mcp", "", "", None, "", {}, {"__permissions__": list(permissions)}, permissions)
     chain = Chain(asker, (), (), "mcp", {"tool_name": "ask", "tool_digest": "", **config}, {})

@@ -14,7 +14,7 @@ from rye.cli.shared import (
     EXIT_TRUST,
     EXIT_USAGE,
     Verb,
-    add_project_option,
+    add_common_options,
     print_json,
     print_table,
     printable,
@@ -73,8 +73,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-downgrade", action="store_true", help="pull: a lower version than was seen or locked")
     parser.add_argument("--overwrite", action="store_true", help="pull: replace a file that was edited here")
     parser.add_argument("--reason", metavar="TEXT", default="", help="yank: why, for whoever pulls it")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    add_common_options(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -206,11 +205,11 @@ def _verify(args: argparse.Namespace, target: RegistryTarget) -> int:
 
 
 def _yank(args: argparse.Namespace, target: RegistryTarget) -> int:
-    done = registry.yank(target, args.type or "tool", _one(args), args.reason)
+    result = registry.yank(target, args.type or "tool", _one(args), args.reason)
     if args.json:
-        print_json(done)
+        print_json(result)
     else:
-        print(f"Yanked {done['item_type']} {done['item_id']}:{done['version']}: whoever pulls it is warned.")
+        print(f"Yanked {result['item_type']} {result['item_id']}:{result['version']}: whoever pulls it is warned.")
     return EXIT_OK
 
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from rye import api
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_project_option, print_json, printable, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_common_options, print_json, printable, project_of
 from rye.errors import UsageError
 
 _TYPES = ("tool", "knowledge", "directive")
@@ -40,7 +40,7 @@ def _build_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--space", metavar="S", default="all", help="only of this space: project, user or system")
     parser.add_argument("--type", metavar="T", choices=_TYPES, help="only tool, knowledge or directive")
     parser.add_argument("--limit", metavar="N", type=int, default=10, help="most results (default 10)")
-    _add_common(parser, "print the whole answer as JSON, and nothing else")
+    add_common_options(parser, "print the whole answer as JSON, and nothing else")
 
 
 def _build_load(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def _build_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", dest="destination", metavar="S", choices=("project", "user"), help="copy it to this space")
     parser.add_argument("--overwrite", action="store_true", help="let the copy replace another file")
     parser.add_argument("--allow-downgrade", action="store_true", help="let the copy be of a lower version than the one there")
-    _add_common(parser, "print text, metadata and signer as JSON, and nothing else")
+    add_common_options(parser, "print text, metadata and signer as JSON, and nothing else")
 
 
 def _type_of_item(word: str) -> str:
@@ -62,13 +62,10 @@ def _type_of_item(word: str) -> str:
     raise argparse.ArgumentTypeError(f"{word!r} is no type; begin with tool, knowledge or directive, as in `{example}`")
 
 
-def _add_common(parser: argparse.ArgumentParser, json_means: str) -> None:
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help=json_means)
-
-
 def _search(args: argparse.Namespace) -> int:
-    answer = api.search(" ".join(args.query), _scope(args), project_path=_project(args), space=args.space, limit=args.limit)
+    answer = api.search(
+        " ".join(args.query), _scope(args), project_path=project_of(args.project), space=args.space, limit=args.limit
+    )
     if args.json:
         print_json(answer)
         return EXIT_OK if answer["results"] else EXIT_NO
@@ -76,8 +73,8 @@ def _search(args: argparse.Namespace) -> int:
         print(printable(f"{row['type']} {row['id']}  ({row['source']}, {row['score']:.2f})"))
         about = ": ".join(filter(None, (row["title"], row["description"])))
         # A tool of one sentence has that as its preview too.
-        told = [about] if row["preview"].strip() == about.strip() else [about, row["preview"]]
-        for text in filter(None, told):
+        texts = [about] if row["preview"].strip() == about.strip() else [about, row["preview"]]
+        for text in filter(None, texts):
             print(printable(f"    {text}"))
     _say(answer)
     return EXIT_OK if answer["results"] else EXIT_NO
@@ -109,7 +106,7 @@ def _load(args: argparse.Namespace) -> int:
     found = api.load(
         args.type,
         args.item_id,
-        project_path=_project(args),
+        project_path=project_of(args.project),
         source=args.source,
         destination=args.destination,
         overwrite=args.overwrite,
@@ -126,10 +123,6 @@ def _load(args: argparse.Namespace) -> int:
         # Without another newline: the output piped into a file is then the verified text, byte for byte.
         print(found["content"], end="")
     return EXIT_OK
-
-
-def _project(args: argparse.Namespace) -> str:
-    return project_of(args.project)
 
 
 VERBS = {

@@ -14,7 +14,7 @@ from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
     Verb,
-    add_project_option,
+    add_common_options,
     print_json,
     print_table,
     printable,
@@ -22,7 +22,7 @@ from rye.cli.shared import (
     require_person_or_key,
 )
 from rye.errors import UsageError
-from rye.items import release
+from rye.items import release_list
 from rye.trust import keys
 
 _PROGRESS_FROM = 200
@@ -99,41 +99,46 @@ def _add_targets(parser: argparse.ArgumentParser, all_means: str) -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="item id, file, folder or glob")
     parser.add_argument("--all", action="store_true", help=all_means)
     parser.add_argument("--space", metavar="S", help="only of this space: project, user or system")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print the list of rows as JSON, and nothing else")
+    add_common_options(parser, "print the list of rows as JSON, and nothing else")
 
 
 def _verify(args: argparse.Namespace) -> int:
     rows = api.verify_iter(
-        args.targets, project_path=_project(args), space=args.space, trust=args.trust, everything=args.all or not args.targets
+        args.targets,
+        project_path=project_of(args.project),
+        space=args.space,
+        trust=args.trust,
+        everything=args.all or not args.targets,
     )
-    done = list(_with_progress(rows, "verified"))
+    results = list(_with_progress(rows, "verified"))
     if args.json:
-        print_json(done)
+        print_json(results)
     else:
-        table = ({**row, "signer": _signer(row), "reason_and_next_step": row["hint"]} for row in done)
-        _print_rows(done, table, "verdict", "valid")
-        if (args.all or not args.targets) and not release.is_listed():
+        table = ({**row, "signer": _signer(row), "reason_and_next_step": row["hint"]} for row in results)
+        _print_rows(results, table, "verdict", "valid")
+        if (args.all or not args.targets) and not release_list.is_listed():
             _say("the code of the package rye is not checked: this is no release, so there is no signed list of its files.")
-    if not done:
+    if not results:
         _say("nothing to verify: there is no item. Name a file, a folder or an id.")
-    return EXIT_OK if done and all(row["verdict"] == "valid" for row in done) else EXIT_NO
+    return EXIT_OK if results and all(row["verdict"] == "valid" for row in results) else EXIT_NO
 
 
 def _sign(args: argparse.Namespace) -> int:
     require_person_or_key("sign items", args.key, key_option=True)
-    rows = api.sign_iter(args.targets, project_path=_project(args), key=args.key, everything=args.all, space=args.space)
-    done = list(_with_progress(rows, "signed"))
+    rows = api.sign_iter(
+        args.targets, project_path=project_of(args.project), key=args.key, everything=args.all, space=args.space
+    )
+    results = list(_with_progress(rows, "signed"))
     if args.json:
-        print_json(done)
+        print_json(results)
     else:
-        table = ({**row, "reason_and_next_step": " ".join(filter(None, (row["error"], row["hint"])))} for row in done)
-        _print_rows(done, table, "status", "signed")
-        for warning in (one for row in done for one in row.get("warnings", ())):
+        table = ({**row, "reason_and_next_step": " ".join(filter(None, (row["error"], row["hint"])))} for row in results)
+        _print_rows(results, table, "status", "signed")
+        for warning in (one for row in results for one in row.get("warnings", ())):
             _say(printable(warning))
-    if not done:
+    if not results:
         _say("nothing to sign: there is no item. Name a file, a folder or an id.")
-    return EXIT_OK if done and all(row["status"] != "failed" for row in done) else EXIT_NO
+    return EXIT_OK if results and all(row["status"] != "failed" for row in results) else EXIT_NO
 
 
 def _keys(args: argparse.Namespace) -> int:
@@ -152,10 +157,6 @@ def _keys(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _project(args: argparse.Namespace) -> str:
-    return project_of(args.project)
-
-
 def _signer(row: Mapping[str, Any]) -> str:
     """Show a name only for a proven signature; a bare fingerprint is what the line claims."""
     return " ".join(filter(None, (row["signer"], f"({row['owner']})" if row["owner"] else "")))
@@ -171,14 +172,14 @@ def _print_rows(rows: list[dict[str, Any]], table: Iterable[Mapping[str, Any]], 
     print(f"{len(rows):,} file{'s' * (len(rows) != 1)}: {', '.join(f'{counts[name]:,} {name}' for name in order)}.")
 
 
-def _with_progress(rows: Iterator[dict[str, Any]], done: str) -> Iterator[dict[str, Any]]:
+def _with_progress(rows: Iterator[dict[str, Any]], verb: str) -> Iterator[dict[str, Any]]:
     """Pass rows on; on a terminal, count those of a long run."""
     shown_at = 0.0
     for count, row in enumerate(rows, 1):
         # Ten times a second at most: a terminal over a slow line would otherwise hold up the run.
         if count > _PROGRESS_FROM and sys.stderr.isatty() and time.monotonic() > shown_at + 0.1:
             shown_at = time.monotonic()
-            print(f"\r{count:,} files {done}…", end="", file=sys.stderr, flush=True)
+            print(f"\r{count:,} files {verb}…", end="", file=sys.stderr, flush=True)
         yield row
     if shown_at:
         # Clears the counter's line before the table is printed over it.

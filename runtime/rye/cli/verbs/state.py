@@ -7,11 +7,8 @@ disk, or a restored backup is another folder; `adopt` gives such a folder the st
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +18,7 @@ from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
     Verb,
-    add_project_option,
+    add_common_options,
     confirm,
     print_json,
     print_table,
@@ -29,9 +26,9 @@ from rye.cli.shared import (
     project_of,
     require_person,
 )
-from rye.config import user_dirs
+from rye.config import stored_state, user_dirs
+from rye.config.stored_state import StoredState
 from rye.errors import UsageError
-from rye.fs import atomic
 from rye.line_ids import epochs
 from rye.process import jobs
 
@@ -50,8 +47,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("list", "prune", "adopt"), default="list", help="see below")
     parser.add_argument("id", nargs="?", metavar="ID", help="adopt: a state, as list names it")
     parser.add_argument("--max-mb", type=int, metavar="N", help="prune: what all state may take together")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="list: print JSON and nothing else")
+    add_common_options(parser, "list: print JSON and nothing else")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -86,17 +82,17 @@ def _prune(max_mb: int | None) -> int:
     """Remove lost state, and what is beyond the bound; a person sees first what goes."""
     require_person("remove stored state")
     rows = _rows()
-    chosen = to_remove(rows, None if max_mb is None else max_mb * 1_000_000)
-    if not chosen:
+    removed = to_remove(rows, None if max_mb is None else max_mb * 1_000_000)
+    if not removed:
         print(f"Nothing to remove: {len(rows)} stored, {_size(sum(row['bytes'] for row in rows))}, none of it lost.")
         return EXIT_OK
-    _print(chosen)
-    if not confirm(f"Remove {len(chosen)} of {len(rows)}, {_size(sum(row['bytes'] for row in chosen))}, for good?"):
+    _print(removed)
+    if not confirm(f"Remove {len(removed)} of {len(rows)}, {_size(sum(row['bytes'] for row in removed))}, for good?"):
         print("Nothing was removed.")
         return EXIT_NO
-    for row in chosen:
-        remove(Path(user_dirs.user_ai(), "state", row["id"]))
-    print(f"{len(chosen)} removed.")
+    for row in removed:
+        stored_state.remove(row["id"])
+    print(f"{len(removed)} removed.")
     return EXIT_OK
 
 
@@ -110,48 +106,32 @@ def to_remove(rows: Sequence[dict[str, Any]], most_bytes: int | None) -> list[di
     idle = [row for row in rows if row["used"] < recent and not row["running_jobs"]]
     # False sorts before True: lost state first, then the longest unused.
     idle.sort(key=lambda row: (not row["lost"], row["used"]))
-    left = sum(row["bytes"] for row in rows)
-    chosen = []
+    bytes_left = sum(row["bytes"] for row in rows)
+    removed = []
     for row in idle:
-        if row["lost"] or (most_bytes is not None and left > most_bytes):
-            chosen.append(row)
-            left -= row["bytes"]
-    return chosen
-
-
-def remove(folder: Path) -> None:
-    """Remove a stored state. It is moved aside first, so that no call finds half of it."""
-    aside = folder.with_name(f".removed-{folder.name}-{os.urandom(4).hex()}")
-    # The rename is atomic and the removal is not.
-    folder.rename(aside)
-    shutil.rmtree(aside)
+        if row["lost"] or (most_bytes is not None and bytes_left > most_bytes):
+            removed.append(row)
+            bytes_left -= row["bytes"]
+    return removed
 
 
 def _rows() -> list[dict[str, Any]]:
     """Return one row for each stored state, the newest first."""
-    above = Path(user_dirs.user_ai(), "state")
-    try:
-        folders = [one for one in above.iterdir() if one.is_dir() and not one.is_symlink() and one.name[0] != "."]
-    except OSError:
-        return []
-    return sorted(map(_row, folders), key=lambda row: str(row["used"]), reverse=True)
+    return [_row(one) for one in stored_state.stored_states() if not one.key.startswith(".")]
 
 
-def _row(folder: Path) -> dict[str, Any]:
-    try:
-        path = str(json.loads((folder / user_dirs.PROJECT_FILE).read_bytes())["path"])
-    except (OSError, ValueError, LookupError, TypeError):
-        path = ""
-    try:
-        # The key comes from inode and birth time: a folder made anew at the same path is another project.
-        lost = user_dirs.project_key(path) != folder.name
-    except (OSError, ValueError):
-        lost = True
-    kinds, newest = _kinds(folder)
-    used = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(newest))
-    changes = sum(1 for _ in (folder / "journal").glob("*.json"))
-    row = {"id": folder.name, "path": path, "lost": lost, "changes": changes, "used": used}
-    return {**row, "bytes": sum(kinds.values()), "kinds": kinds, "running_jobs": _running_jobs(folder)}
+def _row(one: StoredState) -> dict[str, Any]:
+    folder = stored_state.folder() / one.key
+    return {
+        "id": one.key,
+        "path": one.path,
+        "lost": one.lost,
+        "changes": sum(1 for _ in (folder / "journal").glob("*.json")),
+        "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.used)),
+        "bytes": one.size,
+        "kinds": dict(one.kinds),
+        "running_jobs": _running_jobs(folder),
+    }
 
 
 def _running_jobs(folder: Path) -> int:
@@ -168,35 +148,21 @@ def _running_jobs(folder: Path) -> int:
     return count
 
 
-def _kinds(folder: Path) -> tuple[dict[str, int], float]:
-    """Return what each kind of state takes on the disk (bytes), and when the newest file was written."""
-    kinds: Counter[str] = Counter()
-    newest = folder.stat().st_mtime
-    for above, _, files in os.walk(folder):
-        inner = os.path.relpath(above, folder)
-        for name in files:
-            with suppress(OSError):
-                info = os.lstat(os.path.join(above, name))
-                kinds["other" if inner == "." else inner.split(os.sep)[0]] += atomic.disk_size(info)
-                newest = max(newest, info.st_mtime)
-    return dict(kinds), newest
-
-
-def _adopt(wanted: str | None, project: str) -> int:
+def _adopt(state_id: str | None, project: str) -> int:
     require_person("adopt stored state")
     lost = {row["id"]: row for row in _rows() if row["lost"] and row["id"] != user_dirs.project_key(project)}
-    if wanted is None or wanted not in lost:
+    if state_id is None or state_id not in lost:
         known = ", ".join(lost) or "none is lost"
         raise UsageError(
-            "state_not_found", f"There is no lost state {str(wanted)[:40]!r}.", f"`rye state list` shows them ({known})."
+            "state_not_found", f"There is no lost state {str(state_id)[:40]!r}.", f"`rye state list` shows them ({known})."
         )
-    row = lost[wanted]
-    print(f"{wanted}: {row['changes']} changes, made for {printable(row['path'] or 'an unknown folder')}.")
+    row = lost[state_id]
+    print(f"{state_id}: {row['changes']} changes, made for {printable(row['path'] or 'an unknown folder')}.")
     if not confirm(f"Give it to {printable(os.path.realpath(project))}?"):
         print("Nothing was moved.")
         return EXIT_NO
     target = Path(user_dirs.state_dir(project))
-    moved = adopt(target.parent / wanted, target)
+    moved = adopt(target.parent / state_id, target)
     print(f"{moved} files were taken over. What this project had of its own is still there.")
     return EXIT_OK
 

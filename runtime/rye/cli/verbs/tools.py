@@ -12,7 +12,7 @@ from typing import Any
 
 from rye.agents.provider_schemas import check_format, render_all
 from rye.call import profile as config_profile
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_project_option, exit_code, print_json, print_table, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_common_options, exit_code, print_json, print_table, project_of
 from rye.errors import UsageError
 
 _FOLDER = "rye/agent"
@@ -24,8 +24,7 @@ def _build_prompt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help=f"a directive of {_FOLDER}, such as swe; or a whole id; none: list them"
     )
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
+    add_common_options(parser, "print the whole response as JSON, and nothing else")
 
 
 def _run_prompt(args: argparse.Namespace) -> int:
@@ -86,22 +85,21 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--category", metavar="C", action="append", help="the same, as an option; repeatable")
     parser.add_argument("--all", action="store_true", help="every tool")
     parser.add_argument("--format", metavar="F", help="openai, anthropic, gemini or mcp: print the tools as it takes them")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="print a list with schemas, docstrings, digests and signers")
+    add_common_options(parser, "print a list with schemas, docstrings, digests and signers")
 
 
 def _run(args: argparse.Namespace) -> int:
     from rye.agents import discovery
 
     project = project_of(args.project)
-    chosen = [*args.categories, *(args.category or ())] or None
-    if chosen and args.all:
+    categories = [*args.categories, *(args.category or ())] or None
+    if categories and args.all:
         raise UsageError("bad_option", "A category and --all are both given.", "Give one of them.")
     if args.format is not None:
-        return _print_format(args.format, chosen, project)
-    if not (chosen or args.all or args.json):
+        return _print_format(args.format, categories, project)
+    if not (categories or args.all or args.json):
         return _print_categories(project)
-    rows = discovery.tools(chosen, project_path=project)
+    rows = discovery.tools(categories, project_path=project)
     if args.json:
         print_json(rows)
     elif rows:

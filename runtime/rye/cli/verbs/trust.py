@@ -12,7 +12,7 @@ from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
     Verb,
-    add_project_option,
+    add_common_options,
     at_terminal,
     confirm,
     print_json,
@@ -25,7 +25,7 @@ from rye.cli.shared import (
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor.primitives import interpreters
-from rye.items import proposals, spaces
+from rye.items import proposed_keys, spaces
 from rye.trust import decisions, keys, signature, verify
 from rye.trust.decisions import Root
 from rye.trust.verify import TrustedKey, TrustStore
@@ -48,8 +48,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", nargs="?", metavar="KEY", help="a fingerprint, a full digest, or for add a document")
     parser.add_argument("--shadow", metavar="ID", help="approve: a reserved id that the project may serve")
     parser.add_argument("--interpreter", metavar="PATH", help="approve: a program of the project that may run its tools")
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help="list, show: print JSON and nothing else")
+    add_common_options(parser, "list, show: print JSON and nothing else")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -73,7 +72,7 @@ def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
 
 
 def _list(args: argparse.Namespace, project: str) -> int:
-    store = proposals.store_of(project)
+    store = proposed_keys.store_of(project)
     rows = [_row(key, store) for key in (*store.keys, *store.proposed)]
     nameless = store.revoked - {row["digest"] for row in rows}
     rows += [
@@ -89,7 +88,7 @@ def _list(args: argparse.Namespace, project: str) -> int:
 
 
 def _show(args: argparse.Namespace, project: str) -> int:
-    store = proposals.store_of(project)
+    store = proposed_keys.store_of(project)
     key = _named(args.key, store)
     row: dict[str, Any] = _row(key, store)
     row |= {"attestation": key.attestation if row["owner"] is not None else None, "pem": key.public.pem.decode()}
@@ -172,8 +171,8 @@ def _approve(args: argparse.Namespace, project: str) -> int:
         return _approve_shadow(args.shadow, root)
     if args.interpreter is not None:
         return _approve_interpreter(args.interpreter, root)
-    store = proposals.store_of(project)
-    proposed = proposals.waiting(store, root)
+    store = proposed_keys.store_of(project)
+    proposed = proposed_keys.waiting(store, root)
     if args.key is not None:
         known = [*proposed, *(key for key in store.keys if key.role == "approved" and key not in proposed)]
         proposed = [key for key in known if args.key in (key.public.fingerprint, key.public.digest)]
@@ -185,14 +184,14 @@ def _approve(args: argparse.Namespace, project: str) -> int:
 
 def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
     _refuse_revoked(key, revoked)
-    admitted = proposals.admitted(key, root)
+    admitted = proposed_keys.admitted(key, root)
     _describe(key)
     print(f"For the project {printable(root.path)} it would admit:", file=sys.stderr)
-    for row in admitted or [proposals.Admitted("nothing yet", "")]:
+    for row in admitted or [proposed_keys.Admitted("nothing yet", "")]:
         print(f"  {row.item_id}  {row.effects}".rstrip(), file=sys.stderr)
     if not confirm("Let it count for this project?"):
         return _refused() == EXIT_OK
-    proposals.approve(key, root, admitted)
+    proposed_keys.approve(key, root, admitted)
     print(f"Approved {key.public.fingerprint} for {printable(root.path)}.")
     return True
 
@@ -200,7 +199,7 @@ def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
 def _signer_of(item_id: str, root: Root) -> str:
     """Say whose signature the file bears that would serve an id, as far as a key that is known here made it."""
     space = spaces.Space("project", os.path.join(root.path, ".ai"), frozenset({item_id}))
-    known = proposals.store_of(root.path)
+    known = proposed_keys.store_of(root.path)
     store = verify.TrustStore(tuple(key.as_explicit() for key in (*known.keys, *known.proposed)), revoked=known.revoked)
     for item_type in spaces.TYPES:
         try:

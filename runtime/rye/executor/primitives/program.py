@@ -42,7 +42,7 @@ from rye.executor.worker_pool import Worker, WorkerPolicy, pool
 from rye.items import spaces
 from rye.plain_class import Record, changed
 from rye.process import run, terminal_text
-from rye.process.capture import Capture, StoredOutputs
+from rye.process.output_files import Capture, StoredOutputs
 from rye.sandbox import environment
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _message(
     }
     data = {**{name: text for name, text in given.items() if name not in values}, WHOLE: whole}
     absent = [name for name in known if name not in given and name not in values]
-    variables = environment.allowed(os.environ)
+    variables = environment.allowed_variables(os.environ)
     if found is not None:
         variables[str(plan.interpreter.get("var", "INTERPRETER"))] = found.path
     # What is filled into a variable is no template any more: they are filled once, each from what was there before it.
@@ -261,7 +261,9 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
         error.details = {"killed": True}
         raise error
     if "failed " in said or not said:
-        why = safe_text.plain(said.partition("failed ")[2].strip() or terminal_text.plain(stderr.whole or b"")[-_LAST_BYTES:])
+        why = safe_text.plain(
+            said.partition("failed ")[2].strip() or terminal_text.plain(stderr.complete or b"")[-_LAST_BYTES:]
+        )
         raise RyeError(
             "isolation_failed", f"The program of {tool.id} could not be started: {why}.", "Look at what its chain declares."
         )

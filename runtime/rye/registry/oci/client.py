@@ -70,11 +70,11 @@ class Server:
                 return sorted(found)
             if answer.status != 200:
                 raise refused(self._host.host, answer, "tags")
-            found.update(self._listed(answer))
+            found.update(self._tag_list(answer))
             url = self._following(answer)
         raise self._bad_tags("its pages do not end")
 
-    def _listed(self, answer: Answer) -> list[str]:
+    def _tag_list(self, answer: Answer) -> list[str]:
         try:
             tags = json.loads(answer.body)["tags"] or []
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -164,12 +164,12 @@ class Server:
         """Send items, several at once; each becomes visible with its manifest, which is sent last. See `Store.push`."""
         from concurrent.futures import ThreadPoolExecutor
 
-        listed = list(pushed)
-        blobs = {digest: data for one in listed for digest, data in one.blobs.items()}
+        items = list(pushed)
+        blobs = {digest: data for one in items for digest, data in one.blobs.items()}
         with ThreadPoolExecutor(self.parallel) as pool:
             # All blobs before the first manifest: a server refuses a manifest whose blobs it lacks.
             list(pool.map(lambda blob: self._push_blob(repository, *blob), blobs.items()))
-            return list(pool.map(lambda one: self._push_manifest(repository, one), listed))
+            return list(pool.map(lambda one: self._push_manifest(repository, one), items))
 
     def _push_manifest(self, repository: str, one: Pushed) -> str:
         """Send a manifest until the server can serve it; return its digest.
@@ -230,10 +230,10 @@ class Server:
     def _upload(self, repository: str, scope: str, digest: str, data: bytes) -> None:
         """Send a blob; restart an upload that broke, because its state on the server is unknown."""
         for wait in (*WAITS, None):
-            begun = self._host.ask(Ask("POST", f"/v2/{self._prefix}{repository}/blobs/uploads/", scope, "upload"))
-            location = begun.headers.get("location", "")
-            if begun.status != 202 or not location:
-                raise refused(self._host.host, begun, "upload")
+            upload = self._host.ask(Ask("POST", f"/v2/{self._prefix}{repository}/blobs/uploads/", scope, "upload"))
+            location = upload.headers.get("location", "")
+            if upload.status != 202 or not location:
+                raise refused(self._host.host, upload, "upload")
             # The server names where to send to; credentials go only to its own origin.
             self._host.judge_url(location if "://" in location else self._host.origin + location)
             url = f"{location}{'&' if '?' in location else '?'}digest={digest}"

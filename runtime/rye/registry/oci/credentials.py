@@ -55,8 +55,8 @@ def credentials(host: str) -> Credentials | None:
     Raises:
         RegistryError: `bad_credentials`, a helper or file that is named for the host fails.
     """
-    given = os.environ.get("RYE_REGISTRY_HOST") == host
-    if given and (password := os.environ.get("RYE_REGISTRY_PASSWORD")):
+    for_host = os.environ.get("RYE_REGISTRY_HOST") == host
+    if for_host and (password := os.environ.get("RYE_REGISTRY_PASSWORD")):
         return Credentials(os.environ.get("RYE_REGISTRY_USERNAME", ""), password)
     for document in _documents():
         found = _from_document(document, host)
@@ -93,16 +93,16 @@ def _documents() -> list[dict[str, Any]]:
 def _from_document(document: dict[str, Any], host: str) -> Credentials | None:
     helpers = document.get("credHelpers")
     helper = helpers.get(host) if isinstance(helpers, dict) else None
-    listed = document.get("auths")
-    auths = listed if isinstance(listed, dict) else {}
-    named = next((auth for name, auth in auths.items() if _host_of(name) == host and isinstance(auth, dict)), None)
+    auths_field = document.get("auths")
+    auths = auths_field if isinstance(auths_field, dict) else {}
+    entry = next((auth for name, auth in auths.items() if _host_of(name) == host and isinstance(auth, dict)), None)
     if isinstance(helper, str):
         return _from_helper(helper, host)
-    if named and any(named.get(part) for part in ("auth", "username", "identitytoken", "registrytoken")):
-        return _from_auth(named, host)
+    if entry and any(entry.get(part) for part in ("auth", "username", "identitytoken", "registrytoken")):
+        return _from_auth(entry, host)
     store = document.get("credsStore")
     # Docker records a host whose secret is in the credential store as an empty entry.
-    return _from_helper(store, host) if isinstance(store, str) and named is not None else None
+    return _from_helper(store, host) if isinstance(store, str) and entry is not None else None
 
 
 def _host_of(name: str) -> str:
@@ -132,12 +132,12 @@ def _from_helper(name: str, host: str) -> Credentials | None:
     try:
         # A helper needs the user's own environment: it talks to a keychain.
         # From `/`, so that a helper finds no configuration of the project's.
-        done = subprocess.run(
+        result = subprocess.run(
             [path, "get"], input=host.encode(), capture_output=True, check=False, timeout=_HELPER_SECONDS, cwd="/"
         )
-        if done.returncode != 0:
+        if result.returncode != 0:
             return None
-        record = json.loads(done.stdout[:_MOST])
+        record = json.loads(result.stdout[:_MOST])
         username, secret = record["Username"], record["Secret"]
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError) as err:
         raise _bad(host, f"the helper docker-credential-{name} fails ({type(err).__name__})") from None

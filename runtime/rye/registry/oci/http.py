@@ -24,9 +24,9 @@ from rye.plain_class import Record, field
 from rye.registry.oci import credentials
 from rye.registry.oci.credentials import Credentials
 from rye.web import client
+from rye.web.address_guard import ConnectError, Limit
 from rye.web.addresses import Allowed
 from rye.web.client import Answer, Connections
-from rye.web.connections import ConnectError, Limit
 
 if TYPE_CHECKING:
     import httpx
@@ -99,7 +99,7 @@ class Host:
         self._lock = threading.RLock()
         self._connections: Connections | None = None
         self._credentials: Credentials | None = None
-        self._asked = False
+        self._credentials_known = False
         self._headers: dict[str, str] = {}
 
     def ask(self, ask: Ask) -> Answer:
@@ -166,10 +166,10 @@ class Host:
                 raise
             raise RegistryError("bad_redirect", f"{self.host}: {err.message}", "Check its address.") from None
 
-    def _url(self, location: str, here: httpx.URL | None = None) -> httpx.URL:
+    def _url(self, location: str, base: httpx.URL | None = None) -> httpx.URL:
         try:
             # Servers send absolute and relative locations; both are judged as absolute ones.
-            url = client.parse(urljoin(str(here) if here is not None else f"{self.origin}/", location))
+            url = client.parse(urljoin(str(base) if base is not None else f"{self.origin}/", location))
         except (UsageError, ValueError) as err:
             raise RegistryError(
                 "bad_redirect", f"{self.host} leads to {plain(location, 200)!r}: {err}", "Check the registry's address."
@@ -246,8 +246,8 @@ class Host:
 
     def _answer(self, challenge: str, scope: str) -> str:
         """Return the Authorization header that answers a challenge."""
-        if not self._asked:
-            self._credentials, self._asked = credentials.credentials(self.host), True
+        if not self._credentials_known:
+            self._credentials, self._credentials_known = credentials.credentials(self.host), True
         kind, _, rest = challenge.partition(" ")
         # A ready token needs no exchange, so it is tried before both schemes.
         if self._credentials is not None and self._credentials.bearer:
@@ -260,15 +260,15 @@ class Host:
 
     def _token(self, challenge: dict[str, str], scope: str) -> str:
         realm, known = challenge.get("realm", ""), self._credentials
-        asked = {"service": challenge.get("service", ""), "scope": challenge.get("scope") or scope}
+        query = {"service": challenge.get("service", ""), "scope": challenge.get("scope") or scope}
         # A refresh token goes in a POST body: in a URL it would end in the server's logs.
         if known is not None and known.identity:
-            form = {**asked, "grant_type": "refresh_token", "refresh_token": known.identity, "client_id": "rye"}
+            form = {**query, "grant_type": "refresh_token", "refresh_token": known.identity, "client_id": "rye"}
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
             ask = Ask("POST", realm, scope, "token", _MAX_TOKEN_BYTES, headers, urlencode(form).encode())
             answer = self.send(ask, self._url(realm), {})
         else:
-            url = self._url(f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}")
+            url = self._url(f"{realm}{'&' if '?' in realm else '?'}{urlencode(query)}")
             secret = {"Authorization": known.basic} if known is not None and known.password else {}
             answer = self.send(Ask("GET", realm, scope, "token", _MAX_TOKEN_BYTES), url, secret)
         if answer.status in _PASSING:

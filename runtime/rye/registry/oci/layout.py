@@ -120,10 +120,10 @@ class Layout:
 
     def _tagged(self, repository: str) -> Mapping[str, dict[str, Any]]:
         """Return the descriptors of the manifests by tag."""
-        listed = self._index(repository).get("manifests", [])
-        if not isinstance(listed, list):
+        manifests = self._index(repository).get("manifests", [])
+        if not isinstance(manifests, list):
             raise _bad_index(self._root / repository, "it lists no manifests")
-        return {name: entry for entry in listed if (name := _name(entry)) is not None}
+        return {name: entry for entry in manifests if (name := _name(entry)) is not None}
 
     def _index(self, repository: str) -> dict[str, Any]:
         folder = self._root / repository

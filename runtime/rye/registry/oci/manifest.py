@@ -126,12 +126,12 @@ def parse(data: bytes) -> Manifest:
             raise RegistryError(
                 "foreign_artifact", "It is an image index or another kind of artifact.", "Pull items of rye only."
             )
-        listed = record["layers"]
-        if not isinstance(listed, list) or len(listed) > MAX_LAYERS:
+        layers_field = record["layers"]
+        if not isinstance(layers_field, list) or len(layers_field) > MAX_LAYERS:
             raise _no_manifest(f"it has not a list of at most {MAX_LAYERS:,} layers")
         annotations = record.get("annotations") or {}
         texts = {key: text for key, text in annotations.items() if isinstance(text, str)}
-        return Manifest(digest_of(data), tuple(map(_layer, listed)), texts)
+        return Manifest(digest_of(data), tuple(map(_layer, layers_field)), texts)
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise _no_manifest(f"it lacks what a manifest has ({type(err).__name__})") from None
 

@@ -139,8 +139,8 @@ class Named(Record):
 def read_tag(tag: str) -> Named | None:
     """Return what a tag names; None for a tag that is not one of ours."""
     rest = tag.removeprefix(_YANKED)
-    item_type, _, named = rest.partition("--")
-    name, _, version = named.rpartition("--")
+    item_type, _, name_and_version = rest.partition("--")
+    name, _, version = name_and_version.rpartition("--")
     item_id = None if name.startswith(_HASHED) else _unescaped(name)
     found = Named(item_type, item_id, version, tag, yanked=rest != tag)
     if item_type not in TYPES or not is_version(version):

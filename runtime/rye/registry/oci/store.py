@@ -55,8 +55,8 @@ def open_store(where: str | None, *, plain_http: bool = False) -> Store:
     Raises:
         UsageError: `bad_registry`.
     """
-    chosen = where or context.settings().get("registry.default") or Path(user_dirs.user_ai()) / "registry"
-    name = os.fspath(chosen) if isinstance(chosen, str | Path) else ""
+    location = where or context.settings().get("registry.default") or Path(user_dirs.user_ai()) / "registry"
+    name = os.fspath(location) if isinstance(location, str | Path) else ""
     if name.startswith("oci://"):
         return Server(name, plain_http=plain_http)
     # Another scheme would otherwise become a directory of that name.

@@ -61,8 +61,8 @@ def of_content(ws: Workspace, path: str, data: bytes) -> list[BlamedLine] | None
     at = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].after == data), None)
     if at is None and not (steps and steps[0].before == data):
         return None
-    whose = writers(steps[: 0 if at is None else at + 1], data)
-    return [BlamedLine(line.rstrip(b"\r\n"), step) for line, step in zip(lines_of(data), whose, strict=True)]
+    authors = writers(steps[: 0 if at is None else at + 1], data)
+    return [BlamedLine(line.rstrip(b"\r\n"), step) for line, step in zip(lines_of(data), authors, strict=True)]
 
 
 def writers(steps: Sequence[Step], now: bytes) -> list[Step | None]:
@@ -73,95 +73,95 @@ def writers(steps: Sequence[Step], now: bytes) -> list[Step | None]:
         now: its content, as the last step left it.
     """
     lines = lines_of(steps[0].before or b"") if steps else lines_of(now)
-    whose: list[Step | None] = [None] * len(lines)
+    authors: list[Step | None] = [None] * len(lines)
     earlier: list[_Version] = []
     known: dict[bytes, list[Step | None]] = {}
     for step in steps:
-        known[sha256(step.before or b"").digest()] = whose
-        earlier.append(_Version([_key(line) for line in lines], whose))
+        known[sha256(step.before or b"").digest()] = authors
+        earlier.append(_Version([_key(line) for line in lines], authors))
         new = lines_of(step.after or b"")
         back = known.get(sha256(step.after or b"").digest())
         if back is not None:
-            whose = back
+            authors = back
         else:
-            whose = _carried(lines, whose, new, step)
+            authors = _carried(lines, authors, new, step)
             if step.entry is not None and (step.entry.undoes or step.entry.git):
-                _bring_back(whose, new, step, earlier)
+                _bring_back(authors, new, step, earlier)
         lines = new
-    return whose
+    return authors
 
 
 class _Version(NamedTuple):
     """The keys of a text's lines at some time, and whose they were."""
 
     keys: list[bytes]
-    whose: list[Step | None]
+    authors: list[Step | None]
 
 
-def _bring_back(whose: list[Step | None], new: Sequence[bytes], step: Step, earlier: Sequence[_Version]) -> None:
+def _bring_back(authors: list[Step | None], new: Sequence[bytes], step: Step, earlier: Sequence[_Version]) -> None:
     """Give lines that a step brought back to who had written them, by the latest text that had them."""
     keys = [_key(line) for line in new]
     for version in reversed(earlier[-_LOOKED_BACK:]):
-        fresh = [at for at, one in enumerate(whose) if one is step]
+        fresh = [at for at, one in enumerate(authors) if one is step]
         if not fresh:
             return
-        there: dict[bytes, list[int]] = defaultdict(list)
+        places_of: dict[bytes, list[int]] = defaultdict(list)
         for at, key in enumerate(version.keys):
-            there[key].append(at)
-        for at, source in _moved(version.keys, keys, there, fresh).items():
-            whose[at] = version.whose[source]
+            places_of[key].append(at)
+        for at, source in _moved(version.keys, keys, places_of, fresh).items():
+            authors[at] = version.authors[source]
 
 
 def _key(line: bytes) -> bytes:
     return _SPACE.sub(b" ", line).strip()
 
 
-def _carried(old: Sequence[bytes], whose: Sequence[Step | None], new: Sequence[bytes], step: Step) -> list[Step | None]:
+def _carried(old: Sequence[bytes], authors: Sequence[Step | None], new: Sequence[bytes], step: Step) -> list[Step | None]:
     """Return whose the new lines are, after one step."""
     out: list[Step | None] = [step] * len(new)
     before, after = [_key(line) for line in old], [_key(line) for line in new]
-    gone: dict[bytes, list[int]] = defaultdict(list)
+    removed: dict[bytes, list[int]] = defaultdict(list)
     fresh: list[int] = []
     for kind, low, high, first, last in _opcodes(before, after):
         if kind == "equal":
-            out[first:last] = whose[low:high]
+            out[first:last] = authors[low:high]
             continue
-        formatted = _formatted(old[low:high], whose[low:high], new[first:last])
+        formatted = _formatted(old[low:high], authors[low:high], new[first:last])
         if formatted is not None:
             out[first:last] = formatted
             continue
         for at in range(low, high):
-            gone[before[at]].append(at)
+            removed[before[at]].append(at)
         fresh += range(first, last)
-    for at, source in _moved(before, after, gone, fresh).items():
-        out[at] = whose[source]
+    for at, source in _moved(before, after, removed, fresh).items():
+        out[at] = authors[source]
     return out
 
 
 def _moved(
-    before: Sequence[bytes], after: Sequence[bytes], gone: dict[bytes, list[int]], fresh: Sequence[int]
+    before: Sequence[bytes], after: Sequence[bytes], removed: dict[bytes, list[int]], fresh: Sequence[int]
 ) -> dict[int, int]:
     """Return which of the lines that are gone each fresh line is: the same text, or between neighbours that moved with it."""
     found: dict[int, int] = {}
-    left = {at for places in gone.values() for at in places}
+    free = {at for places in removed.values() for at in places}
 
     def take(at: int, source: int) -> None:
         found[at] = source
-        left.discard(source)
+        free.discard(source)
 
     for at in fresh:
         if len(after[at]) < _TELLING or at in found:
             continue
         # Behind its neighbour, where that moved too: the same text may be gone from several places.
         near = found.get(at - 1, -2) + 1
-        places = [one for one in gone.get(after[at], ()) if one in left]
+        places = [one for one in removed.get(after[at], ()) if one in free]
         if places:
             take(at, near if near in places else places[0])
     waiting = set(fresh) - found.keys()
     for step, order in ((1, fresh), (-1, fresh[::-1])):
         for at in order:
             source = found.get(at - step, -2) + step
-            if at in waiting and at not in found and source in left and before[source] == after[at]:
+            if at in waiting and at not in found and source in free and before[source] == after[at]:
                 take(at, source)
     return found
 
@@ -178,7 +178,7 @@ def _opcodes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[
     yield "equal", len(before) - tail, len(before), len(after) - tail, len(after)
 
 
-def _formatted(old: Sequence[bytes], whose: Sequence[Step | None], new: Sequence[bytes]) -> list[Step | None] | None:
+def _formatted(old: Sequence[bytes], authors: Sequence[Step | None], new: Sequence[bytes]) -> list[Step | None] | None:
     """Return whose lines are that were only broken or joined otherwise; None where their text changed."""
     texts = [[_FORMAT.sub(b"", line) for line in side] for side in (old, new)]
     if not old or not new or b"".join(texts[0]) != b"".join(texts[1]) or not any(texts[0]):
@@ -196,10 +196,10 @@ def _formatted(old: Sequence[bytes], whose: Sequence[Step | None], new: Sequence
         while at < stop:
             while ends[line] <= at:
                 line += 1
-            taken = min(stop, ends[line]) - at
-            shares[line] += taken
-            at += taken
+            length = min(stop, ends[line]) - at
+            shares[line] += length
+            at += length
         # An empty line, or one of signs alone, goes with the line before it.
         source = max(shares, key=lambda one: shares[one]) if shares else min(line, len(old) - 1)
-        out.append(whose[source])
+        out.append(authors[source])
     return out

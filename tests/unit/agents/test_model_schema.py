@@ -7,7 +7,7 @@ import json
 import pytest
 
 import rye
-from rye.agents.brief import description_of, flat, parameters_of
+from rye.agents.model_schema import description_of, flat, parameters_of
 from rye.items.parse import SECTION_STARTS, docstring_sections
 from rye.mcp_server.listing import DIRECT, Listing, Selection
 

@@ -52,7 +52,7 @@ def _run(arguments: list[str], data: bytes = b"") -> bytes:
     if program is None:
         raise UnreadableError
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, "config", *arguments],
             input=data,
             capture_output=True,
@@ -64,7 +64,7 @@ def _run(arguments: list[str], data: bytes = b"") -> bytes:
         )
     except (OSError, subprocess.SubprocessError):
         raise UnreadableError from None
-    return done.stdout
+    return result.stdout
 
 
 def programs(data: bytes, inside: str, root: str) -> list[Setting]:
@@ -150,8 +150,8 @@ def identity_file() -> dict[str, bytes]:
 
 
 def _settings_home() -> str:
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    return given if os.path.isabs(given) else f"{user_dirs.home()}/.config"
+    configured = os.environ.get("XDG_CONFIG_HOME", "")
+    return configured if os.path.isabs(configured) else f"{user_dirs.home()}/.config"
 
 
 def _signature(path: str) -> tuple[int, ...]:
@@ -170,8 +170,8 @@ def _identity(files: tuple[str, ...], signatures: tuple[tuple[int, ...], ...]) -
     for path, signature in zip(reversed(files), reversed(signatures), strict=True):
         if signature:
             with suppress(UnreadableError):
-                listed = _run(["--file", path, "--includes", "-z", "--get-regexp", r"^user\.(name|email)$"])
-                pairs = (entry.partition("\n") for entry in listed.decode("utf-8", "surrogateescape").split("\0")[:-1])
+                output = _run(["--file", path, "--includes", "-z", "--get-regexp", r"^user\.(name|email)$"])
+                pairs = (entry.partition("\n") for entry in output.decode("utf-8", "surrogateescape").split("\0")[:-1])
                 found.update({key.partition(".")[2]: value for key, _, value in pairs})
     # A value with a newline would end its line and begin a setting of its own.
     lines = [f"\t{key} = {_quoted(value)}\n" for key, value in found.items() if "\n" not in value]

@@ -14,9 +14,9 @@ from typing import Final
 
 from rye.errors import RyeError, UsageError
 from rye.journal import tree_changes
-from rye.process import git_settings
-from rye.record import blame, exports
-from rye.record.blame import BlamedLine
+from rye.process.autorun import git_settings
+from rye.provenance import blame, exports
+from rye.provenance.blame import BlamedLine
 from rye.workspace.workspace import Workspace
 
 REF: Final = "refs/notes/rye"
@@ -50,7 +50,7 @@ def write(ws: Workspace, revision: str, version: str) -> tuple[str, list[str]]:
     files = _files(ws, commit)
     if files:
         record = exports.agent_trace(files, commit, version)
-        _git(ws, "notes", f"--ref={REF}", "add", "-f", "-F", "-", commit, given=json.dumps(record, indent=1).encode())
+        _git(ws, "notes", f"--ref={REF}", "add", "-f", "-F", "-", commit, stdin=json.dumps(record, indent=1).encode())
     return commit, [path for path, _ in files]
 
 
@@ -78,12 +78,12 @@ def _files(ws: Workspace, commit: str) -> list[tuple[str, list[BlamedLine]]]:
     return out
 
 
-def _git(ws: Workspace, *arguments: str, given: bytes = b"") -> bytes:
+def _git(ws: Workspace, *arguments: str, stdin: bytes = b"") -> bytes:
     program = git_settings.git_program()
     if program is None:
         raise GitError("git_failed", "git is not installed.", "Install git.")
-    done = subprocess.run([program, *_QUIET, "-C", ws.real, *arguments], input=given, capture_output=True, check=False)
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[:500] or f"exit code {done.returncode}"
-        raise GitError("git_failed", f"git {arguments[0]} failed: {said}", "Mend that, then try again.")
-    return done.stdout
+    result = subprocess.run([program, *_QUIET, "-C", ws.real, *arguments], input=stdin, capture_output=True, check=False)
+    if result.returncode:
+        error_text = result.stderr.decode("utf-8", "replace").strip()[:500] or f"exit code {result.returncode}"
+        raise GitError("git_failed", f"git {arguments[0]} failed: {error_text}", "Mend that, then try again.")
+    return result.stdout

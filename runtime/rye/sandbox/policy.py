@@ -31,7 +31,7 @@ class Policy(Record):
             Without it nothing is made, and `Confined.finish` moves aside what appeared there: for commands that end soon.
         identity: device and inode that the root must have; None where nobody opened it before.
         home_files: the files in the command's own home, content by name.
-        wanted: names of properties that "require" insists on; empty means all that the policy asks for.
+        required: names of properties that "require" insists on; empty means all that the policy asks for.
     """
 
     root: str
@@ -44,7 +44,7 @@ class Policy(Record):
     pass_env: tuple[str, ...] = ()
     extra_read: tuple[str, ...] = ()
     home_files: dict[str, bytes] = field(factory=dict)
-    wanted: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
     cover_absent: bool = True
     identity: tuple[int, int] | None = None
 
@@ -59,7 +59,7 @@ class Confined(Record):
         report: `{"kind": "bubblewrap" | "landlock" | "none", "holds": [property, …], "missing": {property: why}}`, JSON.
         shielded: the project root and a token, where names were made in it for the time the command runs.
         temporary: the command's own temporary folder, where one had to be made.
-        groups: control groups (folders) that the command joins before it starts; see `rye.sandbox.limits`.
+        groups: control groups (folders) that the command joins before it starts; see `rye.sandbox.resource_limits`.
         scoped: who starts it must close abstract unix sockets to it first; see `rye.process.reaper`.
         covered: paths of the project on which mounts lie while the command runs.
         absent: protected names that did not exist when it was started and are not covered.
@@ -107,9 +107,9 @@ class Confined(Record):
             shutil.rmtree(self.temporary, ignore_errors=True)
         if self.groups:
             # Late: a job's supervisor starts without the settings that this module reads.
-            from rye.sandbox import limits
+            from rye.sandbox import resource_limits
 
-            limits.release(self.groups)
+            resource_limits.release(self.groups)
         return moved
 
     def _is_there(self) -> bool:

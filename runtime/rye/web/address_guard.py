@@ -93,7 +93,7 @@ class Guard:
         self.limit = limit
         self.allowed = allowed
 
-    def judged(self, host: str, port: int) -> list[Address]:
+    def allowed_addresses(self, host: str, port: int) -> list[Address]:
         """Return a host's addresses, all of which may be connected to.
 
         Raises:
@@ -124,7 +124,7 @@ class Guard:
             ConnectError: `address_not_public`, `fetch_timeout`.
         """
         try:
-            self.judged(host, port)
+            self.allowed_addresses(host, port)
         except ConnectError as err:
             if err.code != "host_unknown":
                 raise
@@ -132,18 +132,18 @@ class Guard:
     def _resolved(self, host: str, port: int) -> list[Address]:
         """Resolve within the time; the system's resolver knows no limit of its own."""
         found: list[Any] = []
-        done = threading.Event()
+        finished = threading.Event()
 
         def ask() -> None:
             try:
                 found.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
             except (OSError, UnicodeError) as err:
                 found.append(err)
-            done.set()
+            finished.set()
 
         # A thread that hangs is left behind: nothing can interrupt getaddrinfo.
         threading.Thread(target=ask, daemon=True, name="resolve").start()
-        if not done.wait(self.limit.remaining()):
+        if not finished.wait(self.limit.remaining()):
             raise self.limit.late(host)
         if not found or isinstance(found[0], Exception):
             why = getattr(found[0], "strerror", None) or str(found[0]) if found else "no address"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rye
-from rye.agents.near_names import tool_name, with_own_names
+from rye.agents.argument_names import tool_name, with_own_names
 
 
 def closed(*names, **parts):

@@ -32,7 +32,7 @@ class Limits(Record):
     temporary: int
 
 
-def wanted() -> Limits:
+def configured() -> Limits:
     """Return the user's limits: `limits.memory_mb`, `limits.processes`, `limits.temporary_mb`; 0 means a share of the memory.
 
     Three quarters for a command, so that the machine can still be used; a quarter for each temporary folder.
@@ -115,10 +115,10 @@ def _parents() -> dict[str, tuple[str, ...]]:
 def _delegated(mount: str, path: str) -> str:
     """Return the nearest group at or above `path` that gives its children both limits and can be written (version 2)."""
     while True:
-        here = f"{mount}{path.rstrip('/')}"
-        with suppress(OSError), open(f"{here}/cgroup.subtree_control", encoding="ascii") as file:
-            if set(_FILES) <= set(file.read().split()) and _writable(here):
-                return here
+        group = f"{mount}{path.rstrip('/')}"
+        with suppress(OSError), open(f"{group}/cgroup.subtree_control", encoding="ascii") as file:
+            if set(_FILES) <= set(file.read().split()) and _writable(group):
+                return group
         if path in ("/", ""):
             return ""
         path = os.path.dirname(path)
@@ -126,8 +126,8 @@ def _delegated(mount: str, path: str) -> str:
 
 def _nearest(mount: str, path: str) -> str:
     """Return the group of this process where it can be written (version 1); in a container its path may not exist."""
-    here = f"{mount}{path.rstrip('/')}"
-    return next((one for one in (here, mount) if os.path.isdir(one) and _writable(one)), "")
+    group = f"{mount}{path.rstrip('/')}"
+    return next((one for one in (group, mount) if os.path.isdir(one) and _writable(one)), "")
 
 
 def _writable(group: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, ok
 from rye.errors import UsageError
-from rye.process import capture, job_supervisor, run, terminal_text
+from rye.process import job_supervisor, output_files, run, terminal_text
 from rye.process.jobs import Record
 
 NOTICES = 400
@@ -58,7 +58,7 @@ def status_words(fields: dict[str, Any]) -> str:
 def notes(record: Record) -> str:
     """Say what the sandbox did at the job's end; empty for nothing."""
     # Late: most jobs have nothing of it.
-    from rye.process import repository_look
+    from rye.process.autorun import command_check
 
     lines = []
     if path := record.get("uncovered"):
@@ -66,16 +66,16 @@ def notes(record: Record) -> str:
             f"[sandbox: another file was put at {path} from outside, as git does for its own configuration. The sandbox covers "
             "the old one only, so the job was ended. Start it again.]"
         )
-    if done := record.get("set_aside"):
-        lines.append(repository_look.message(done))
+    if findings := record.get("set_aside"):
+        lines.append(command_check.message(findings))
     return "\n".join(lines)
 
 
-def part(home: int, record: Record | None, offset: int, most: int, stream: str) -> capture.Part:
+def part(home: int, record: Record | None, offset: int, most: int, stream: str) -> output_files.Part:
     """Return bytes of a job's output, or of a stream that a command left. Raises UsageError: `bad_job_call`."""
     name = job_supervisor.OUTPUT if record else stream
     try:
-        return capture.read(home, name, offset, most)
+        return output_files.read(home, name, offset, most)
     except (OSError, ValueError):
         raise UsageError(
             "bad_job_call", f"No output of {name} is stored.", "The command's result held all of it, or name the other stream."
@@ -97,8 +97,8 @@ def window(home: int, job_id: str, record: Record | None, offset: int, stream: s
     """
     most = output_budget() - NOTICES
     found = part(home, record, offset, most, stream)
-    text, taken = terminal_text.first(_whole_lines(found), most)
-    after = found.start + taken
+    text, size = terminal_text.first(_whole_lines(found), most)
+    after = found.start + size
     fields = {
         "job_id": job_id,
         **(status_fields(record) if record else {}),
@@ -112,9 +112,9 @@ def window(home: int, job_id: str, record: Record | None, offset: int, stream: s
     if after < found.total:
         which = "" if stream == "stdout" or record else f", stream={json.dumps(stream)}"
         call = f'job(action="read", job_id="{job_id}"{which}, offset={after})'
-        text += ("" if text.endswith("\n") else "\n") + cut_notice(taken, found.total, "bytes", call, found.total - after)
+        text += ("" if text.endswith("\n") else "\n") + cut_notice(size, found.total, "bytes", call, found.total - after)
     # An empty answer would look like a failure to read: say that the job has printed nothing, and how it is.
-    elif record and not taken:
+    elif record and not size:
         since = "so far" if found.total == 0 else "since then"
         text += f"[no output {since}; {status_words(status_fields(record))}]"
     if record and after == found.total:
@@ -127,7 +127,7 @@ def with_line(text: str, line: str) -> str:
     return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}" if line else text
 
 
-def _whole_lines(found: capture.Part) -> bytes:
+def _whole_lines(found: output_files.Part) -> bytes:
     """Return what was read up to its last whole line, where more follows."""
     # A cut line may split a character or an escape code; the last part of all is returned as it is.
     cut = found.data.rfind(b"\n") + 1

@@ -37,7 +37,7 @@ def waiting(store: TrustStore, root: Root) -> list[TrustedKey]:
 def wants_more(key: TrustedKey, root: Root) -> bool:
     """Tell whether a tool of an approved key wants a permission that was not approved with it."""
     decided = decisions.load()
-    return any(decided.beyond(root, key.public.digest, row.item_id, row.permissions) for row in admitted(key, root))
+    return any(decided.unapproved(root, key.public.digest, row.item_id, row.permissions) for row in admitted(key, root))
 
 
 def admitted(key: TrustedKey, root: Root) -> list[Admitted]:

@@ -53,10 +53,10 @@ class OutputFile:
         view = memoryview(data)
         while view:
             at, space_left = self._place()
-            done = os.pwrite(self.fd, view[:space_left], _HEADER.size + at)
+            count = os.pwrite(self.fd, view[:space_left], _HEADER.size + at)
             # Count each part as it is written: a full disk may take only some of the block.
-            self.total += done
-            view = view[done:]
+            self.total += count
+            view = view[count:]
         self._note()
 
     def _place(self) -> tuple[int, int]:
@@ -97,15 +97,15 @@ def read(dir_fd: int, name: str, offset: int, most: int) -> Part:
     fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _FLAGS, dir_fd=dir_fd)
     try:
         head, ring, total = _facts(fd)
-        wanted = max(0, total + offset) if offset < 0 else min(offset, total)
+        first = max(0, total + offset) if offset < 0 else min(offset, total)
         # Between the head and the oldest byte of the ring nothing is stored: move the start behind the gap.
-        start = wanted if wanted < head else max(wanted, total - ring)
+        start = first if first < head else max(first, total - ring)
         # One read never crosses the gap, so the offsets of its bytes are continuous.
         stop = min(total, start + most, head if start < head else total)
         data = b"".join(_pieces(fd, head, ring, start, stop))
         # The writer may have overtaken the beginning of what was read from the ring.
         overtaken = max(0, _facts(fd)[2] - ring - start) if start >= head else 0
-        return Part(data[overtaken:], start + overtaken, total, start + overtaken - wanted)
+        return Part(data[overtaken:], start + overtaken, total, start + overtaken - first)
     finally:
         os.close(fd)
 
@@ -208,7 +208,7 @@ class Capture:
         return bytes(self._head), b"".join(self._tail)
 
     @property
-    def whole(self) -> bytes | None:
+    def complete(self) -> bytes | None:
         """Everything that came; None when a part of it is no longer held."""
         head, tail = self.ends()
         return head + tail if len(head) + len(tail) == self.total else None
@@ -220,28 +220,28 @@ class Capture:
             budget: bytes of UTF-8.
             call: writes the call that gives the output from an offset (bytes) on; used where it is stored.
         """
-        whole = self.whole
-        if whole is not None and len(text := terminal_text.plain(whole).encode()) <= budget:
+        complete = self.complete
+        if complete is not None and len(text := terminal_text.plain(complete).encode()) <= budget:
             return text.decode(), False
         self._start_storing()
         self.close()
         head, tail = self.ends()
         # The notice between the two parts needs bytes as well, and its length is not known yet.
         space = max(0, budget - _NOTICE)
-        first, taken = terminal_text.first(head if whole is None else whole, space // _HEAD_SHARE)
-        last, after = terminal_text.last(tail if whole is None else whole[taken:], space - len(first.encode()))
-        return f"{first}{_joint(first)}{self._notice(taken, after, call)}\n{last}", True
+        first, head_bytes = terminal_text.first(head if complete is None else complete, space // _HEAD_SHARE)
+        last, after = terminal_text.last(tail if complete is None else complete[head_bytes:], space - len(first.encode()))
+        return f"{first}{_newline_after(first)}{self._notice(head_bytes, after, call)}\n{last}", True
 
-    def _notice(self, taken: int, after: int, call: Callable[[int], str]) -> str:
+    def _notice(self, head_bytes: int, after: int, call: Callable[[int], str]) -> str:
         if self.stored:
-            return cut_notice(taken + after, self.total, "bytes", call(taken))
+            return cut_notice(head_bytes + after, self.total, "bytes", call(head_bytes))
         return (
-            f"[tool_result: {taken + after} of {self.total} bytes; {self.total - taken - after} more omitted. They were not "
-            "stored: run the command again with its output in a file, or narrowed.]"
+            f"[tool_result: {head_bytes + after} of {self.total} bytes; {self.total - head_bytes - after} more omitted. "
+            "They were not stored: run the command again with its output in a file, or narrowed.]"
         )
 
 
-def _joint(first: str) -> str:
+def _newline_after(first: str) -> str:
     return "" if not first or first.endswith("\n") else "\n"
 
 
@@ -268,13 +268,13 @@ class StoredOutputs:
     def create(self, name: str) -> OutputFile | None:
         """Make the file of a stream; None where the state folder cannot be written."""
         try:
-            above = Path(user_dirs.state_dir(self._root)) / FOLDER
-            folder = above / self.id
+            parent = Path(user_dirs.state_dir(self._root)) / FOLDER
+            folder = parent / self.id
             # Both streams of one command share the folder; prune only when it is new.
             if not folder.exists():
-                above.mkdir(mode=0o700, exist_ok=True)
+                parent.mkdir(mode=0o700, exist_ok=True)
                 folder.mkdir(mode=0o700)
-                _prune(above)
+                _prune(parent)
             # O_NOFOLLOW and a descriptor: another process of the user could exchange the folder for a link.
             dir_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:

@@ -1,6 +1,6 @@
 """What makes git, an editor or a shell start a program, below a project's root: settings, hooks, steps and start files.
 
-`rye.process.repository_look` compares what is there before a command with what is there after it.
+`rye.process.autorun.command_check` compares what is there before a command with what is there after it.
 """
 
 from __future__ import annotations
@@ -88,20 +88,20 @@ def _short(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def at_names(tree: Tree, held: Sequence[str], *, own: bool = False, exactly: Container[str] = ()) -> Iterator[Finding]:
+def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly: Container[str] = ()) -> Iterator[Finding]:
     """Yield the files at the names that editors, shells and the like act on.
 
     Args:
         tree: the project.
-        held: the names.
+        forbidden: the names.
         own: the sandbox covers those that it can: they are passed over.
         exactly: names whose content counts as well.
     """
     try:
-        there = protected_paths.present(tree.fd, held)
+        existing = protected_paths.existing_paths(tree.fd, forbidden)
     except OSError:
         return
-    for name in there:
+    for name in existing:
         if own and name in protected_paths.ALSO_ABSENT:
             continue
         with suppress(OSError):
@@ -210,8 +210,8 @@ def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding
 
 
 def _work_tree(tree: Tree, repository: str) -> str:
-    above, name = os.path.split(repository)
-    return os.path.join(tree.root, above if name == ".git" else repository)
+    parent, name = os.path.split(repository)
+    return os.path.join(tree.root, parent if name == ".git" else repository)
 
 
 def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
@@ -232,7 +232,7 @@ def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
 def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
     """Return the settings of a file that start a program; None where git cannot read it."""
     # A cold supervisor starts without it.
-    from rye.process import git_settings
+    from rye.process.autorun import git_settings
 
     # The folder counts as well: it decides where a relative path leads.
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + data).hexdigest()
@@ -344,8 +344,8 @@ def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
         changed = max(changed, os.fstat(at).st_ctime_ns)
     finally:
         os.close(at)
-    shown = f"{path}/{name}" if path else name
+    inner_path = f"{path}/{name}" if path else name
     if why:
-        yield Finding(shown, why, "", changed)
+        yield Finding(inner_path, why, "", changed)
     elif data and (lines := EXEC.findall(data)):
-        yield Finding(shown, "exec", hashlib.sha256(b"".join(lines)).hexdigest(), changed)
+        yield Finding(inner_path, "exec", hashlib.sha256(b"".join(lines)).hexdigest(), changed)

@@ -25,19 +25,8 @@ from typing import Any, Final, NamedTuple
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
 from rye.process import job_supervisor
-from rye.process.repository_findings import (
-    EXEC,
-    NAME,
-    PROGRAM,
-    Finding,
-    Tree,
-    at_names,
-    content,
-    in_linked,
-    in_repository,
-    opened,
-)
-from rye.sandbox.confined import Confined
+from rye.process.autorun.findings import EXEC, NAME, PROGRAM, Finding, Tree, at_names, content, in_linked, in_repository, opened
+from rye.sandbox.policy import Confined
 from rye.workspace import protected_paths, repositories
 from rye.workspace.workspace import Workspace
 
@@ -94,21 +83,21 @@ def begin(ws: Workspace, confined: Confined) -> Look:
     if report["kind"] == "none" or "project_read_only" in report["holds"]:
         return Look(ws.real, "", own=False, names=(), covered={}, began=0, identity=ws.identity)
     token = os.urandom(8).hex()
-    held = protected_paths.held(ws.fd)
+    forbidden = protected_paths.forbidden_names(ws.fd)
     # Where there was no `.git`, nothing covers one that the command makes.
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
     covered = {path: _identity(path) for path in confined.covered}
-    look = Look(ws.real, token, own, held, covered, repositories.clock(), ws.identity)
+    look = Look(ws.real, token, own, forbidden, covered, repositories.clock(), ws.identity)
     try:
         with opened(look.root, look.identity) as tree:
             before = _stored(_path(tree))
-            found, places = _all(tree, before, held, own=False)
-            found += at_names(tree, held, exactly=held)
+            found, places = _all(tree, before, forbidden, own=False)
+            found += at_names(tree, forbidden, exactly=forbidden)
             with _record(tree) as record:
                 users = _of_the_user(tree.root, found, before, record, look.began, places)
                 # What is gone is the user's no more: a command could make it again.
-                there = {one.kind for one in found}
-                record["known"] = sorted(there.intersection(record["known"] or ()) | users)
+                kinds = {one.kind for one in found}
+                record["known"] = sorted(kinds.intersection(record["known"] or ()) | users)
                 record["places"] = sorted({*record["places"], *places} if record["running"] else places)
                 record["parsed"] = tree.parsed
                 record["running"][token] = [job_supervisor.own_identity(), look.began, time.monotonic_ns()]
@@ -128,7 +117,7 @@ def _identity(path: str) -> tuple[int, int]:
     return info.st_dev, info.st_ino
 
 
-def _lost(tree: Tree, look: Look) -> set[str]:
+def _unmounted(tree: Tree, look: Look) -> set[str]:
     """Return the paths from the root whose mounts the kernel has taken off."""
     # The project may have been renamed since.
     at = {path: f"{tree.root}{path.removeprefix(look.root)}" for path in look.covered}
@@ -178,77 +167,77 @@ def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]
         return []
     try:
         with opened(beneath.real_path(root_fd, look.root), look.identity) as tree:
-            done = _look(tree, look)
+            moved = _look(tree, look)
     except FileNotFoundError:
         # The project is gone.
         return []
     except repositories.TooLargeError:
-        done = [{"path": ".", "what": "the project has too many files to be looked through", "stored": ""}]
+        moved = [{"path": ".", "what": "the project has too many files to be looked through", "stored": ""}]
     except OSError as err:
-        done = [{"path": ".", "what": f"the look failed: {err.strerror}", "stored": ""}]
-    if any(not one["stored"] for one in done):
+        moved = [{"path": ".", "what": f"the look failed: {err.strerror}", "stored": ""}]
+    if any(not one["stored"] for one in moved):
         _miss(report, "what the command put there could not be set aside")
-    return done
+    return moved
 
 
 def _look(tree: Tree, look: Look) -> list[dict[str, str]]:
-    before, lost = _stored(_path(tree)), _lost(tree, look)
-    own = look.own and not any(path.startswith(".git") for path in lost)
+    before, unmounted = _stored(_path(tree)), _unmounted(tree, look)
+    own = look.own and not any(path.startswith(".git") for path in unmounted)
     found, places = _all(tree, before, look.names, own=own)
-    found += at_names(tree, [name for name in look.names if name in lost], exactly=lost)
+    found += at_names(tree, [name for name in look.names if name in unmounted], exactly=unmounted)
     known, refused = set(before["known"] or ()), set(before["refused"])
     # The record was lost while the command ran: then only the time is left to judge by.
     since = look.began if look.token not in before["running"] else 0
     bad = [one for one in found if one.mark in refused or (one.kind not in known and one.changed >= since)]
     # Outside the lock: searching a large project takes seconds, and other commands must be able to begin.
-    done, left = _set_aside(tree, bad)
+    moved, remaining = _set_aside(tree, bad)
     kinds = {one.kind for one in bad}
     with _record(tree) as record:
         # What a command that began meanwhile found is not lost.
-        begun = set(record["known"] or ()) - known
-        record["known"] = sorted({one.kind for one in found} - kinds | begun)
-        record["refused"] = sorted({one.mark for one in left})
+        new_repositories = set(record["known"] or ()) - known
+        record["known"] = sorted({one.kind for one in found} - kinds | new_repositories)
+        record["refused"] = sorted({one.mark for one in remaining})
         record["places"], record["parsed"] = places, tree.parsed
         for other, (process, *_) in list(record["running"].items()):
             # Also forget commands whose process was killed: their early start would make every later change suspect.
             if other == look.token or (other in before["running"] and job_supervisor.identity(process["pid"]) != process):
                 record["running"].pop(other, None)
-    return done
+    return moved
 
 
-def message(done: list[dict[str, str]]) -> str:
+def message(moved: list[dict[str, str]]) -> str:
     """Say in one line what was set aside; empty for nothing."""
-    if not done:
+    if not moved:
         return ""
-    listed = "; ".join(_said(one) for one in done[:_SHOWN])
-    more = f"; and {len(done) - _SHOWN} more" if len(done) > _SHOWN else ""
+    places = "; ".join(_in_words(one) for one in moved[:_SHOWN])
+    more = f"; and {len(moved) - _SHOWN} more" if len(moved) > _SHOWN else ""
     return (
-        f"[sandbox: git or another program of the user would act on what the command put here. Set aside: {listed}{more}. "
+        f"[sandbox: git or another program of the user would act on what the command put here. Set aside: {places}{more}. "
         "Only the user can put it back.]"
     )
 
 
-def _said(one: dict[str, str]) -> str:
+def _in_words(one: dict[str, str]) -> str:
     place = f"stored in {one['stored']}" if one["stored"] else "NOT set aside: remove it before you use git there"
-    what = one["path"] if one["what"] in (NAME, PROGRAM) else f"{one['what']} of {one['path']}"
-    return f"{what} ({place})"
+    subject = one["path"] if one["what"] in (NAME, PROGRAM) else f"{one['what']} of {one['path']}"
+    return f"{subject} ({place})"
 
 
 # --- what there is ---
 
 
-def _all(tree: Tree, record: dict[str, Any], held: Sequence[str], *, own: bool) -> tuple[list[Finding], list[str]]:
+def _all(tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, own: bool) -> tuple[list[Finding], list[str]]:
     """Return all findings of a project, and its repositories. Raises OSError and TooLargeError."""
-    listed = _listed(tree)
-    places = sorted(repositories.find(tree.root, listed))
+    folders = _folder_listings(tree)
+    places = sorted(repositories.find(tree.root, folders))
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
     found = [one for path in places for one in in_repository(tree, path, own=own)]
-    found += [one for path, listing in listed.items() if ".git" in listing[2] for one in in_linked(tree, path)]
-    return [*found, *at_names(tree, held, own=own)], places
+    found += [one for path, listing in folders.items() if ".git" in listing[2] for one in in_linked(tree, path)]
+    return [*found, *at_names(tree, forbidden, own=own)], places
 
 
-def _listed(tree: Tree) -> repositories.Listings:
+def _folder_listings(tree: Tree) -> repositories.Listings:
     """Return the folders of a project; those that have not changed since the last look are not read again."""
     path = f"{user_dirs.state_dir(tree.fd)}/{_FOLDERS}"
     known = {} if _foreign_clock(tree.root) else _folders(path)
@@ -282,9 +271,9 @@ def _set_aside(tree: Tree, bad: list[Finding]) -> tuple[list[dict[str, str]], li
     by_file: dict[str, list[Finding]] = {}
     for one in bad:
         by_file.setdefault(one.path, []).append(one)
-    done, left = [], []
+    moved, remaining = [], []
     for path, found in by_file.items():
-        what = ", ".join(dict.fromkeys(names.show(one.what.encode("utf-8", "surrogateescape")) for one in found))
+        reason = ", ".join(dict.fromkeys(names.show(one.what.encode("utf-8", "surrogateescape")) for one in found))
         try:
             try:
                 stored = _set_file_aside(tree, path, found)
@@ -294,9 +283,9 @@ def _set_aside(tree: Tree, bad: list[Finding]) -> tuple[list[dict[str, str]], li
                 stored = _set_file_aside(tree, path, found)
         except OSError:
             stored = ""
-            left += found
-        done.append({"path": names.show(os.fsencode(path)), "what": what, "stored": names.show(os.fsencode(stored))})
-    return done, left
+            remaining += found
+        moved.append({"path": names.show(os.fsencode(path)), "what": reason, "stored": names.show(os.fsencode(stored))})
+    return moved, remaining
 
 
 def _open_folder(tree: Tree, folder: str) -> None:
@@ -334,7 +323,7 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
 
 def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> bytes | None:
     """Return what stays of a file; None where nothing of it can."""
-    from rye.process import git_settings
+    from rye.process.autorun import git_settings
 
     whats = {one.what for one in found}
     data, _, _ = content(fd, name)
@@ -353,9 +342,9 @@ def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> 
 
 
 def _free_name(fd: int, name: str) -> str:
-    taken = set(os.listdir(fd))
+    used = set(os.listdir(fd))
     names = (f"{name}{SUFFIX}{number or ''}" for number in range(10_000))
-    return next((one for one in names if one not in taken), f"{name}{SUFFIX}.{os.urandom(4).hex()}")
+    return next((one for one in names if one not in used), f"{name}{SUFFIX}.{os.urandom(4).hex()}")
 
 
 # --- the record ---

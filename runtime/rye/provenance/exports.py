@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from rye.journal import tree_changes
 from rye.journal.merges import lines_of
-from rye.record.blame import BlamedLine
+from rye.provenance.blame import BlamedLine
 
 TRACE_VERSION: Final = "0.1.0"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rye.process import git_settings, repository_look
-from rye.sandbox.confined import Confined
+from rye.process.autorun import command_check, git_settings
+from rye.sandbox.policy import Confined
 from rye.workspace.workspace import Workspace
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
@@ -43,10 +43,10 @@ def looked(root, *commands, cwd=None):
     """What a look finds after commands that run as a model's do."""
     time.sleep(0.012)
     with Workspace(root) as ws:
-        look = repository_look.begin(ws, confined())
+        look = command_check.begin(ws, confined())
         for command in commands:
             subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
-        return repository_look.end(look, report(), ws.fd)
+        return command_check.end(look, report(), ws.fd)
 
 
 def test_a_new_repository_and_a_clone_stay_as_they_are(root):
@@ -86,7 +86,7 @@ def test_what_the_user_set_before_stays(root):
 def test_husky_in_a_new_repository_is_named(root):
     done = looked(root, "git init -q app", "mkdir app/.husky", "git -C app config core.hooksPath .husky")
     assert done[0]["what"] == "core.hookspath"
-    assert "core.hookspath of app/.git/config" in repository_look.message(done)
+    assert "core.hookspath of app/.git/config" in command_check.message(done)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_which_settings_start_a_program(tmp_path, key, value, is_program):
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
     time.sleep(0.012)
     with Workspace(root) as ws:
-        repository_look.begin(ws, confined())
+        command_check.begin(ws, confined())
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
@@ -187,10 +187,10 @@ def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
 
 def test_nothing_is_looked_at_without_a_sandbox(root):
     with Workspace(root) as ws:
-        look = repository_look.begin(ws, Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}))
+        look = command_check.begin(ws, Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}))
         git("init", "-q", "new", cwd=root)
         git("config", "core.pager", "./evil", cwd=f"{root}/new")
-        assert repository_look.end(look, report(), ws.fd) == []
+        assert command_check.end(look, report(), ws.fd) == []
 
 
 def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, user_space):

@@ -7,8 +7,8 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.process import capture as process_capture
-from rye.process.capture import Capture
+from rye.process import output_files as process_capture
+from rye.process.output_files import Capture
 
 
 def fed(data, size, keep=None):
@@ -26,7 +26,7 @@ def test_beginning_and_end_are_held_whatever_lies_between(length, size):
     assert data.startswith(head)
     assert data.endswith(tail)
     assert len(head) + len(tail) == min(length, len(head) + len(tail))
-    assert (fed(data, size).whole == data) == (len(head) + len(tail) == length)
+    assert (fed(data, size).complete == data) == (len(head) + len(tail) == length)
     assert len(tail) < 200_000
 
 

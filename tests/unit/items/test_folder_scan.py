@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.items import scans, spaces
+from rye.items import folder_scan, spaces
 from rye.mcp_server.listing import Listing, Selection
 from rye.trust import decisions
 from support.signed_tools import MINE, put, put_tool, signed, trust_key
@@ -41,7 +41,7 @@ def folder(project):
 
 
 def look(project):
-    return scans.scan(spaces.Space("project", f"{project}/.ai"), "knowledge")
+    return folder_scan.scan(spaces.Space("project", f"{project}/.ai"), "knowledge")
 
 
 def test_the_same_object_comes_back_while_nothing_changed(project, folder):

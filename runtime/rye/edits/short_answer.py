@@ -19,7 +19,7 @@ _CHARS = 2_000
 _KNOWN_CHARS = 40
 
 
-def collected(document: Document, splices: Sequence[Splice], hunks: int = _HUNKS) -> list[str]:
+def answer_lines(document: Document, splices: Sequence[Splice], hunks: int = _HUNKS) -> list[str]:
     """Return the lines of the answer; what they name counts as shown.
 
     Args:
@@ -43,19 +43,19 @@ def collected(document: Document, splices: Sequence[Splice], hunks: int = _HUNKS
 
 def _places(splices: Sequence[Splice]) -> Iterator[tuple[int, int]]:
     """Return the changed ranges [start, stop) in the new text, those that share a line of context joined."""
-    shift, held = 0, None
+    shift, current = 0, None
     for splice in splices:
         start = splice.start + shift
         stop = start + len(splice.lines)
         shift += len(splice.lines) - (splice.stop - splice.start)
-        if held is not None and start - held[1] <= 1:
-            held = held[0], stop
+        if current is not None and start - current[1] <= 1:
+            current = current[0], stop
             continue
-        if held is not None:
-            yield held
-        held = start, stop
-    if held is not None:
-        yield held
+        if current is not None:
+            yield current
+        current = start, stop
+    if current is not None:
+        yield current
 
 
 def _hunk(document: Document, low: int, start: int, stop: int, high: int) -> list[str]:

@@ -55,8 +55,8 @@ def tool_name(name: str, known: Iterable[str]) -> str | None:
     names = list(known)
     if name in names:
         return name
-    bare = folded(name.rpartition("__")[2])
-    found = [one for one in names if folded(one) == bare]
+    plain_name = folded(name.rpartition("__")[2])
+    found = [one for one in names if folded(one) == plain_name]
     return found[0] if len(found) == 1 else None
 
 
@@ -70,21 +70,21 @@ def with_own_names(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dict
     known = schema.get("properties", {})
     if schema.get("additionalProperties") is not False or not isinstance(known, dict) or set(arguments) <= set(known):
         return _nested(known, arguments)
-    taken = set(arguments) & set(known)
+    used = set(arguments) & set(known)
     renamed: dict[str, str] = {}
     for name in arguments:
-        if name not in known and (meant := _meant(name, set(known) - taken)) is not None:
+        if name not in known and (meant := _meant(name, set(known) - used)) is not None:
             renamed[name] = meant
-            taken.add(meant)
+            used.add(meant)
     return _nested(known, {renamed.get(name, name): value for name, value in arguments.items()})
 
 
 def _meant(name: str, free: set[str]) -> str | None:
     """Return the one parameter, of those not given, that a name means."""
-    bare = folded(name)
-    if same := [one for one in free if folded(one) == bare]:
+    plain_name = folded(name)
+    if same := [one for one in free if folded(one) == plain_name]:
         return same[0] if len(same) == 1 else None
-    found = {one for group in _MEANINGS if bare in group for one in free if folded(one) in group}
+    found = {one for group in _MEANINGS if plain_name in group for one in free if folded(one) in group}
     return found.pop() if len(found) == 1 else None
 
 

@@ -1,6 +1,6 @@
 """Who wrote each line, beside a model that knows: over random histories with edits, moves, re-indentation, formatting, renames.
 
-`python tests/unit/record/test_blame.py --n 500` prints how many lines are right.
+`python tests/unit/provenance/test_blame.py --n 500` prints how many lines are right.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 import rye
 from rye.journal import file_history
 from rye.journal.file_history import Step
-from rye.record import blame
+from rye.provenance import blame
 from rye.workspace.workspace import Workspace
 
 SOURCE = Path(rye.__file__).parent
@@ -140,7 +140,7 @@ def test_tools_commands_and_others_are_told_apart(tracked):
     assert [at for at, who in enumerate(found) if who == two] == [4]
     assert [at for at, who in enumerate(found) if who == three] == [10]
     with Workspace(tracked) as ws:
-        assert file_history.said(blame.of_file(ws, "a.py")[6].entry) == "someone else"
+        assert file_history.author_in_words(blame.of_file(ws, "a.py")[6].entry) == "someone else"
     assert found[0] is None
 
 

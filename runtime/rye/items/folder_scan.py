@@ -55,28 +55,28 @@ _lock = threading.Lock()
 
 
 def scan(space: Space, item_type: str) -> Scan:
-    """Look at the files of a type in a space; hidden ones and other suffixes are left out, as in `spaces.listed`."""
+    """Look at the files of a type in a space; hidden ones and other suffixes are left out, as in `spaces.served_items`."""
     folder, suffixes = spaces.type_folder(item_type)
     top = spaces.top_folder(space, folder)
     with _lock:
-        seen: list[_Folder] = []
-        _look(top, suffixes, time.time_ns() - _SETTLED_NS, seen, spaces.DEEPEST)
+        folders: list[_Folder] = []
+        _look(top, suffixes, time.time_ns() - _SETTLED_NS, folders, spaces.DEEPEST)
         known = _scans.get(top)
         # By identity: `_look` returns the folder that it knew where nothing in it has changed.
-        if known is not None and len(known[0]) == len(seen) and all(map(_is, known[0], seen)):
+        if known is not None and len(known[0]) == len(folders) and all(map(_is, known[0], folders)):
             return known[1]
         if len(_folders) > _MOST_FOLDERS:
             _folders.clear()
             _scans.clear()
-        files = {f"{one.path}/{name}": stamp for one in seen for name, stamp in one.files.items()}
-        made = Scan(files, all(one.certain for one in seen))
-        _scans[top] = seen, made
+        files = {f"{one.path}/{name}": stamp for one in folders for name, stamp in one.files.items()}
+        made = Scan(files, all(one.certain for one in folders))
+        _scans[top] = folders, made
         return made
 
 
-def scans(among: Sequence[Space], types: Sequence[str]) -> tuple[Scan, ...] | None:
+def scans(search_path: Sequence[Space], types: Sequence[str]) -> tuple[Scan, ...] | None:
     """Return the scans of spaces, which are the same objects while nothing changes; None where that cannot be told."""
-    found = tuple(scan(space, item_type) for space in among for item_type in types)
+    found = tuple(scan(space, item_type) for space in search_path for item_type in types)
     return found if all(one.certain for one in found) else None
 
 
@@ -84,13 +84,13 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def _look(here: str, suffixes: tuple[str, ...], before: int, seen: list[_Folder], depth: int) -> None:
+def _look(path: str, suffixes: tuple[str, ...], before: int, folders: list[_Folder], depth: int) -> None:
     """Append what stands in a folder, and in those below it; the folders as they were known where they are unchanged."""
     files: _Files = {}
     below: list[str] = []
     links = False
     try:
-        fd = os.open(here, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         fd = -1
     try:
@@ -105,7 +105,7 @@ def _look(here: str, suffixes: tuple[str, ...], before: int, seen: list[_Folder]
                         info = entry.stat(follow_symlinks=False)
                         files[name] = info.st_ino, info.st_size, info.st_ctime_ns
                 elif entry.is_dir(follow_symlinks=False):
-                    below.append(f"{here}/{name}")
+                    below.append(f"{path}/{name}")
                 else:
                     links = True
     except OSError:
@@ -115,14 +115,14 @@ def _look(here: str, suffixes: tuple[str, ...], before: int, seen: list[_Folder]
         if fd >= 0:
             os.close(fd)
     below.sort()
-    found = _folders.get(here)
+    found = _folders.get(path)
     if found is None or not found.certain or links or found.files != files or found.below != below:
         young = any(changed >= before for _, _, changed in files.values())
-        found = _folders[here] = _Folder(here, files, below, not young and not links)
-    seen.append(found)
+        found = _folders[path] = _Folder(path, files, below, not young and not links)
+    folders.append(found)
     if depth > 0:
         for one in below:
-            _look(one, suffixes, before, seen, depth - 1)
+            _look(one, suffixes, before, folders, depth - 1)
 
 
 def _forget() -> None:

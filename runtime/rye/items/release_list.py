@@ -52,19 +52,19 @@ def rows(store: TrustStore) -> Iterator[dict[str, Any]]:
     if not is_listed():
         return
     try:
-        listed, fingerprint, owner = _read(store)
+        files, fingerprint, owner = _read(store)
     except RyeError as err:
         verdict = err.code if err.code in verify.VERDICTS else "malformed"
         yield _row(NAME, verdict, str(err), signer=err.details.get("fingerprint"))
         return
     signer = {"signer": fingerprint, "owner": owner}
     found = dict(_digests())
-    differing = [name for name in sorted(listed.keys() | found.keys()) if listed.get(name) != found.get(name)]
+    differing = [name for name in sorted(files.keys() | found.keys()) if files.get(name) != found.get(name)]
     for name in differing:
-        pair = {"expected": listed.get(name), "actual": found.get(name)}
+        pair = {"expected": files.get(name), "actual": found.get(name)}
         yield _row(f"rye/{name}", "tampered", f"{_fault(**pair)} {_AGAIN}", **pair, **signer)
     if not differing:
-        yield _row(f"package rye ({len(listed)} files)", "valid", None, **signer)
+        yield _row(f"package rye ({len(files)} files)", "valid", None, **signer)
 
 
 def _fault(expected: str | None, actual: str | None) -> str:

@@ -19,7 +19,7 @@ _PREFIX = re.compile(r"\s*(?:\d+: )?\[LID:(?P<lid>[0-9a-z]+)\]|(?:\d+: )?(?P<sho
 _IN_FILE = re.compile(rb"^(?:\s*(?:\d+: )?\[LID:[0-9a-z]+\]|(?:\d+: )?\d+[a-z]*\t)", re.MULTILINE)
 
 
-def found(index: Index, data: bytes, lines: Sequence[str]) -> str | None:
+def first_prefix(index: Index, data: bytes, lines: Sequence[str]) -> str | None:
     """Return the first pasted prefix of some new lines, None without any.
 
     Args:
@@ -27,13 +27,13 @@ def found(index: Index, data: bytes, lines: Sequence[str]) -> str | None:
         data: the file's present content.
         lines: the new text.
     """
-    given = [(match["lid"], match["short"], match[0]) for line in lines if (match := _PREFIX.match(line))]
-    if not given:
+    prefixes = [(match["lid"], match["short"], match[0]) for line in lines if (match := _PREFIX.match(line))]
+    if not prefixes:
         return None
     ids = {mark.id for mark in index.marks.values() if mark.shown >= 0} | index.dead.keys()
-    shorts = {mark.short for mark in index.marks.values() if mark.told}
-    shorts |= {fate.short for fate in index.dead.values() if fate is not None}
-    for lid, short, prefix in given:
+    shorts = {mark.short for mark in index.marks.values() if mark.short_shown}
+    shorts |= {end.short for end in index.dead.values() if end is not None}
+    for lid, short, prefix in prefixes:
         if (lid in ids) if lid else (addresses.parsed(short) in shorts):
             return None if _IN_FILE.search(data) else prefix
     return None
@@ -45,7 +45,7 @@ def refuse(index: Index, data: bytes, lines: Sequence[str], path: str) -> None:
     Raises:
         EditError: `pasted_ids`. Nothing was written.
     """
-    prefix = found(index, data, lines)
+    prefix = first_prefix(index, data, lines)
     if prefix is not None:
         raise EditError("pasted_ids", f"{explained(prefix)} Nothing was written to {path}.", "Send the text alone.")
 

@@ -31,7 +31,7 @@ class _TooLongError(Exception):
     """The time is up."""
 
 
-def broken(path: str, data: bytes) -> Broken | str | None:
+def first_error(path: str, data: bytes) -> Broken | str | None:
     """Return a file's first syntax error, a text that says why it was not checked, or None: it has none, or is no such file."""
     parser = _parser_of(path)
     if parser is None or not data:
@@ -50,11 +50,11 @@ def broken(path: str, data: bytes) -> Broken | str | None:
 
 
 def new_error(path: str, before: bytes | None, after: bytes) -> Broken | str | None:
-    """Return the syntax error that a change made, as `broken` does; None where the old content had it already."""
-    now = broken(path, after)
+    """Return the syntax error that a change made, as `first_error` does; None where the old content had it already."""
+    now = first_error(path, after)
     if not isinstance(now, Broken):
         return now
-    was = broken(path, before) if before is not None else None
+    was = first_error(path, before) if before is not None else None
     if isinstance(was, Broken) and (was.message, _line(before or b"", was.line)) == (now.message, _line(after, now.line)):
         return None
     return now

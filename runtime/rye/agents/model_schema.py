@@ -40,11 +40,11 @@ def parameters_of(metadata: Mapping[str, Any], schema: _Schema) -> _Schema:
     properties = schema.get("properties", {})
     if not isinstance(properties, dict):
         return schema
-    wanted = metadata.get(PARAMETERS)
-    if isinstance(wanted, dict):
+    declared = metadata.get(PARAMETERS)
+    if isinstance(declared, dict):
         # Required ones are listed whatever is declared: no call would succeed without.
-        names = [name for name in properties if name in wanted or name in schema.get("required", ())]
-        properties = {name: _named(properties[name], wanted.get(name)) for name in names}
+        names = [name for name in properties if name in declared or name in schema.get("required", ())]
+        properties = {name: _named(properties[name], declared.get(name)) for name in names}
     return {**schema, "properties": properties}
 
 

@@ -54,10 +54,10 @@ def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
 def since_looked(ws: Workspace, rows: list[Row]) -> list[Row]:
     """Return the changes, newest first, that were recorded after the last `looked`; all where there was none."""
     data = atomic.read(_mark(ws)) or b""
-    seen = data.decode("ascii", "replace").strip()
-    at = next((at for at, row in enumerate(rows) if row.id == seen), None)
+    last_seen = data.decode("ascii", "replace").strip()
+    at = next((at for at, row in enumerate(rows) if row.id == last_seen), None)
     # Where that change is dropped by now, IDs still tell what is newer.
-    return rows[:at] if at is not None else [row for row in rows if row.id > seen]
+    return rows[:at] if at is not None else [row for row in rows if row.id > last_seen]
 
 
 def looked(ws: Workspace, past: History) -> None:

@@ -1,0 +1,23 @@
+"""What the tests of crashes share."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from support.harness import template
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A process that every killed call is forked from."""
+    with template(tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+def rng():
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    return random.Random(seed)

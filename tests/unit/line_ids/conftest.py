@@ -1,0 +1,21 @@
+"""Files whose index was stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.index_files import LARGE, SMALL, read, rows, settle
+
+
+@pytest.fixture
+def small(project):
+    (project / "f.txt").write_bytes(SMALL)
+    settle(project / "f.txt")
+    return rows(read(project))
+
+
+@pytest.fixture
+def large(project):
+    (project / "f.txt").write_bytes(LARGE)
+    settle(project / "f.txt")
+    return rows(read(project, limit=100))
