@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rye.call.safe_text import plain
 from rye.errors import ItemError, TrustError
 from rye.executor import chain as chains
-from rye.executor.chain import Chain, Link, Primitive
+from rye.executor.chain import Chain, Link
 from rye.items import bundles, lockfiles, parse, schema, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
@@ -28,6 +28,8 @@ from rye.trust.verify import TrustStore, Verified
 if TYPE_CHECKING:
     import ast
     from pathlib import Path
+
+    from rye.executor.chain import Primitive
 
 
 _T = TypeVar("_T")

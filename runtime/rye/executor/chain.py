@@ -12,7 +12,7 @@ has of its permissions those that every link with `permissions` lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError
@@ -23,6 +23,7 @@ from rye.plain_class import Record, changed, field
 
 if TYPE_CHECKING:
     import ast
+    from typing import Protocol
 
 MOST_LINKS: Final = 10
 """How many links a chain may have, the tool and the primitive included."""
@@ -39,7 +40,7 @@ _LOWEST: Final = ("max_timeout_seconds", "memory_mb")
 _KNOWN_TYPES: Final = ("runtime", "primitive")
 
 
-class Link(NamedTuple):
+class Link(Record):
     """One item of a chain: its bytes as they were read, and what they say once they were verified."""
 
     candidate: Candidate
@@ -70,7 +71,7 @@ class Chain(Record):
     files: dict[str, bytes] = field(factory=dict)
 
 
-class Started(NamedTuple):
+class Started(Record):
     """A call that may begin: what runs it, in a thread of its own; where it is confined (None: in this process); warnings."""
 
     work: Callable[[], Any]
@@ -78,21 +79,23 @@ class Started(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Primitive(Protocol):
-    """What the module of a primitive defines. It answers like a tool, and raises `RyeError` for what it refuses."""
+if TYPE_CHECKING:
+    # Making a protocol takes a cold command a millisecond, and only annotations name this one.
+    class Primitive(Protocol):
+        """What the module of a primitive defines. It answers like a tool, and raises `RyeError` for what it refuses."""
 
-    def plan(self, chain: Chain, tree: ast.Module | str | None) -> Any:
-        """Return what every call of a tool needs, made once; `tree` is that of a Python tool, or its text.
+        def plan(self, chain: Chain, tree: ast.Module | str | None) -> Any:
+            """Return what every call of a tool needs, made once; `tree` is that of a Python tool, or its text.
 
-        Raises:
-            ItemError: the tool, or what its chain declares, cannot be run.
-        """
+            Raises:
+                ItemError: the tool, or what its chain declares, cannot be run.
+            """
 
-    def foresee(self, chain: Chain, plan: Any, root: str, *, here: bool) -> dict[str, Any] | None:
-        """Return the confinement of a call without starting anything, as `Started.isolation`."""
+        def foresee(self, chain: Chain, plan: Any, root: str, *, here: bool) -> dict[str, Any] | None:
+            """Return the confinement of a call without starting anything, as `Started.isolation`."""
 
-    def start(self, chain: Chain, plan: Any, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
-        """Make a call ready. `here`: the system's key signed the tool, which may then run in this process."""
+        def start(self, chain: Chain, plan: Any, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
+            """Make a call ready. `here`: the system's key signed the tool, which may then run in this process."""
 
 
 def link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: str) -> dict[str, Any]:
