@@ -1,6 +1,11 @@
 """Recording and taking back what commands change, killed at every system call: old, new or a recorded truth, never mixed.
 
-Full size: `python tests/attacks/test_record_crashes.py`, which takes most of an hour; `--part 0 --parts 20` is a twentieth.
+Full size: `python tests/attacks/test_record_crashes.py`; `--part 0 --parts 20` is a twentieth.
+
+Most system calls change nothing that outlives the process. So each case runs once from call to call, and before each call all
+that lies in the project and in the user's space is compared with how it was before the last one: names, inodes, modes, times of
+the last change and contents. Where nothing differs, a kill leaves the same as one call later: locks and memory go with the process,
+which has no thread and no child there. One call of each such row, chosen at random, is killed; `--every 1` kills all.
 """
 
 from __future__ import annotations
@@ -11,9 +16,7 @@ import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,11 +26,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from attacks.test_crash_points import needs_strace, points_of
 from rye.config import user_dirs
 from rye.journal import tree_changes
 from rye.workspace.workspace import Workspace
 from support.harness import Template, arguments, own_space, template
+from support.stepper import Point, Stepper, between_marks, fingerprint, works
 from support.tree_photo import Photo, assert_same, change_many, photo
 
 LINES = [f"line {number}\n" for number in range(30)]
@@ -290,61 +293,91 @@ CASES = {
 ORIGINAL: Photo = {}
 
 
-def traced(made: Template, folder: Path, project: Path, order: dict, *options: str) -> tuple[int, str, str]:
-    out, log = folder / "out", folder / "trace"
+def followed(made: Template, folder: Path, project: Path, order: dict) -> Stepper:
+    """Start a victim and follow it; it goes on with the first step that is asked for."""
+    out = folder / "out"
     out.unlink(missing_ok=True)
     pid = made.victim(project=str(project), out=str(out), **order)
-    tracer = subprocess.Popen(["strace", "-qq", "-o", log, *options, "-p", str(pid)], stderr=subprocess.DEVNULL)
-    while re.search(r"^TracerPid:\t0$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE):
-        assert tracer.poll() is None, "strace did not attach"
-        time.sleep(0.000_5)
+    stepper = Stepper(pid)
     os.kill(pid, signal.SIGCONT)
-    code = made.ended()
-    tracer.wait(60)
-    return code, out.read_text() if out.exists() else "", log.read_text()
+    return stepper
 
 
-def run(made: Template, folder: Path, name: str, chosen: Callable[[list], list]) -> Counter:
-    """Kill one case at the chosen ones of its system calls; return how often each state stood there."""
-    case, states = CASES[name], Counter()
+def rows(made: Template, folder: Path, name: str) -> list[list[Point]]:
+    """Run a case whole; return its system calls in rows: before each call of one row the same stands on the disk."""
+    case = CASES[name]
     project = fresh(folder, "whole")
     ORIGINAL.clear()
     ORIGINAL.update(photo(project))
-    code, said, trace = traced(made, folder, project, case.prepare(project))
-    assert code == 0, said
-    assert "crashed" not in json.loads(said)["result"], json.loads(said)["result"]["crashed"]
+    stepper = followed(made, folder, project, case.prepare(project))
+    out: list[list[Point]] = []
+    last = b""
+    for point in between_marks(stepper.entries()):
+        assert len(os.listdir(f"/proc/{stepper.pid}/task")) == 1
+        now = fingerprint(project, os.environ["USER_SPACE"])
+        if now != last:
+            out.append([])
+        out[-1].append(point)
+        last = now
+    assert made.ended() == 0
+    said = json.loads((folder / "out").read_text())["result"]
+    assert "crashed" not in said, said["crashed"]
     assert case.check(project, "whole") == "new"
     shutil.rmtree(project)
-    points = points_of(trace)
-    for number, (call_name, nth) in enumerate(chosen(points)):
-        project = fresh(folder, f"kill{number}")
-        options = ("-e", f"trace={call_name}", "-e", f"inject={call_name}:signal=KILL:when={nth}")
-        code, _, _ = traced(made, folder, project, case.prepare(project), *options)
-        states["killed" if code == -signal.SIGKILL else "not reached"] += 1
-        states[case.check(project, (name, call_name, nth))] += 1
-        shutil.rmtree(project)
-    states["system calls"] = len(points)
+    return out
+
+
+def kill_at(made: Template, folder: Path, name: str, point: Point) -> tuple[bool, str]:
+    """Kill a case before one of its system calls; return whether it came there, and which state stood there."""
+    case = CASES[name]
+    project = fresh(folder, "killed")
+    stepper = followed(made, folder, project, case.prepare(project))
+    for one in between_marks(stepper.entries()):
+        if one == point:
+            stepper.kill()
+    killed = made.ended() == -signal.SIGKILL
+    state = case.check(project, (name, point))
+    shutil.rmtree(project)
+    return killed, state
+
+
+def run(made: Template, folder: Path, name: str, chosen: Callable[[list[list[Point]]], list[Point]]) -> Counter:
+    """Kill one case at the chosen ones of its system calls; return how often each state stood there."""
+    states: Counter = Counter()
+    found = rows(made, folder, name)
+    for point in chosen(found):
+        killed, state = kill_at(made, folder, name, point)
+        states["killed" if killed else "not reached"] += 1
+        states[state] += 1
+    states["system calls"], states["states on the disk"] = sum(map(len, found)), len(found)
     return states
 
 
 @pytest.mark.slow
-@needs_strace
+@pytest.mark.skipif(not works(), reason="needs ptrace")
 @pytest.mark.parametrize("name", CASES)
 def test_killed_anywhere(made, tmp_path, name):
     seed = random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
-    states = run(made, tmp_path, name, lambda points: rng.sample(points, 20))
+    states = run(made, tmp_path, name, lambda found: [rng.choice(row) for row in rng.sample(found, min(len(found), 20))])
     print(states)
     assert states["killed"] > 10
 
 
 def main() -> int:
-    numbers = arguments(part=0, parts=1, case=-1)
+    numbers = arguments(part=0, parts=1, case=-1, every=0, seed=random.randrange(1 << 32))
+    print("seed", numbers.seed)
     for number, name in enumerate(CASES):
         if numbers.case in (-1, number):
+            rng = random.Random(numbers.seed)
+
+            def chosen(found: list[list[Point]], rng: random.Random = rng) -> list[Point]:
+                points = [point for row in found for point in row] if numbers.every else [rng.choice(row) for row in found]
+                return points[numbers.part :: numbers.parts]
+
             with own_space() as folder, template(folder) as made:
-                states = run(made, folder, name, lambda points: points[numbers.part :: numbers.parts])
+                states = run(made, folder, name, chosen)
             print(f"{name}: {dict(states)}", flush=True)
     return 0
 
