@@ -112,6 +112,13 @@ def record(order):
         return {"entry": tree_changes.end(ws, recording).entry_id}
 
 
+def execute(order):
+    """A call of any tool, with the processes and threads that it takes."""
+    import rye
+
+    return rye.execute(order["tool"], order["parameters"], project_path=order["project"])
+
+
 def edit_a(order):
     """One edit through the toolkit, of `a.txt`."""
     from rye.toolkit import Show, edit_lines
@@ -133,6 +140,7 @@ def undo(order):
 JOBS = {
     "record": record,
     "edit_a": edit_a,
+    "execute": execute,
     "undo": undo,
     "edit": edit,
     "loop": loop,

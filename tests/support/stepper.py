@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
 
-_SEIZE, _SYSCALL, _CONT, _GETEVENTMSG, _SYSCALL_INFO = 0x4206, 24, 7, 0x4201, 0x420E
+_SEIZE, _INTERRUPT, _SYSCALL, _CONT, _SYSCALL_INFO = 0x4206, 0x4207, 24, 7, 0x420E
 _SYSGOOD, _FORK, _VFORK, _CLONE, _EXEC = 0x1, 0x2, 0x4, 0x8, 0x10
 _STOPPED_BY_CALL = signal.SIGTRAP | 0x80
 _WALL = 0x40000000
@@ -62,17 +62,19 @@ def _ptrace(request: int, pid: int, address: int = 0, data: object = 0) -> int:
 class Stepper:
     """Follows one process, which is stopped or runs."""
 
-    def __init__(self, pid: int, *, children: bool = False) -> None:
-        """Seize a process; with `children` those that it starts are followed in its place. Raises OSError."""
+    def __init__(self, pid: int, *, runs: bool = False, children: bool = False) -> None:
+        """Seize a process; with `children` those that it starts from now on are followed in its place. Raises OSError.
+
+        One that `runs`, and is not stopped, is followed from the call on in which it waits.
+        """
         self.pid, self._children = pid, children
         self.status: int | None = None
         self.live = {pid}
         self._info = ctypes.create_string_buffer(96)
         follow = _FORK | _VFORK if children else 0
         _ptrace(_SEIZE, pid, 0, _SYSGOOD | _CLONE | _EXEC | follow)
-        if children:
-            with suppress(OSError):
-                _ptrace(0x4207, pid)
+        if runs and not children:
+            _ptrace(_INTERRUPT, pid)
 
     def entries(self) -> Iterator[tuple[int, int]]:
         """Yield (thread, number of the call) at each entry into a call; the thread waits meanwhile. Ends with the process."""

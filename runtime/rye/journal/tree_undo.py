@@ -327,10 +327,13 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     warnings: list[str] = []
     done: list[Change] = []
     failure: OSError | None = None
-    for one in _in_order(entry.files or []):
+    steps = _in_order(entry.files or [])
+    later = {one.path for one in steps}
+    for one in steps:
+        later.discard(one.path)
         try:
             was = _info(ws, one.path)
-            warning = _step(ws, contents, entry.id, one)
+            warning = _step(ws, contents, entry.id, one, later)
         except OSError as err:
             # What was done stays recorded, so that it can be taken back in turn.
             failure = failure or err
@@ -371,8 +374,11 @@ def _in_order(changes: Sequence[Change]) -> list[Change]:
     return sorted(changes, key=rank)
 
 
-def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
-    """Bring one path from its state before to the one after; return why it was left, if it was. Raises OSError."""
+def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str]) -> str:
+    """Bring one path from its state before to the one after; return why it was left, if it was. Raises OSError.
+
+    `later` are the paths whose steps are still to come.
+    """
     shown = tree_changes.printable(one.path)
     try:
         with _folder(ws, one.path) as (fd, name):
@@ -390,7 +396,7 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change) -> str:
                 _remove(fd, name, now)
                 if one.after is None:
                     return ""
-            if one.after.kind != "file" or not _linked(ws, fd, temporary, one):
+            if one.after.kind != "file" or not _linked(ws, fd, temporary, one, later):
                 try:
                     _put(contents, fd, name, temporary, one.after)
                 except OSError:
@@ -470,12 +476,17 @@ def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -
         _write(contents, fd, name, temporary, state)
 
 
-def _linked(ws: Workspace, fd: int, temporary: str, one: Change) -> bool:
-    """Make a hard link to another name that the file had, where that name is there with the same content."""
+def _linked(ws: Workspace, fd: int, temporary: str, one: Change, later: set[str]) -> bool:
+    """Make a hard link to another name that the file had, where that name is there with the same content.
+
+    A name whose step comes `later` may be of another file still, with the same content: it will be linked to this one.
+    """
     state = one.after
     if state is None:
         return False
     for path in state.links:
+        if path in later:
+            continue
         with suppress(OSError), _folder(ws, path) as (other, name):
             if _alike(snapshots_tree.state_at(other, name), state):
                 os.link(name, temporary, src_dir_fd=other, dst_dir_fd=fd, follow_symlinks=False)

@@ -86,15 +86,27 @@ def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -
                 # Its process was killed before it could do this.
                 set_aside(root, absent_then)
             holder: list[Any] = [os.getpid(), _started(os.getpid()), token, absent]
-            # Before the first name is made: if this process is killed in between, the next call knows to remove it.
             record["holders"].append(holder)
+            making: dict[str, bytes | None] = {}
             for path, content in _absent_names(root):
                 if _kind(path) is not None:
                     continue
                 if cover_absent or os.path.dirname(path) != root:
-                    _make(record, path, content)
+                    making[path] = content
                 else:
                     absent.append(os.path.basename(path))
+            if len(record["made"]) + len(making) > _MAX_MADE:
+                raise OSError(errno.EDQUOT, "too many were left behind")
+            if making:
+                # Before the first name is made: if this process is killed in between, the next call knows to remove it.
+                record["made"] |= {path: [] for path in making}
+                _write(root, record)
+            try:
+                for path, content in making.items():
+                    _make(record, path, content)
+            finally:
+                # One that somebody else made first is not ours.
+                record["made"] = {path: known for path, known in record["made"].items() if known or path not in making}
     except OSError as err:
         problem = "" if err.errno == errno.EROFS else f"absent names could not be covered: {err.strerror}"
     try:
@@ -259,8 +271,12 @@ def release(root: str, token: str) -> None:
 
 def made_names(root: str) -> dict[str, int]:
     """Return the names that were made in the root for mounts and may be there now, each with its inode."""
-    made = _read(root)["made"]
-    return {os.path.basename(path): known[1] for path, known in made.items() if os.path.dirname(path) == root}
+    out: dict[str, int] = {}
+    for path, known in _read(root)["made"].items():
+        if os.path.dirname(path) == root:
+            with suppress(OSError):
+                out[os.path.basename(path)] = known[1] if known else os.lstat(path).st_ino
+    return out
 
 
 def recover(root: str) -> None:
@@ -269,8 +285,6 @@ def recover(root: str) -> None:
 
 
 def _make(record: dict[str, Any], path: str, content: bytes | None) -> None:
-    if len(record["made"]) >= _MAX_MADE:
-        raise OSError(errno.EDQUOT, "too many were left behind")
     if content is None:
         os.mkdir(path, 0o755)
     else:
@@ -286,11 +300,14 @@ def _make(record: dict[str, Any], path: str, content: bytes | None) -> None:
 
 
 def _unmake(path: str, known: list[int]) -> bool:
-    """Remove a name that was made, if it is still the same and empty; tell whether it is gone or no longer ours."""
+    """Remove a name that was made, if it is still the same and empty; tell whether it is gone or no longer ours.
+
+    Of one that was about to be made nothing is `known`: what is there is empty all the same.
+    """
     try:
         info = os.lstat(path)
         # Another file has the name now: it is not ours to remove.
-        if [info.st_dev, info.st_ino] != known:
+        if known and [info.st_dev, info.st_ino] != known:
             return True
         if stat.S_ISDIR(info.st_mode):
             # rmdir fails on a folder that is not empty, which is the check and the removal in one step.
@@ -309,7 +326,9 @@ def _started(pid: int) -> str:
     """Return a process's start time, which with its number is its identity; empty when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read(4096).rsplit(b")", 1)[1].split()[19].decode()
+            fields = file.read(4096).rsplit(b")", 1)[1].split()
+        # What was killed and waits for its parent has a number still.
+        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
     except (OSError, IndexError):
         return ""
 
@@ -336,6 +355,10 @@ def _read(root: str) -> dict[str, Any]:
     return {"made": made if isinstance(made, dict) else {}, "holders": holders if isinstance(holders, list) else []}
 
 
+def _write(root: str, record: dict[str, Any]) -> None:
+    atomic.write(_path(root), json.dumps(record).encode(), 0o600, durably=False)
+
+
 @contextmanager
 def _record(root: str) -> Iterator[dict[str, Any]]:
     """Yield the record, to be changed, under its lock."""
@@ -346,7 +369,7 @@ def _record(root: str) -> Iterator[dict[str, Any]]:
             yield record
         finally:
             if record["made"] or record["holders"]:
-                atomic.write(path, json.dumps(record).encode(), 0o600, durably=False)
+                _write(root, record)
             else:
                 # Without a record, no later call has to check for what a killed process left.
                 with suppress(FileNotFoundError):

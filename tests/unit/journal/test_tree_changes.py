@@ -169,6 +169,16 @@ def test_a_change_whose_lines_changed_since_is_refused_and_nothing_is_written(st
     assert (started / "a.txt").read_text() == "three\n"
 
 
+def test_names_of_one_file_that_were_joined_anew_are_joined_so_again(started):
+    bash(started, "ln a.txt linked")
+    done = bash(started, "cp a.txt t; mv t a.txt; ln a.txt g")
+    by = undo(started, entry_id=done["change_id"])["entry_id"]
+    assert (started / "a.txt").samefile(started / "linked")
+    assert undo(started, entry_id=by)["success"]
+    assert (started / "a.txt").samefile(started / "g")
+    assert not (started / "a.txt").samefile(started / "linked")
+
+
 def test_a_folder_that_holds_more_stays_and_is_named(started):
     done = bash(started, "mkdir d; echo x > d/x")
     (started / "d/mine").write_text("mine\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -127,6 +128,31 @@ def test_what_a_caller_adds_opens_nothing(layer, project, user_space):
             run(project, "true", env=env)
         assert caught.value.code == "bad_environment"
     assert names(project) == []
+
+
+@pytest.mark.parametrize("made", [1, None])
+def test_names_of_a_process_that_was_killed_while_it_made_them_go(project, made):
+    pid = os.fork()
+    if not pid:
+        make, left = project_mounts._make, made
+
+        def stopped(*arguments):
+            nonlocal left
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left = left and left - 1
+            make(*arguments)
+
+        project_mounts._make = stopped
+        project_mounts.shield(str(project))
+        os.kill(os.getpid(), signal.SIGKILL)
+    # Nobody has asked how it ended: its number is still taken.
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert len(names(project)) >= 1
+    assert set(project_mounts.made_names(str(project))) == set(names(project))
+    project_mounts.recover(str(project))
+    assert names(project) == []
+    os.waitpid(pid, 0)
 
 
 def test_a_name_exchanged_for_a_link_before_it_is_mounted_opens_nothing(bubblewrapped, project, user_space):
