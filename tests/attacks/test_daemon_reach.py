@@ -117,7 +117,7 @@ def _fewer_rights():
 )
 def test_a_process_that_gave_up_rights_is_not_served(helper, own, confine):
     assert helper.call(*READ, cwd=own).returncode == 0
-    assert helper.call(*READ, cwd=own, preexec_fn=confine).returncode == NOT_SERVED
+    assert helper.once(*READ, cwd=own, preexec_fn=confine).returncode == NOT_SERVED
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_process_in_other_namespaces_is_not_served(helper, own, options):
     bubblewrap = shutil.which("bwrap")
     if bubblewrap is None:
         pytest.skip("bubblewrap is not installed")
-    words = [bubblewrap, "--dev-bind", "/", "/", *options, *helper.words(*READ)]
+    words = [bubblewrap, "--dev-bind", "/", "/", *options, *helper.words(*READ, tries=1)]
     done = subprocess.run(words, env=helper.env, cwd=own, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if b"bwrap:" in done.stderr:
         pytest.skip("bubblewrap does not work here")
@@ -165,7 +165,7 @@ def test_another_user_is_not_served(tmp_path_factory, own):
         assert (client.MAGIC.decode() in said.stdout) == greeted, said
         assert said.stdout, "control: the socket was reached"
     # A folder that others may enter is not used at all.
-    assert open_helper.call(*READ, cwd=own).returncode == NOT_SERVED
+    assert open_helper.once(*READ, cwd=own).returncode == NOT_SERVED
     open_helper.end()
 
 
@@ -177,7 +177,7 @@ def test_nothing_is_sent_to_a_helper_of_another_user(tmp_path_factory, own, user
     stopped.end()
     path.unlink(missing_ok=True)
     with _listener(str(path), user) as listener:
-        words = stopped.words(*READ)
+        words = stopped.words(*READ, tries=1)
         caller = subprocess.Popen(words, cwd=own, env=stopped.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         connection = listener.accept()[0]
         process = os.pidfd_open(os.getpid())

@@ -146,10 +146,10 @@ def test_a_reader_that_goes_away_early_ends_the_call_as_ever(helper, twins):
 
 
 def test_closed_streams_and_a_terminal_start_normally(helper, twins):
-    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *helper.words("rye", "read", "a.py")]
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *helper.words("rye", "read", "a.py", tries=1)]
     assert subprocess.run(closed, cwd=twins[0], env=helper.env, capture_output=True, check=False).returncode == NOT_SERVED
     ours, theirs = os.openpty()
-    assert helper.call("rye", "read", "a.py", cwd=twins[0], stdin=theirs).returncode == NOT_SERVED
+    assert helper.once("rye", "read", "a.py", cwd=twins[0], stdin=theirs).returncode == NOT_SERVED
     os.close(ours)
     os.close(theirs)
 
@@ -213,7 +213,7 @@ def test_calls_go_on_when_the_helper_ends(tmp_path, twins):
     own.process.kill()
     own.end()
     # Those that waited for a caller end by themselves, so that nobody listens.
-    wait_until(lambda: own.call("rye", "read", "a.py", cwd=twins[0]).returncode == NOT_SERVED)
+    wait_until(lambda: own.once("rye", "read", "a.py", cwd=twins[0]).returncode == NOT_SERVED)
     (twins[0] / "go").touch()
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"done\n")
@@ -232,7 +232,7 @@ def test_a_helper_that_is_stopped_or_full_is_not_waited_for(tmp_path, twins):
     stopped = [own.process.pid, *own.children()]
     for pid in stopped[1:]:
         os.kill(pid, signal.SIGSTOP)
-    assert own.call("rye", "read", "a.py", cwd=twins[0]).returncode == NOT_SERVED
+    assert own.once("rye", "read", "a.py", cwd=twins[0]).returncode == NOT_SERVED
     # Its queue is full.
     waiting = []
     for _ in range(200):
@@ -246,12 +246,12 @@ def test_a_helper_that_is_stopped_or_full_is_not_waited_for(tmp_path, twins):
         waiting.append(one)
     else:
         pytest.fail("control: the queue never became full")
-    assert own.call("rye", "read", "a.py", cwd=twins[0]).returncode == NOT_SERVED
+    assert own.once("rye", "read", "a.py", cwd=twins[0]).returncode == NOT_SERVED
     for one in waiting:
         one.close()
     for pid in stopped:
         os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: own.call("rye", "read", "a.py", cwd=twins[0]).returncode == 0)
+    wait_until(lambda: own.once("rye", "read", "a.py", cwd=twins[0]).returncode == 0)
     own.end()
 
 
@@ -264,14 +264,14 @@ def test_helpers_of_older_code_and_of_other_installations_serve_nobody(tmp_path,
     assert own.call("rye", "read", "a.py", cwd=twins[0]).returncode == 0, own.status()
     # The tests' own installation has another socket.
     env = {name: value for name, value in own.env.items() if name != "PYTHONPATH"}
-    assert own.call("rye", "read", "a.py", cwd=twins[0], env=env).returncode == NOT_SERVED
+    assert own.once("rye", "read", "a.py", cwd=twins[0], env=env).returncode == NOT_SERVED
     changed = copy / "runtime/rye/cli/rt/verbs.py"
     changed.write_text(changed.read_text().replace('prog=f"rt {name}"', 'prog=f"rt-new {name}"'))
     # Never by the old code; then by a helper that began anew.
     said = set()
 
     def renewed():
-        done = own.call("rt", "open", "--help", cwd=twins[0])
+        done = own.once("rt", "open", "--help", cwd=twins[0])
         said.add(done.stdout[:16])
         return done.returncode == 0
 
@@ -284,10 +284,10 @@ def test_what_cannot_be_taken_over_starts_normally(helper, twins):
     read = ("rye", "read", "a.py")
     for variable in ("PYTHONHASHSEED", "LC_ALL", "LD_LIBRARY_PATH", "HOME"):
         env = {**helper.env, variable: "0" if variable == "PYTHONHASHSEED" else "/elsewhere"}
-        assert helper.call(*read, cwd=twins[0], env=env).returncode == NOT_SERVED, variable
+        assert helper.once(*read, cwd=twins[0], env=env).returncode == NOT_SERVED, variable
     for variable, value in (("RYE_CHANNEL", "none"), ("RYE_DAEMON", "off")):
-        assert helper.call(*read, cwd=twins[0], env={**helper.env, variable: value}).returncode == NOT_SERVED
-    assert helper.call(*read, cwd=twins[0], preexec_fn=lambda: os.nice(1)).returncode == NOT_SERVED
+        assert helper.once(*read, cwd=twins[0], env={**helper.env, variable: value}).returncode == NOT_SERVED
+    assert helper.once(*read, cwd=twins[0], preexec_fn=lambda: os.nice(1)).returncode == NOT_SERVED
     # Those of agents' shells are taken over.
     for variable in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
         for value in ("", "1"):
@@ -297,7 +297,7 @@ def test_what_cannot_be_taken_over_starts_normally(helper, twins):
 def test_verbs_that_stay_or_ask_are_never_served(helper, twins):
     assert set(verb_names()) > client.OWN_PROCESS
     for verb in sorted(client.OWN_PROCESS):
-        assert helper.call("rye", verb, "--help", cwd=twins[0]).returncode == NOT_SERVED
+        assert helper.once("rye", verb, "--help", cwd=twins[0]).returncode == NOT_SERVED
     assert helper.call("rye", "help", "read", cwd=twins[0]).returncode == 0
 
 

@@ -10,13 +10,17 @@ import time
 from pathlib import Path
 
 NOT_SERVED = 99
+# On a busy machine a helper may not greet in time: nothing was done then, and it is asked again.
 _SERVED = """
-import sys
-sys.argv = sys.argv[1:]
+import sys, time
+tries, *sys.argv = sys.argv[1:]
 from rye.cli.daemon import client
-client.call(sys.argv[0], by_launcher=True)
+for _ in range(int(tries)):
+    client.call(sys.argv[0], by_launcher=True)
+    time.sleep(0.05)
 sys.exit(99)
 """
+_TRIES = 600
 _NORMAL = """
 import sys
 sys.argv = sys.argv[1:]
@@ -45,12 +49,16 @@ class HelperProcess:
     def socket(self) -> Path:
         return next(self.folder.glob("*.socket"))
 
-    def words(self, *words: str | bytes) -> list[str | bytes]:
+    def words(self, *words: str | bytes, tries: int = _TRIES) -> list[str | bytes]:
         """Return the command of a call that the helper makes; it exits with 99 where it does not."""
-        return [sys.executable, "-c", _SERVED, *words]
+        return [sys.executable, "-c", _SERVED, str(tries), *words]
 
     def call(self, *words: str | bytes, **options: object) -> subprocess.CompletedProcess[bytes]:
         return self._run(self.words(*words), options)
+
+    def once(self, *words: str | bytes, **options: object) -> subprocess.CompletedProcess[bytes]:
+        """Ask for a call that the helper may not make, once."""
+        return self._run(self.words(*words, tries=1), options)
 
     def normal(self, *words: str | bytes, **options: object) -> subprocess.CompletedProcess[bytes]:
         return self._run([sys.executable, "-c", _NORMAL, *words], options)
