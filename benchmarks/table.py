@@ -87,6 +87,13 @@ def turns(ways: dict[str, tuple[Callable[[], object], Callable[[], float]]], rou
     }
 
 
+def once(way: Callable[[], object]) -> Cost:
+    """Return the elapsed and processor milliseconds of one turn, of this process and its children."""
+    processor, elapsed = own(), time.perf_counter()
+    way()
+    return (time.perf_counter() - elapsed) * 1000, own() - processor
+
+
 def read(project: Path, **parameters: object) -> dict[str, Any]:
     """Read in this process; return the fields of the result."""
     answer = rye.execute("rye/file-system/read", parameters, project_path=project)
@@ -267,8 +274,15 @@ def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     listed, searched = root / "listed", root / "searched"
     table_scale.put_tools(listed, args.items)
     table_scale.put_entries(searched, args.searched)
-    client = Client([*command(listed), "--category", "my"], "read", {})
-    client.ask("tools/list", {})
+    for name in ("the first", "another server's first"):
+        client = Client([*command(listed), "--category", "my"], "read", {})
+        used = of_server(client.process.pid)
+        start, before = time.perf_counter(), used()
+        client.ask("tools/list", {})
+        took = (time.perf_counter() - start) * 1000, used() - before
+        yield Row(f"… {name} `tools/list`", took, "stat of each file", once(lambda: table_scale.looked(listed)))
+        if name == "the first":
+            client.close()
     time.sleep(0.2)
     ways = {
         "list": (lambda: client.ask("tools/list", {}), of_server(client.process.pid)),
@@ -277,12 +291,19 @@ def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     found = turns(ways, args.rounds)
     client.close()
     yield Row(f"`tools/list` with {args.items:,} tools", found["list"], "stat of each file", found["stat"], "200 ms")
+    for name in ("the first", "another process's first"):
+        script = "import sys, rye; rye.search('cotel gimar', project_path=sys.argv[1])"
+        words = [sys.executable, "-c", script, str(searched)]
+        took, bare = (once(shell(one, root, dict(os.environ))[0]) for one in (words, [sys.executable, "-c", "pass"]))
+        yield Row(f"… {name} search, with its start", took, "`python3 -c pass`", bare)
     ways = {
         "search": (lambda: rye.search("cotel gimar", project_path=searched), own),
         "stat": (lambda: table_scale.looked(searched), own),
     }
+    ways["every"] = (lambda: rye.search(" ".join(table_scale._WORDS[:40]), project_path=searched), own)
     found = turns(ways, args.rounds)
     yield Row(f"search among {args.searched:,} items", found["search"], "stat of each file", found["stat"], "300 ms at 100,000")
+    yield Row("… for 40 words, which nearly all have", found["every"], "stat of each file", found["stat"])
 
 
 def clients(root: Path, args: argparse.Namespace) -> Iterator[Row]:
@@ -309,12 +330,17 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     idle = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(16)]
     time.sleep(0.5)
     ours, bare = (table_scale.memory(pids) for pids in ([one.process.pid for one in started], [one.pid for one in idle]))
+    for one in started:
+        for _ in range(args.calls):
+            one.call()
+    later = table_scale.memory([one.process.pid for one in started])
     for one in idle:
         one.send_signal(signal.SIGTERM)
         one.communicate()
     for client in started:
         client.close()
     yield Row("16 servers on one project (MB: resident, share)", ours, "16 idle interpreters", bare, "700 MB")
+    yield Row(f"… after {args.calls:,} calls of each", later, "16 idle interpreters", bare, "700 MB")
 
 
 PARTS = (calls, mcp, commands, large, finding, folders, items, clients, servers)
@@ -340,6 +366,7 @@ def main() -> int:
     parser.add_argument("--node-server", default="", help="the program of @modelcontextprotocol/server-filesystem")
     parser.add_argument("--items", type=int, default=5_000, help="tools that are listed (default 5,000)")
     parser.add_argument("--searched", type=int, default=20_000, help="entries that are searched (default 20,000)")
+    parser.add_argument("--calls", type=int, default=100, help="calls of each of 16 servers (default 100)")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args()
     rows: list[Row] = []

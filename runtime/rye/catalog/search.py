@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rye.call import safe_text
@@ -23,6 +23,8 @@ SORTS = ("score", "name", "date")
 MOST = 100
 _PREVIEW = 200
 _LONG_FORM = 8_000
+# More than rounding to four places can change of a score.
+_ROUNDED = 2e-4
 _SCOPE = re.compile(r"(?:rye\.search\.)?([a-z]+|\*)(?:[./](.*))?")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
@@ -198,7 +200,7 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
 
 def _first(scores: dict[int, float], held: index.Shelf, wanted: SearchRequest) -> list[tuple[float, int]]:
     """Return the rows that are shown with their scores, in their order; ties in that of the index."""
-    name, order = wanted.sort_by, held.order
+    name, order, last = wanted.sort_by, held.order, wanted.offset + wanted.limit
     keyed: list[tuple[Any, int, int]]
     if name == "name":
         keyed = [(held.id_of(at)[1].rpartition("/")[2], order[at], at) for at in scores]
@@ -206,9 +208,16 @@ def _first(scores: dict[int, float], held: index.Shelf, wanted: SearchRequest) -
         keyed = [(_newest_first(str(held.known(at).metadata.get("created_at", ""))), order[at], at) for at in scores]
     else:
         # Rounded as it is shown: equal figures must not hide an order by rounding noise.
-        keyed = [(-round(score, 4), order[at], at) for at, score in scores.items()]
-    last = wanted.offset + wanted.limit
+        keyed = [(-round(score, 4), order[at], at) for at, score in _highest(scores, last)]
     return [(scores[at], at) for _, _, at in heapq.nsmallest(last, keyed)[wanted.offset :]]
+
+
+def _highest(scores: dict[int, float], most: int) -> Iterable[tuple[int, float]]:
+    """Return at least so many of the highest scores, and all that are rounded to the same as the last of them."""
+    if len(scores) <= 4 * most:
+        return scores.items()
+    least = heapq.nlargest(most, scores.values())[-1] - _ROUNDED
+    return [(at, score) for at, score in scores.items() if score >= least]
 
 
 def _newest_first(date: str) -> tuple[int, list[int]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import os
 import shutil
 import sqlite3
@@ -41,7 +42,7 @@ _FORM: Final = "1"
 _KEPT: Final = 6
 _MOST_BYTES: Final = 2 << 30
 _MOST_AGE: Final = 30 * 86_400.0
-# Longer than a file's times may lag behind the clock, see `scans`.
+# Longer than a file's times may lag behind the clock, see `folder_scan`.
 _SETTLES: Final = 0.06
 _BATCH: Final = 500
 _TELLS_EVERY: Final = 2.0
@@ -58,12 +59,18 @@ class _Item(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """One kind of question: which spaces and types, and what decides about them."""
+    """One kind of question: which spaces and types, and what decides about them: keys, and by space a bundle's manifest."""
 
     asked: Sequence[Space]
     types: Sequence[str]
     installed: Sequence[Space]
     admission: Admission
+    manifests: dict[str, str]
+
+    @property
+    def among(self) -> tuple[Space, ...]:
+        """All spaces, in the order in which they serve."""
+        return (*self.asked, *self.installed)
 
 
 def opened(
@@ -78,19 +85,21 @@ def opened(
         admission: whose keys count.
         project_path: the project, in whose state the index lies.
     """
-    what = _Asked(asked, types, installed, admission)
     looked = _settled((*asked, *installed), types)
     if looked is None or sum(len(one.files) for one in looked) < LEAST:
         return None
     try:
+        bundled = [space.name for space in (*asked, *installed) if space.name not in ("project", "user")]
+        _, *manifests = admission.judged_by((*asked, *installed))
+        what = _Asked(asked, types, installed, admission, dict(zip(bundled, manifests, strict=True)))
         question = _question(what)
         folder = f"{user_dirs.state_dir(project_path)}/catalog"
         path = f"{folder}/{question}.db"
         known = _open.get(path)
-        if known is not None and len(known.state) == len(looked) and all(map(_is, known.state, looked)):
+        if known is not None and known.is_of(looked, what.manifests):
             known.ask_by(what)
             return known
-        seal = _seal(looked)
+        seal = _seal(looked, what.manifests)
         found = known if known is not None and known.seal == seal else _load(path, what, seal)
         if found is None:
             found = _made(folder, path, what, looked, seal)
@@ -109,10 +118,6 @@ _open: dict[str, StoredIndex] = {}
 os.register_at_fork(after_in_child=_open.clear)
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
-
-
 def _settled(among: Sequence[Space], types: Sequence[str]) -> tuple[folder_scan.Scan, ...] | None:
     """Return what stands in the folders of spaces; None where it has links, whose targets have times of their own."""
     looked = folder_scan.scans(among, types)
@@ -124,13 +129,14 @@ def _settled(among: Sequence[Space], types: Sequence[str]) -> tuple[folder_scan.
 
 
 def _question(what: _Asked) -> str:
-    judged = what.admission.judged_by((*what.asked, *what.installed))
-    places = [(space.name, space.folder, sorted(space.shadows)) for space in (*what.asked, *what.installed)]
-    return sha256(json.dumps([_FORM, __version__, places, list(what.types), judged]).encode()).hexdigest()[:32]
+    """Return the name of the file for a kind of question, under one state of trust."""
+    places = [(space.name, space.folder, sorted(space.shadows)) for space in what.among]
+    return sha256(json.dumps([_FORM, __version__, places, list(what.types), what.admission.state]).encode()).hexdigest()[:32]
 
 
-def _seal(looked: Sequence[folder_scan.Scan]) -> str:
-    seal = sha256()
+def _seal(looked: Sequence[folder_scan.Scan], manifests: dict[str, str]) -> str:
+    """Return what a state of the files is known by."""
+    seal = sha256(str(manifests).encode())
     for one in looked:
         seal.update(str(one.files).encode("utf-8", "surrogateescape"))
     return seal.hexdigest()
@@ -168,6 +174,11 @@ class StoredIndex(Shelf):
         _open.pop(self._path, None)
         with contextlib.suppress(OSError):
             os.unlink(self._path)
+
+    def is_of(self, looked: tuple[folder_scan.Scan, ...], manifests: dict[str, str]) -> bool:
+        """Tell whether it was last found to be that of the very scans."""
+        same = len(self.state) == len(looked) and all(map(operator.is_, self.state, looked))
+        return same and self._what.manifests == manifests
 
     def ask_by(self, what: _Asked) -> None:
         """Take by which decisions an item is judged when it is shown: those of the call that asks."""
@@ -305,7 +316,7 @@ def _copied(path: str, aside: str, what: _Asked) -> dict[str, _Known]:
 
 def _served(what: _Asked, looked: Sequence[folder_scan.Scan]) -> Iterator[_Item]:
     """Yield the items that are served, as `spaces.served_items` has them, from what a scan saw."""
-    among = (*what.asked, *what.installed)
+    among = what.among
     for at, item_type in enumerate(what.types):
         found: set[str] = set()
         for place, space in enumerate(among):
@@ -313,7 +324,8 @@ def _served(what: _Asked, looked: Sequence[folder_scan.Scan]) -> Iterator[_Item]
             for item_id, path in spaces.items_of(space, item_type, files):
                 if item_id not in found and spaces.serves(space, item_id):
                     found.add(item_id)
-                    yield _Item(item_type, item_id, space.name, path, str(files[path]))
+                    # A bundle's item is judged by the bundle's manifest, too.
+                    yield _Item(item_type, item_id, space.name, path, f"{files[path]}{what.manifests.get(space.name, '')}")
 
 
 class _Writing:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
 
 import rye
+from rye.catalog import search
 from rye.errors import UsageError
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, trust_key
 
@@ -253,3 +255,13 @@ def test_items_are_indexed_once(project):
     built = list(index._indices)
     assert found(project, "number 251", scope="knowledge.many.*")[0] == "many/e251"
     assert list(index._indices) == built
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_many_rows_the_first_are_those_of_all_in_order(seed):
+    chance = random.Random(seed)
+    few = [chance.random() for _ in range(5)]
+    scores = {at: chance.choice(few) + chance.choice([0, 0, 4e-5, 6e-5, 1e-9]) for at in range(500)}
+    most = chance.choice([1, 10, 100])
+    every = sorted((-round(score, 4), at) for at, score in scores.items())[:most]
+    assert sorted((-round(score, 4), at) for at, score in search._highest(scores, most))[:most] == every

@@ -16,6 +16,7 @@ import pytest
 
 import rye
 from rye.catalog import index, stored_index
+from rye.executor.admission import Admission
 from rye.items import spaces
 from support.mcp_peer import environment
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed
@@ -186,6 +187,20 @@ def test_nothing_is_shown_once_trust_is_withdrawn(project, user_space):
         document.unlink()
     answer = rye.search("apples", project_path=project, space="project")
     assert (answer["results"], answer["unverified"]) == ([], {"untrusted_key": 1})
+
+
+def test_after_a_release_only_the_bundle_is_read_again(project, user_space, monkeypatch):
+    put_entry(project, "k/apples", "Growing apples")
+    assert "k/apples" in found(project, "apples", space="all")
+    restarted()
+    read = []
+    real = spaces.find
+    monkeypatch.setattr(spaces, "find", lambda kind, item_id, among: (read.append(item_id), real(kind, item_id, among))[1])
+    judged = Admission.judged_by
+    monkeypatch.setattr(Admission, "judged_by", lambda self, among: (*judged(self, among)[:-1], "another manifest"))
+    assert found(project, "apples", space="all") == ["k/apples"]
+    assert len(read) > 20
+    assert read.count("k/apples") == 1
 
 
 def test_where_nothing_can_be_stored_it_is_searched_in_memory(project, user_space):
