@@ -10,26 +10,24 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rye import api
 from rye.agents import discovery
-from rye.call.context import CallOptions
 from rye.errors import RyeError
-from rye.executor.executor import Call
 from rye.items import proposed_keys
 from rye.process import jobs
-from rye.review import actions, calls, change_page, diffs, list_pages, marks, since_page, timeline_page
+from rye.review import calls, change_page, list_pages, marks, since_page, timeline_page
 from rye.review.approvals import Approvals
 from rye.review.colours import Colours
+from rye.review.desk import Desk
 from rye.review.frame import Frame
 from rye.trust.decisions import Root
-from rye.workspace.workspace import Workspace, identity_of
+from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -55,8 +53,7 @@ class Site:
     def __init__(self, root: str, tell: Callable[[str], None]) -> None:
         """Show the project at `root`; `tell` shows a text to the person at the terminal."""
         self._root = root
-        self._identity = identity_of(root)
-        self._calls = calls.Calls(root)
+        self._desk = Desk(root)
         self._colours = Colours()
         self._approvals = Approvals(root, tell)
         self._said: OrderedDict[str, str] = OrderedDict()
@@ -99,7 +96,7 @@ class Site:
         def answer(request: Request) -> Response:
             frame = Frame(self._base, self._token, self._root, self._said.get(request.query_params.get("said", ""), ""))
             try:
-                with self._workspace() as ws:
+                with self._desk.workspace() as ws:
                     made = page(ws, request)
                     mark = f'"{quote(made.version)}"'
                     if made.version and request.headers.get("if-none-match") == mark:
@@ -117,28 +114,13 @@ class Site:
         def answer(request: Request) -> Response:
             form: dict[str, str] = request.scope["rye.form"]
             try:
-                with self._workspace() as ws:
+                with self._desk.workspace() as ws:
                     where = do(ws, form)
             except (RyeError, OSError) as err:
                 where = f"?{self._note(f'Nothing was done. {err}')}"
             return RedirectResponse(f"{self._base}/{where}", 303)
 
         return answer
-
-    def _workspace(self) -> Workspace:
-        ws = Workspace(self._root)
-        try:
-            # Another folder that was moved to this path since the start is not this project.
-            ws.hold_to(self._identity)
-        except RyeError:
-            ws.close()
-            raise
-        return ws
-
-    def _call(self, item_id: str, **parameters: Any) -> dict[str, Any]:
-        call = Call("tool", item_id, parameters, self._root, options=CallOptions(root=self._identity))
-        found: dict[str, Any] = api.answer(call, None)["data"]
-        return found
 
     def _frame(self) -> Frame:
         return Frame(self._base, self._token, self._root)
@@ -153,45 +135,39 @@ class Site:
 
     # --- pages ---
 
-    def _version(self, ws: Workspace) -> str:
-        return f"{self._calls.version(ws)} {marks.version(ws)}"
-
     def _timeline(self, ws: Workspace, request: Request) -> Page:
         asked = request.query_params
         query = calls.Query(*(asked.get(name, "")[:200] for name in calls.Query._fields))
         first = int(asked.get("first", "")) if asked.get("first", "").isdecimal() and len(asked["first"]) < 8 else 0
 
         def make() -> str:
-            now, known = self._calls.timeline(ws), marks.read(ws)
-            view = timeline_page.View(query, first, self._calls.find(ws, now, query, known))
-            facts = self._calls.facts(ws, view.shown)
+            now, known = self._desk.calls.timeline(ws), marks.read(ws)
+            view = timeline_page.View(query, first, self._desk.calls.find(ws, now, query, known))
+            facts = self._desk.calls.facts(ws, view.shown)
             return timeline_page.body(self._frame(), now, view, facts, known)
 
-        return Page("Changes", make, "", self._version(ws) if first == 0 else "")
+        return Page("Changes", make, "", self._desk.version(ws) if first == 0 else "")
 
     def _since(self, ws: Workspace, _request: Request) -> Page:
         known = marks.read(ws)
 
         def make() -> str:
-            return since_page.body(ws, self._frame(), self._calls.timeline(ws), known, self._colours)
+            return since_page.body(ws, self._frame(), self._desk.calls.timeline(ws), known, self._colours)
 
-        return Page(since_page.title(known), make, "since", self._version(ws))
+        return Page(since_page.title(known), make, "since", self._desk.version(ws))
 
     def _change(self, ws: Workspace, request: Request) -> Page:
-        now = self._calls.timeline(ws)
+        now = self._desk.calls.timeline(ws)
         call = now.call(request.path_params["id"])
         given = request.query_params.get("file", "")
         only = int(given) if given.isdecimal() and len(given) < 8 else None
 
         def make() -> str:
-            made = calls.entries_of(ws, call)
-            rows = list(now.rows.values())
-            since = rows[: rows.index(call.first) + 1]
-            files = list(diffs.of_entries(ws, made, since))
+            made, files = self._desk.shown(ws, now, call)
             what = change_page.Shown(call, made, files, only)
             return change_page.body(self._frame(), now, what, marks.read(ws), self._colours)
 
-        return Page(change_page.title(call), make, "", self._version(ws))
+        return Page(change_page.title(call), make, "", self._desk.version(ws))
 
     def _jobs(self, ws: Workspace, _request: Request) -> Page:
         found = jobs.records(ws.fd)
@@ -203,7 +179,7 @@ class Site:
         record = next((one for one in jobs.records(ws.fd) if one["job_id"] == name), None)
         if record is None:
             raise LookupError(name)
-        answer = self._call("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
+        answer = self._desk.tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
         version = f"{answer.get('status')} {answer.get('total_bytes')}"
         return Page(f"Job {name}", lambda: list_pages.job(self._frame(), record, answer), "jobs", version)
 
@@ -221,39 +197,18 @@ class Site:
     # --- what is done ---
 
     def _act(self, ws: Workspace, form: Mapping[str, str]) -> str:
-        now = self._calls.timeline(ws)
+        now = self._desk.calls.timeline(ws)
         try:
             call = now.call(form.get("id", ""))
         except LookupError:
             return f"?{self._note('This change is no longer recorded.')}"
-        files = list(diffs.of_entries(ws, calls.entries_of(ws, call)))
-        order = actions.order_of(form.get("do", ""), files)
-        place = f"change/{quote(call.id)}"
-        if order is None:
-            return f"{place}?{self._note('This button is not of this page. Look again.')}"
-        if order.verb == "mark":
-            with marks.changed(ws) as known:
-                known.toggle(order.mark(call.id), [len(one.hunks) for one in files])
-            return f"{place}#{order.anchor}"
-        text = self._undo(order, actions.undo_calls(order, now, call, files))
-        return f"{place}?{self._note(text)}#{order.anchor}"
-
-    def _undo(self, order: actions.Order, wanted: list[dict[str, Any]]) -> str:
-        """Call `undo` once or more; return what to tell the user."""
-        if not wanted:
-            return "Nothing was done: it was not taken back."
-        notes = ["Taken back." if order.verb == "undo" else "Restored."]
-        for parameters in wanted:
-            answer = self._call("rye/file-system/undo", **parameters)
-            if not answer["success"]:
-                before = "" if parameters is wanted[0] else "The rest was not done. "
-                return f"{before or 'Nothing was done. '}{answer['error']}"
-            notes += answer.get("warnings") or ()
-        return " ".join(notes)
+        done = self._desk.act(ws, call, form.get("do", ""))
+        said = f"?{self._note(done.said)}" if done.said else ""
+        return f"change/{quote(call.id)}{said}{f'#{done.order.anchor}' if done.order is not None else ''}"
 
     def _mark(self, ws: Workspace, form: Mapping[str, str]) -> str:
         verb, _, name = form.get("do", "").partition(" ")
-        now = self._calls.timeline(ws)
+        now = self._desk.calls.timeline(ws)
         back = form.get("back", "")
         where = back if back == "since" or back.startswith("?") else ""
         if name not in now.places or verb not in ("mark", "seen"):
@@ -268,8 +223,7 @@ class Site:
 
     def _end_job(self, _ws: Workspace, form: Mapping[str, str]) -> str:
         name = form.get("do", "").removeprefix("end ")
-        answer = self._call("rye/bash/job", action="end", job_id=name)
-        text = answer["output"] if answer["success"] else answer["error"]
+        text = self._desk.end_job(name)
         where = f"jobs/{quote(name, safe='')}" if form.get("back", "").startswith("jobs/") else "jobs"
         return f"{where}?{self._note(text)}"
 
