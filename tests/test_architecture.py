@@ -80,6 +80,7 @@ HEAVY = {
     "dask",
     "python_multipart",
     "distributed",
+    "textual",
 }
 
 
@@ -92,6 +93,7 @@ LATE = {
     "rye.review.guard",
     "rye.review.server",
     "rye.review.site",
+    "rye.review.terminal",
 }
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 
 pytest.importorskip("uvicorn")
 
 from support.review_pages import call, serving
+
+# The terminal view needs an extra of its own.
+collect_ignore = [] if importlib.util.find_spec("textual") else ["test_terminal.py"]
 
 
 @pytest.fixture
