@@ -17,6 +17,7 @@ from textual.widgets import DataTable, Footer, Input, OptionList, RichLog, Stati
 from textual.widgets.option_list import Option
 
 from rye.call.safe_text import plain
+from rye.edits import change_texts
 from rye.errors import RyeError
 from rye.process import jobs
 from rye.review import calls, marks
@@ -138,7 +139,7 @@ class Review(App[None]):
             counts = ["" if one is None else str(one) for one in (fact.added, fact.removed)]
             cells = [
                 state,
-                calls.when(row)[5:16].replace("T", " "),
+                change_texts.when(row)[5:16].replace("T", " "),
                 row.actor or calls.NOBODY,
                 f"{calls.tool_name(row)}: {what}",
             ]
