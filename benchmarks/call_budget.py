@@ -163,7 +163,7 @@ def calls(project: Path) -> dict[str, Callable[[int], object]]:
     return {
         "edit_lines": edit,
         "undo": undo,
-        "grep": lambda _: lambda: call("rye/file-system/grep", pattern="compute.199", path="."),
+        "grep": lambda _: lambda: call("rye/file-system/grep", pattern="compute.100", path="."),
         "bash": lambda _: lambda: call("rye/bash/bash", command="true"),
     }
 
