@@ -170,7 +170,7 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
         except FileNotFoundError:
             waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
             fd = os.open(path, flags, 0o600)
-        with open(fd, "wb", buffering=0) as file:
+        with os.fdopen(fd, "wb", 0) as file:
             view = memoryview(data)
             while view:
                 view = view[file.write(view) :]
