@@ -36,7 +36,6 @@ _PYTHON = {
     "vectors": "f = os.open(one, os.O_RDWR); os.pwritev(f, [b'ab', b'cd'], 1)",
     "sent": "f = os.open(one, os.O_RDONLY); g = os.open(two, os.O_WRONLY | os.O_CREAT); os.sendfile(g, f, 0, 1 << 20)",
     "copied": "f = os.open(one, os.O_RDONLY); g = os.open(two, os.O_WRONLY | os.O_CREAT); os.copy_file_range(f, g, 9, 0, 4)",
-    "socket": "socket.socket(socket.AF_UNIX).bind(b'sock'); os.unlink('sock')",
     "threads": (
         "ts = [threading.Thread(target=lambda n: open(two, 'ab').write(b'%d\\n' % n), args=(n,)) for n in range(8)]; "
         "[t.start() for t in ts]; [t.join() for t in ts]"
@@ -238,7 +237,7 @@ def _together(random_: random.Random, one: str, two: str, three: str, above: str
 
 
 def _by_python(random_: random.Random, one: str, two: str, three: str, above: str, word: str) -> list[str]:
-    head = "import ctypes, mmap, os, socket, sys, threading; one, two = map(os.fsencode, sys.argv[1:]); "
+    head = "import ctypes, mmap, os, sys, threading; one, two = map(os.fsencode, sys.argv[1:]); "
     return [f'python3 -c "{head}{body}" {one} {two}' for body in _PYTHON.values()]
 
 
