@@ -264,7 +264,8 @@ def test_protected_names_that_other_programs_exchange_meanwhile_break_no_command
     ended = Counter(data.get("code") or data["output"].splitlines()[0] for data in results)
     # It is refused only where each of several tries met an exchange.
     assert ended.keys() <= {"ran", "sandbox_failed"}, ended
-    assert ended["ran"] > 0
+    # On a busy machine that may be each of them. When nothing is exchanged any more, the next one runs.
+    assert bash(project, "echo ran")["output"].splitlines()[0] == "ran"
 
 
 @needs_bubblewrap
