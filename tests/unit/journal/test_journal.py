@@ -121,7 +121,7 @@ def test_a_journal_that_cannot_be_finished_is_finished_by_the_next_call(project,
 
 def test_a_record_that_could_not_be_written_whole_is_not_left(project, file, monkeypatch):
     monkeypatch.setattr(journal, "_pack", lambda *_: memoryview(b"x" * 10))
-    monkeypatch.setattr(journal, "open", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")), raising=False)
+    monkeypatch.setattr(os, "fdopen", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
     (warning,) = land(project, NEW, entry_for(project))
     monkeypatch.undo()
     assert "Not recorded" in warning
