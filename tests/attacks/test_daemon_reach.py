@@ -13,13 +13,15 @@ import sys
 import pytest
 
 from rye.cli.daemon import client
-from support.helper_process import NOT_SERVED, HelperProcess
+from support.helper_process import AT_A_PROMPT, NOT_SERVED, HelperProcess
 from support.other_users import ORDINARY, as_user, python_for
 
 _NO_NEW_PRIVILEGES = 38
 READ = ("rye", "read", "a.txt")
 # Speaks to the helper as the client does, but for what the words say; prints what it answers.
-RAW = """
+RAW = (
+    AT_A_PROMPT
+    + """
 import os, sys, socket
 from rye.cli.daemon import client
 how, path = sys.argv[1:3]
@@ -51,6 +53,7 @@ else:
     request.send(server, nonce)
 print("answer", server.recv(1))
 """
+)
 
 
 @pytest.fixture(scope="module")

@@ -193,11 +193,16 @@ def _processes_in(folder):
     return found
 
 
+def _served(caller):
+    """Return the helper's process that makes a caller's call: the caller holds it. Only root may look into the process itself."""
+    told = "".join(path.read_text() for path in Path(f"/proc/{caller}/fdinfo").iterdir())
+    (pid,) = re.findall(r"^Pid:\t(\d+)$", told, re.MULTILINE)
+    return int(pid)
+
+
 def test_a_call_that_was_cut_off_is_reported_and_not_made_again(helper, twins):
     process = _start(helper, twins[0], "sleep 600")
-    # The helper's process that makes the call.
-    (served,) = set(_processes_in(twins[0])) & helper.children()
-    os.kill(served, signal.SIGKILL)
+    os.kill(_served(process.pid), signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1, err
     assert b"What the call did, if anything, remains done" in err
@@ -292,6 +297,15 @@ def test_what_cannot_be_taken_over_starts_normally(helper, twins):
     for variable in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
         for value in ("", "1"):
             assert helper.call(*read, cwd=twins[0], env={**helper.env, variable: value}).returncode == 0
+
+
+def test_a_caller_that_ignores_other_signals_starts_normally(helper, twins):
+    """So does what a shell starts in the background, these tests among them: for them the signals are put back first."""
+    ignoring = ["sh", "-c", 'trap "" "$0"; exec "$@"']
+    read = ("rye", "read", "a.py")
+    for name, words, code in (("INT", helper.words(*read), 0), ("USR1", helper.words(*read, tries=1), NOT_SERVED)):
+        done = subprocess.run([*ignoring, name, *words], cwd=twins[0], env=helper.env, stdin=subprocess.DEVNULL, check=False)
+        assert done.returncode == code, name
 
 
 def test_verbs_that_stay_or_ask_are_never_served(helper, twins):

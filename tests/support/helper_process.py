@@ -10,8 +10,16 @@ import time
 from pathlib import Path
 
 NOT_SERVED = 99
+# A caller that ignores other signals than a program at a prompt is not served, and what a shell starts in the background, as
+# these tests may be, ignores two.
+AT_A_PROMPT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+"""
 # On a busy machine a helper may not greet in time: nothing was done then, and it is asked again.
-_SERVED = """
+_SERVED = f"""{AT_A_PROMPT}
 import sys, time
 tries, *sys.argv = sys.argv[1:]
 from rye.cli.daemon import client
@@ -21,11 +29,11 @@ for _ in range(int(tries)):
 sys.exit(99)
 """
 _TRIES = 600
-_NORMAL = """
+_NORMAL = f"""{AT_A_PROMPT}
 import sys
 sys.argv = sys.argv[1:]
 from importlib import import_module
-import_module({"rye": "rye.cli.main", "rt": "rye.cli.rt.main"}[sys.argv[0]]).command()
+import_module({{"rye": "rye.cli.main", "rt": "rye.cli.rt.main"}}[sys.argv[0]]).command()
 """
 _BEGIN = "from rye.cli.main import command; command()"
 

@@ -82,9 +82,12 @@ def changed_once(root, outside, chance):
 
 
 def seen(walk):
-    return {
+    """Return what a walk found, and what it could not look into: what it knows of that is as old as its last look at it."""
+    found = {
         f"{path}/{name}": state_of(mark)[:4] for path, marks in walk.folders.items() for name, mark in marks.items()
     } | dict.fromkeys(walk.folders)
+    closed = tuple(f"{path}/" for path in walk.left_out)
+    return {path: state for path, state in found.items() if not f"{path}/".startswith(closed)}, set(walk.left_out)
 
 
 def history(base: Path, seed: int) -> int:
