@@ -30,7 +30,8 @@ from support.calling import call, done, rows
 from support.index_files import binary, entry, folder, settle
 
 HEAD = struct.Struct("<8sHHQQ")
-LINES = [f"value_{n} = {n}\n" for n in range(1, 2_101)]
+# Of more than 64 KiB: a smaller file is cut without its checkpoints, and false ones do nothing.
+LINES = [f"value_{n} = {n}\n" for n in range(1, 5_001)]
 LINES[500] = "REMOVE = True\n"
 UTF7 = "def total(prices):\n    return sum(prices) +ACM- os.system('id')\n"
 
