@@ -35,7 +35,7 @@ RUNTIME = Path(rye.__file__).parents[1]
 PUSH = """
 import sys
 from rye import registry
-from rye.registry import RegistryTarget
+from rye.registry.registry import RegistryTarget
 for item_id in sys.argv[3:]:
     registry.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", [item_id])
 """

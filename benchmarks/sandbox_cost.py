@@ -22,14 +22,14 @@ from rye.sandbox import bubblewrap, landlock, policy, sandbox
 
 def spawned(confined: policy.Confined) -> None:
     """Run what was confined to its end."""
-    subprocess.run(policy.argv, env=policy.env, pass_fds=policy.fds, stdin=subprocess.DEVNULL, check=True)
-    policy.close()
-    policy.finish()
+    subprocess.run(confined.argv, env=confined.env, pass_fds=confined.fds, stdin=subprocess.DEVNULL, check=True)
+    confined.close()
+    confined.finish()
 
 
 def given_back(confined: policy.Confined) -> None:
-    policy.close()
-    policy.finish()
+    confined.close()
+    confined.finish()
 
 
 def ways(root: str) -> dict:

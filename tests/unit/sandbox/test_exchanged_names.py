@@ -33,7 +33,7 @@ def answer(request, project, user_space):
 @pytest.mark.parametrize("at", ["opening", "mounting"])
 @pytest.mark.parametrize("how_often", [1, 2])
 def test_the_names_are_listed_anew_and_the_command_runs_once(project, answer, monkeypatch, at, how_often):
-    opens, gone = bubblewrap._bound, []
+    opens, gone = bubblewrap._mount_options, []
 
     def opened(option, path, fds):
         words = opens(option, path, fds) if at == "mounting" else None
@@ -44,13 +44,13 @@ def test_the_names_are_listed_anew_and_the_command_runs_once(project, answer, mo
             os.mkdir(path) if at == "mounting" else None
         return opens(option, path, fds) if words is None else words
 
-    monkeypatch.setattr(bubblewrap, "_bound", opened)
+    monkeypatch.setattr(bubblewrap, "_mount_options", opened)
     assert answer() == "ran"
     assert len(gone) == (how_often if at == "mounting" else 1)
 
 
 def test_control_one_that_is_always_gone_is_a_refusal_that_says_so(project, answer, monkeypatch):
-    opens = bubblewrap._bound
+    opens = bubblewrap._mount_options
 
     def opened(option, path, fds):
         words = opens(option, path, fds)
@@ -59,5 +59,5 @@ def test_control_one_that_is_always_gone_is_a_refusal_that_says_so(project, answ
             os.mkdir(path)
         return words
 
-    monkeypatch.setattr(bubblewrap, "_bound", opened)
+    monkeypatch.setattr(bubblewrap, "_mount_options", opened)
     assert answer() in ("sandbox_failed", "isolation_failed")
