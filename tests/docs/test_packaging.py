@@ -207,7 +207,11 @@ def test_a_release_lists_every_file_and_verify_names_the_one_that_differs(projec
     at_source = {"PYTHONPATH": str(source / "runtime"), "USER_SPACE": str(project / "user")}
     unlisted = run(sys.executable, "-m", "rye", "verify", "--all", cwd=project, env=at_source, check=False)
     assert "is not checked: this is no release" in unlisted.stderr
-    for words in (("sign", "--all", "--space", "system"), ("bundle", "create", "--type", "system"), ("bundle", "release")):
+    for words in (
+        ("sign", "--all", "--space", "system"),
+        ("bundle", "create", "--type", "system", "--folder", f"{source}/.ai"),
+        ("bundle", "release"),
+    ):
         run(sys.executable, "-m", "rye", *words, "--key", pem, cwd=project, env=at_source)
     out = tmp_path / "wheel"
     out.mkdir()
