@@ -214,7 +214,7 @@ def _kind(part: dict[str, Any]) -> str:
     return f"{kind}, default {json.dumps(part['default'], default=str)}" if "default" in part else kind
 
 
-class Shelf:
+class FullTextIndex:
     """Items in full-text tables: by stems for words, by whole words for phrases and patterns; a row's number is its item's.
 
     Attributes:
@@ -296,7 +296,7 @@ def in_tie_order(items: Iterable[tuple[int, str, str, str]]) -> list[tuple[int, 
     return sorted(items, key=lambda one: (places.get(one[3], 3), one[2], one[1]))
 
 
-class Index(Shelf):
+class Index(FullTextIndex):
     """An index in memory."""
 
     def __init__(self, among: Sequence[Entry]) -> None:
@@ -326,16 +326,16 @@ class Index(Shelf):
         for table in ("stems", "words"):
             self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
 
-    def id_of(self, at: int) -> tuple[str, str]:  # noqa: D102 - as Shelf
+    def id_of(self, at: int) -> tuple[str, str]:  # noqa: D102 - as FullTextIndex
         return self.among[at].type, self.among[at].id
 
-    def known(self, at: int) -> Entry:  # noqa: D102 - as Shelf
+    def known(self, at: int) -> Entry:  # noqa: D102 - as FullTextIndex
         return self.among[at]
 
-    def shown(self, at: int) -> Entry | None:  # noqa: D102 - as Shelf
+    def shown(self, at: int) -> Entry | None:  # noqa: D102 - as FullTextIndex
         return self.among[at]
 
-    def named(self, name: str) -> int | None:  # noqa: D102 - as Shelf
+    def named(self, name: str) -> int | None:  # noqa: D102 - as FullTextIndex
         return self._tools.get(name)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from rye.catalog.index import Shelf
+from rye.catalog.index import FullTextIndex
 from rye.catalog.query import Both, Either, Node, Not, Phrase, Word, is_plain, words_of
 
 _FUNCTION_WORDS = (
@@ -66,7 +66,7 @@ class _Leaf(NamedTuple):
     worth: float
 
 
-def ranked(index: Shelf, tree: Node | None, asked: RankOptions) -> dict[int, float]:
+def ranked(index: FullTextIndex, tree: Node | None, asked: RankOptions) -> dict[int, float]:
     """Return the matching rows of an index with their scores, 0 to 1; every row with 1 where everything is asked for."""
     if tree is None:
         return dict.fromkeys(index.rows, 1.0)
@@ -112,7 +112,7 @@ def _bare(text: str) -> str:
     return re.sub(r"^\W+|\W+$|['\u2019]s$", "", text.casefold())
 
 
-def _rows(index: Shelf, tree: Node, asked: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
+def _rows(index: FullTextIndex, tree: Node, asked: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
     """Return the rows that a tree matches, exactly as its operators say."""
     if isinstance(tree, Not):
         return set(index.rows) - _rows(index, tree.part, asked, leaves)
@@ -126,12 +126,12 @@ def _rows(index: Shelf, tree: Node, asked: RankOptions, leaves: dict[Word | Phra
     return set(leaf.values)
 
 
-def _near(index: Shelf, words: Sequence[Word | Phrase], asked: RankOptions) -> set[int]:
+def _near(index: FullTextIndex, words: Sequence[Word | Phrase], asked: RankOptions) -> set[int]:
     together = " ".join(_quoted(word.text) for word in words)
     return set(index.hits("stems", f"NEAR({together}, {asked.within})", asked.fields))
 
 
-def _leaf(index: Shelf, word: Word | Phrase, asked: RankOptions) -> _Leaf:
+def _leaf(index: FullTextIndex, word: Word | Phrase, asked: RankOptions) -> _Leaf:
     """Look a word up under each of its spellings; the best of them counts, the word's own rarity is its worth."""
     values: dict[int, float] = {}
     for table, expression, factor in _spellings(index, word, asked):
@@ -146,7 +146,7 @@ def _leaf(index: Shelf, word: Word | Phrase, asked: RankOptions) -> _Leaf:
     return _Leaf(values, math.log(1 + (index.count - len(values) + 0.5) / (len(values) + 0.5)))
 
 
-def _spellings(index: Shelf, word: Word | Phrase, asked: RankOptions) -> list[tuple[str, str, float]]:
+def _spellings(index: FullTextIndex, word: Word | Phrase, asked: RankOptions) -> list[tuple[str, str, float]]:
     """Return (table, FTS5 expression, worth) of every way in which a word may be met."""
     if isinstance(word, Phrase):
         return [("words", _quoted(word.text), 1.0)]

@@ -65,7 +65,7 @@ def search(wanted: SearchRequest, project_path: str, reach: Callable[[str, str],
 
 
 def _answer(
-    wanted: SearchRequest, held: index.Shelf, left_out: Mapping[str, int], reach: Callable[[str, str], bool] | None
+    wanted: SearchRequest, held: index.FullTextIndex, left_out: Mapping[str, int], reach: Callable[[str, str], bool] | None
 ) -> dict[str, Any]:
     tree = query.parse(wanted.query)
     _, prefix = _scoped(wanted.scope)
@@ -100,7 +100,7 @@ def _answer(
 
 def _held(
     among: Sequence[spaces.Space], types: Sequence[str], space: str, project_path: str, reach: Callable[[str, str], bool] | None
-) -> tuple[index.Shelf, Mapping[str, int]]:
+) -> tuple[index.FullTextIndex, Mapping[str, int]]:
     """Return the index to search, and how many items are left out by verdict: on the disk where they are many."""
     only = None if space == "all" else space
     asked = among if only is None else [one for one in among if one.name == only]
@@ -113,7 +113,7 @@ def _held(
 
 def _in_memory(
     among: Sequence[spaces.Space], types: Sequence[str], space: str, reach: Callable[[str, str], bool] | None
-) -> tuple[index.Shelf, Mapping[str, int]]:
+) -> tuple[index.FullTextIndex, Mapping[str, int]]:
     found, left_out = index.entries(among, types, None if space == "all" else space)
     return index.index_of(_reached(found, reach)), left_out
 
@@ -198,7 +198,7 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
     return value
 
 
-def _first(scores: dict[int, float], held: index.Shelf, wanted: SearchRequest) -> list[tuple[float, int]]:
+def _first(scores: dict[int, float], held: index.FullTextIndex, wanted: SearchRequest) -> list[tuple[float, int]]:
     """Return the rows that are shown with their scores, in their order; ties in that of the index."""
     name, order, last = wanted.sort_by, held.order, wanted.offset + wanted.limit
     keyed: list[tuple[Any, int, int]]

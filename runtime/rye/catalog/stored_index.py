@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 
 from rye._version import __version__
 from rye.call import context
-from rye.catalog.index import FIELDS, Entry, Shelf, entry_of, full_text_tables, in_tie_order, indexable
+from rye.catalog.index import FIELDS, Entry, FullTextIndex, entry_of, full_text_tables, in_tie_order, indexable
 from rye.config import user_dirs
 from rye.errors import ItemError, TrustError
 from rye.executor.admission import Admission
@@ -142,7 +142,7 @@ def _seal(looked: Sequence[folder_scan.Scan], manifests: dict[str, str]) -> str:
     return seal.hexdigest()
 
 
-class StoredIndex(Shelf):
+class StoredIndex(FullTextIndex):
     """An index in a file. Any thread may use it."""
 
     def __init__(self, db: sqlite3.Connection, what: _Asked, path: str) -> None:
@@ -165,7 +165,7 @@ class StoredIndex(Shelf):
             raise ValueError("not as it was written")
 
     def hits(self, table: str, expression: str, fields: Sequence[str]) -> dict[int, float]:
-        """Return the rows that match, see `Shelf.hits`; only such as there are."""
+        """Return the rows that match, see `FullTextIndex.hits`; only such as there are."""
         found = super().hits(table, expression, fields)
         return found if found.keys() <= self._there else {row: found[row] for row in found.keys() & self._there}
 

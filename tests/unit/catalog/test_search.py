@@ -27,7 +27,7 @@ def put_entry(root, item_id, title, body="text", key=MINE, **header):
 
 
 @pytest.fixture
-def shelf(project):
+def index(project):
     put_entry(
         project, "k/apples", "Growing apples", "Plant the tree in spring. Water it.", tags=["fruit", "garden"], version="1.2.0"
     )
@@ -66,35 +66,35 @@ def found(project, text, **options):
         ("n*nsense", []),
     ],
 )
-def test_operators_phrases_wildcards_and_stems(shelf, text, ids):
-    assert sorted(found(shelf, text)) == sorted(ids)
+def test_operators_phrases_wildcards_and_stems(index, text, ids):
+    assert sorted(found(index, text)) == sorted(ids)
 
 
-def test_items_with_most_of_the_plain_words_come_first(shelf):
-    assert found(shelf, "how do I grow pears in my garden")[0] == "k/pears"
-    assert found(shelf, "water garden")[0] == "my/water_garden"
+def test_items_with_most_of_the_plain_words_come_first(index):
+    assert found(index, "how do I grow pears in my garden")[0] == "k/pears"
+    assert found(index, "water garden")[0] == "my/water_garden"
 
 
-def test_typing_errors_are_forgiven_only_on_demand(shelf):
-    assert found(shelf, "aples") == []
-    assert found(shelf, "aples", fuzzy={"enabled": True, "max_distance": 1}) == ["k/apples"]
-    assert found(shelf, "aples", fuzzy={"enabled": False}) == []
-    assert found(shelf, "apxyes", fuzzy={"max_distance": 1}) == []
+def test_typing_errors_are_forgiven_only_on_demand(index):
+    assert found(index, "aples") == []
+    assert found(index, "aples", fuzzy={"enabled": True, "max_distance": 1}) == ["k/apples"]
+    assert found(index, "aples", fuzzy={"enabled": False}) == []
+    assert found(index, "apxyes", fuzzy={"max_distance": 1}) == []
 
 
-def test_words_may_be_asked_to_stand_near(shelf):
-    assert found(shelf, "tree spring") != []
-    assert found(shelf, "tree spring", proximity={"enabled": True, "max_distance": 2}) == ["k/apples"]
+def test_words_may_be_asked_to_stand_near(index):
+    assert found(index, "tree spring") != []
+    assert found(index, "tree spring", proximity={"enabled": True, "max_distance": 2}) == ["k/apples"]
 
 
-def test_the_star_lists_a_scope(shelf):
-    assert found(shelf, "*", scope="knowledge") == ["k/apples", "k/pears", "k/roses"]
-    assert found(shelf, "*", scope="tool.my.*") == ["my/water_garden"]
-    assert found(shelf, "*", scope="rye.search.knowledge.k.*", sort_by="name", limit=1, offset=1) == ["k/pears"]
-    assert found(shelf, "*", sort_by="date")[0] == "k/roses"
-    assert found(shelf, "*", scope="knowledge.k.apples") == ["k/apples"]
-    assert found(shelf, "*", scope="knowledge.k.ap*") == ["k/apples"]
-    assert found(shelf, "*", scope="knowledge.k.ap") == []
+def test_the_star_lists_a_scope(index):
+    assert found(index, "*", scope="knowledge") == ["k/apples", "k/pears", "k/roses"]
+    assert found(index, "*", scope="tool.my.*") == ["my/water_garden"]
+    assert found(index, "*", scope="rye.search.knowledge.k.*", sort_by="name", limit=1, offset=1) == ["k/pears"]
+    assert found(index, "*", sort_by="date")[0] == "k/roses"
+    assert found(index, "*", scope="knowledge.k.apples") == ["k/apples"]
+    assert found(index, "*", scope="knowledge.k.ap*") == ["k/apples"]
+    assert found(index, "*", scope="knowledge.k.ap") == []
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_the_star_lists_a_scope(shelf):
         ({"no-such-field": "x"}, []),
     ],
 )
-def test_filters(shelf, filters, ids):
-    assert found(shelf, "*", filters=filters, sort_by="name") == ids
+def test_filters(index, filters, ids):
+    assert found(index, "*", filters=filters, sort_by="name") == ids
 
 
-def test_only_some_fields_are_searched_if_asked(shelf):
-    assert found(shelf, "water", fields=["title", "body"]) != []
-    assert found(shelf, "water", fields=["title"]) == []
-    assert found(shelf, "water", fields=[]) == found(shelf, "water")
+def test_only_some_fields_are_searched_if_asked(index):
+    assert found(index, "water", fields=["title", "body"]) != []
+    assert found(index, "water", fields=["title"]) == []
+    assert found(index, "water", fields=[]) == found(index, "water")
 
 
 @pytest.mark.parametrize(
@@ -168,36 +168,36 @@ def test_a_shadowed_item_appears_once_as_it_is_served(project, user_space):
     assert [(row["id"], row["source"]) for row in rows] == [("my/greeter", "user")]
 
 
-def test_changes_of_files_are_followed_at_once(shelf):
-    assert found(shelf, "quinces") == []
-    path = put_entry(shelf, "k/quinces", "Growing quinces")
-    assert found(shelf, "quinces") == ["k/quinces"]
+def test_changes_of_files_are_followed_at_once(index):
+    assert found(index, "quinces") == []
+    path = put_entry(index, "k/quinces", "Growing quinces")
+    assert found(index, "quinces") == ["k/quinces"]
     before = os.stat(path)
     raw = signed(entry_text("k/quinces", "Growing medlars", "text"), MINE, "knowledge", ".md")
     path.write_bytes(raw)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert found(shelf, "quinces", fields=["title"]) == []
-    assert found(shelf, "medlars") == ["k/quinces"]
+    assert found(index, "quinces", fields=["title"]) == []
+    assert found(index, "medlars") == ["k/quinces"]
     path.unlink()
-    assert found(shelf, "medlars") == []
+    assert found(index, "medlars") == []
 
 
-def test_nothing_of_an_unverified_item_is_searched_or_shown(shelf):
-    put(shelf, "knowledge/k/secret.md", entry_text("k/secret", "Forbidden mangoes", "mangoes"))
-    put(shelf, "knowledge/k/alien.md", signed(entry_text("k/alien", "Alien mangoes", "mangoes"), STRANGER, "knowledge", ".md"))
-    bad = put_entry(shelf, "k/changed", "Mangoes")
+def test_nothing_of_an_unverified_item_is_searched_or_shown(index):
+    put(index, "knowledge/k/secret.md", entry_text("k/secret", "Forbidden mangoes", "mangoes"))
+    put(index, "knowledge/k/alien.md", signed(entry_text("k/alien", "Alien mangoes", "mangoes"), STRANGER, "knowledge", ".md"))
+    bad = put_entry(index, "k/changed", "Mangoes")
     bad.write_bytes(bad.read_bytes() + b"mangoes\n")
-    put(shelf, "tools/my/data.json", b"{}")
-    answer = rye.search("mangoes", project_path=shelf)
+    put(index, "tools/my/data.json", b"{}")
+    answer = rye.search("mangoes", project_path=index)
     assert answer["results"] == []
     assert answer["unverified"] == {"malformed": 1, "tampered": 1, "unsigned": 1, "untrusted_key": 1}
-    everything = json.dumps(rye.search("*", project_path=shelf, limit=100))
+    everything = json.dumps(rye.search("*", project_path=index, limit=100))
     assert "angoes" not in everything
     assert "k/secret" not in everything
 
 
-def test_a_result_says_where_it_is_from_and_who_signed_it(shelf):
-    row = rye.search("apples", project_path=shelf)["results"][0]
+def test_a_result_says_where_it_is_from_and_who_signed_it(index):
+    row = rye.search("apples", project_path=index)["results"][0]
     assert (row["type"], row["source"], row["signed"], row["owner"]) == ("knowledge", "project", True, "tester")
     assert row["signer"] == MINE.public.fingerprint
     assert row["preview"] == "Plant the tree in spring. Water it."
@@ -205,8 +205,8 @@ def test_a_result_says_where_it_is_from_and_who_signed_it(shelf):
     assert row["metadata"]["tags"] == ["fruit", "garden"]
 
 
-def test_the_preview_of_a_tool_is_text_not_its_signature(shelf):
-    row = rye.search("water_garden", project_path=shelf)["results"][0]
+def test_the_preview_of_a_tool_is_text_not_its_signature(index):
+    row = rye.search("water_garden", project_path=index)["results"][0]
     assert row["preview"] == "A tool made for a test."
     assert row["description"] == "Made for a test"
 
