@@ -15,13 +15,15 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
-from rye.journal import entries, followed_lines, hunks, journal, merges, tree_changes
+from rye.journal import entries, followed_lines, history, hunks, journal, merges, tree_changes
 from rye.journal.entries import Entry
+from rye.journal.history import History
 from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
@@ -36,6 +38,8 @@ _PENDING: Final = "undo"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_NAMED: Final = 5
+# Of so many later changes it is asked whether they are undone.
+_MOST_ROWS: Final = 5_000
 
 
 class Plan(NamedTuple):
@@ -127,6 +131,9 @@ def _planned(
             # As recorded, because the names that a file shares are not seen at its path.
             made.changes.append(Change(one.path, one.after, one.before))
             return ""
+        if _is_folder(now) and _is_folder(one.before) and not _is_folder(one.after) and _stayed(ws, entry, one.path):
+            made.changes.append(Change(one.path, now, one.before))
+            return ""
     merged = _merged(ws, contents, entry, one, now, chosen)
     if isinstance(merged, State):
         if chosen is None or not _alike(now, one.after):
@@ -146,6 +153,27 @@ def _alike(now: State | None, other: State | None) -> bool:
 def _parted(one: Change) -> bool:
     """Tell whether only the file's other names differ: that cannot be seen at the path itself."""
     return one.before is not None and one.after is not None and sorted(one.before.links) != sorted(one.after.links)
+
+
+def _is_folder(state: State | None) -> bool:
+    return state is not None and state.kind == "directory"
+
+
+def _stayed(ws: Workspace, entry: Entry, path: str) -> bool:
+    """Tell whether every later change at a folder's path is undone: it stands only because it holds what is not recorded.
+
+    Then nobody's mode is lost when the folder that the change removed is put in its place.
+    """
+    found = History(ws)
+    for row in islice(found, _MOST_ROWS):
+        if row.id == entry.id:
+            return True
+        if row.undoes is not None or row.id in found.undone or path in found.undone_parts.get(row.id, ()):
+            continue
+        later = entries.load(history.folder(ws) / f"{row.id}.json") if row.files > 1 else None
+        if path in ([row.path] if later is None else later.paths):
+            return False
+    return False
 
 
 def _not_stored(contents: Contents, state: State | None) -> str:
