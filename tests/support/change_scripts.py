@@ -40,6 +40,55 @@ _PYTHON = {
         "ts = [threading.Thread(target=lambda n: open(two, 'ab').write(b'%d\\n' % n), args=(n,)) for n in range(8)]; "
         "[t.start() for t in ts]; [t.join() for t in ts]"
     ),
+    "same size and time": (
+        "s = os.stat(one); f = os.open(one, os.O_RDWR); os.pwrite(f, b'S', 0); os.close(f); "
+        "os.utime(one, ns=(s.st_atime_ns, s.st_mtime_ns))"
+    ),
+    "same size and time, whole": (
+        "s = os.stat(one); f = open(one, 'r+b'); old = f.read(); f.seek(0); f.write(old[::-1]); f.close(); "
+        "os.utime(one, ns=(s.st_atime_ns, s.st_mtime_ns))"
+    ),
+    "same size and time, mapped": (
+        "s = os.stat(one); f = open(one, 'r+b'); m = mmap.mmap(f.fileno(), 0); m[-1:] = b'N'; m.flush(); m.close(); "
+        "os.utime(one, ns=(s.st_atime_ns, s.st_mtime_ns))"
+    ),
+    "same size and time, many times": (
+        "s = os.stat(one); f = os.open(one, os.O_RDWR); "
+        "[(os.pwrite(f, b'%d' % (n % 10), 0), os.utime(f, ns=(s.st_atime_ns, s.st_mtime_ns))) for n in range(200)]"
+    ),
+    "same size and time, another file": (
+        "s = os.stat(one); old = open(one, 'rb').read(); os.unlink(one); "
+        "open(one, 'wb').write(old[:-1] + b'T'); os.utime(one, ns=(s.st_atime_ns, s.st_mtime_ns)); os.chmod(one, s.st_mode)"
+    ),
+    "temporary, then replaced": (
+        "f = tempfile.NamedTemporaryFile(dir='.', delete=False); f.write(b'tmp\\n'); f.close(); os.replace(f.name, one)"
+    ),
+    "temporary, left": "tempfile.mkstemp(dir='.', prefix='left'); tempfile.mkdtemp(dir='.', prefix='left')",
+    "folders exchanged": (
+        "a, b = (os.path.dirname(one) or b'src'), (os.path.dirname(two) or b'new'); "
+        "ctypes.CDLL(None).renameat2(-100, a, -100, b, 2)"
+    ),
+    "database, closed": (
+        "d = sqlite3.connect('data.db'); d.execute('create table if not exists t (n)'); "
+        "d.execute('insert into t values (1)'); d.commit(); d.close()"
+    ),
+    "database, left with its log": (
+        "d = sqlite3.connect('data.db'); d.execute('pragma journal_mode=wal'); d.execute('create table if not exists t (n)'); "
+        "d.executemany('insert into t values (?)', [(n,) for n in range(900)]); d.commit(); os._exit(0)"
+    ),
+    "database, killed in a change": (
+        "d = sqlite3.connect('data.db', isolation_level=None); d.execute('create table if not exists t (n)'); "
+        "d.execute('pragma cache_size=1'); d.execute('begin'); "
+        "d.executemany('insert into t values (?)', [(b'x' * 900,) for n in range(90)]); os.kill(os.getpid(), 9)"
+    ),
+    "database, shrunk": "d = sqlite3.connect('data.db'); d.execute('delete from t'); d.commit(); d.execute('vacuum'); d.close()",
+    "shelf": "import dbm.dumb; d = dbm.dumb.open('shelf'); d[one] = two; d.close()",
+    "zipped": "import shutil; shutil.make_archive('all', 'zip', 'src'); shutil.unpack_archive('all.zip', 'again')",
+    "tree copied": "import shutil; shutil.copytree(b'src', b'tree', dirs_exist_ok=True, symlinks=True); shutil.rmtree('new', True)",
+    "processes": (
+        "from concurrent.futures import ThreadPoolExecutor as P; "
+        "list(P(6).map(lambda n: (open(b'w%d' % n, 'wb').write(two), os.replace(b'w%d' % n, one)), range(30)))"
+    ),
     "all bytes": "open(one, 'ab').write(bytes(range(256)))",
     "folders by descriptor": (
         "d = os.open(os.path.dirname(one) or b'.', os.O_RDONLY); os.mkdir('made', 0o711, dir_fd=d); "
@@ -66,7 +115,8 @@ def _step(random_: random.Random, more: Sequence[str]) -> str:
     one, two, three, word, third = name(), name(), name(), random_.choice(WORDS), random_.choice(list(more) or NAMES)
     above = f"./{quoted(os.path.dirname(third) or 'src')}"
     kind = random_.choices(
-        (_written, _moved, _modes, _folders, _by_git, _together, _by_python, _odd), (6, 6, 3, 4, 5, 2, 4, 4)
+        (_written, _moved, _modes, _folders, _by_git, _together, _by_python, _odd, _by_tools, _with_times),
+        (6, 6, 3, 4, 6, 2, 5, 4, 5, 4),
     )[0]
     return random_.choice(kind(random_, one, two, three, above, word))
 
@@ -218,6 +268,30 @@ def _by_git(random_: random.Random, one: str, two: str, three: str, above: str, 
         "git worktree add -q tree HEAD~1; echo more > tree/more",
         "git worktree remove -f tree",
         f"git -c protocol.file.allow=always submodule --quiet add $PWD/{nested} sub",
+        "git submodule --quiet deinit -f --all; git submodule --quiet update --init",
+        (
+            f"{commit} b1; echo '{word}' > {one}; {commit} b2; git bisect start HEAD HEAD~2; "
+            f"git bisect run sh -c 'echo step >> {two}.log; test ! -e g'; git bisect reset"
+        ),
+        "git format-patch -q -1 --stdout > m.patch; git reset -q --hard HEAD~1; git am -q m.patch || git am --abort; rm -f m.patch",
+        f"git diff HEAD > d.patch; git checkout -qf HEAD -- .; echo '{word}' >> {one}; git apply --reject d.patch; rm -f d.patch",
+        "git diff HEAD~1 HEAD > d.patch; git apply -R --3way d.patch; git reset -q",
+        f"git add -A; git commit -q --amend -m again; git checkout -q HEAD@{{1}} -- {above}",
+        "git read-tree -u --reset HEAD~1; git checkout-index -f -a",
+        "git sparse-checkout set --no-cone src; git sparse-checkout disable",
+        "git -c core.symlinks=false checkout -q -f HEAD -- .",
+        "rm -rf src; git -c core.fileMode=false checkout -q -f HEAD -- .",
+        (
+            f"echo '*.txt filter=up' > .gitattributes; echo '{word}' >> a.txt; "
+            "git -c filter.up.clean='tr a-z A-Z' -c filter.up.smudge='tr A-Z a-z' add -A; git commit -qm filtered; rm -f a.txt; "
+            "git -c filter.up.clean='tr a-z A-Z' -c filter.up.smudge='tr A-Z a-z' checkout -q -f HEAD -- ."
+        ),
+        "echo '* text eol=crlf' > .gitattributes; git add -A; git commit -qm eol; git rm -q --cached -r .; git reset -q --hard",
+        "git worktree add -q inner HEAD~1; git worktree move inner moved_tree; git worktree remove -f moved_tree; git worktree prune",
+        "git clone -q . cloned; rm -rf cloned/.git",
+        f"git stash -q -- {one}; git stash pop -q --index",
+        "git checkout -q --orphan bare; git rm -qrf .; git checkout -q -f master",
+        "GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i HEAD~1; git rebase --abort",
     ]
 
 
@@ -237,7 +311,7 @@ def _together(random_: random.Random, one: str, two: str, three: str, above: str
 
 
 def _by_python(random_: random.Random, one: str, two: str, three: str, above: str, word: str) -> list[str]:
-    head = "import ctypes, mmap, os, sys, threading; one, two = map(os.fsencode, sys.argv[1:]); "
+    head = "import ctypes, mmap, os, sqlite3, sys, tempfile, threading; one, two = map(os.fsencode, sys.argv[1:]); "
     return [f'python3 -c "{head}{body}" {one} {two}' for body in _PYTHON.values()]
 
 
@@ -260,4 +334,85 @@ def _odd(random_: random.Random, one: str, two: str, three: str, above: str, wor
         f"dd if=/dev/zero of={one} bs=4k count=1 oflag=sync conv=fsync status=none",
         f"for n in {{1..30}}; do echo $n > {one}; done; sync {one}",
         "rm -rf ./* 2>/dev/null; git checkout -q -f HEAD -- .",
+    ]
+
+
+def _by_tools(random_: random.Random, one: str, two: str, three: str, above: str, word: str) -> list[str]:
+    wheel = (
+        "import zipfile; z = zipfile.ZipFile('w-1-py3-none-any.whl', 'w'); z.writestr('w/__init__.py', 'n = 1'); "
+        "z.writestr('w-1.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: w\\nVersion: 1\\n'); "
+        "z.writestr('w-1.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'); "
+        "z.writestr('w-1.dist-info/RECORD', ''); z.close()"
+    )
+    rules = "all: out.o built/two.o\\nout.o: g\\n\\tcat g > out.o; echo built >> built.log\\nbuilt/two.o:\\n\\tmkdir -p built; echo > $@\\n"
+    return [
+        f"printf '{rules}' > Makefile; echo '{word}' >> g; make -s -j4",
+        "make -s -B all; make -s -t",
+        f'python3 -c "{wheel}"; python3 -m pip install -q --no-index --no-deps --upgrade --target libs ./w-1-py3-none-any.whl',
+        'printf \'{"name": "p", "version": "1.0.0"}\' > package.json; npm pack --silent --offline',
+        "python3 -m compileall -q -b src",
+        "python3 -m venv --without-pip env; rm -f env/bin/activate.fish",
+        "printf 'int main(void) { return 0; }' > m.c; gcc -c m.c -o m.o && gcc m.o -o m.out; ar rc m.a m.o",
+        (
+            f"cp -r {above} above.new; sed -i 's/e/E/' above.new/*; diff -ru {above} above.new > p.diff; "
+            f"patch -s -p0 < p.diff; patch -s -R -p0 < p.diff; rm -rf above.new"
+        ),
+        f"cp {one} old; echo '{word}' >> {one}; diff -u old {one} > p.diff; rm -f old; patch -s -b -f {two} p.diff",
+        f"vim -es -u NONE -i NONE -c '%s/e/v/ge' -c wq {one} < /dev/null",
+        f"vim -es -u NONE -i NONE -c 'set backup writebackup backupcopy=no' -c '%s/a/v/ge' -c wq {one} < /dev/null",
+        f"vim -es -u NONE -i NONE -c 'set swapfile directory=.' -c 'normal ox' -c preserve -c 'silent !kill -9 $PPID' {one} < /dev/null",
+        f"printf '1s/^/ed /\nw\nq\n' | ed -s {one}",
+        f"ex -s -u NONE -c '1d|x' {one} < /dev/null",
+        "sqlite3 data.db 'pragma journal_mode=delete; create table if not exists u (n); insert into u values (randomblob(9000))'",
+        "sqlite3 data.db 'pragma journal_mode=wal; create table if not exists u (n); insert into u values (1); pragma wal_checkpoint'",
+        (
+            f"node -e \"const fs = require('fs'); const [a, b] = process.argv.slice(1); fs.appendFileSync(a, 'node'); "
+            f"fs.cpSync(a, b); fs.renameSync(b, a); fs.mkdirSync('by/node', {{recursive: true}}); fs.copyFileSync(a, 'by/node/f')\" {one} {two}"
+        ),
+        f"zip -q -r z.zip {above}; rm -rf {above}; unzip -q -o z.zip; rm -f z.zip",
+        f"xz -k -f {one}; bzip2 -k -f {two}; gunzip -f {one}.gz",
+        f"cp -a --reflink=auto {above} copy; cp --reflink=auto {one} {two}",
+        f"git ls-files -z | head -z -n 12 | xargs -0 -P 4 -n 1 sed -i 's/e/{word}/'",
+        f"find {above} -type f -exec sed -i '1s/^/{word}/' {{}} \\;",
+        "find . -name '*.p[yl]' -not -path './.git/*' -print0 | xargs -0 -r chmod +x",
+        f"cp {one} {one}.1; : > {one}",
+        f"ln -sfn {above} next; mv -fT next current; ln -sfn {one} next; mv -fT next current",
+        f"T=$(mktemp -d) || exit; mv {one} $T/x; echo '{word}' >> $T/x; mv $T/x {one}; mv {above} $T/y; mv $T/y {above}; rm -rf $T",
+        f"csplit -s -f part. {one} 1 2; cat part.* > {two}",
+        f"flock {one} sh -c 'echo locked >> \"$0\"' {two}",
+        "mv src swap && mv new src; mv swap new",
+        f"cp --parents {one} backup 2>/dev/null || mkdir -p backup; cp --backup=numbered {one} backup; cp --backup=numbered {one} backup",
+        f"install -d -m 1777 drop; install -b -m 600 {one} drop/f; install -b -m 644 {two} drop/f",
+        f"iconv -f utf-8 -t utf-16 {one} -o {two}; tac {two} > {three}; rev {one} > {two}",
+        f"perl -e 'rename $ARGV[0], $ARGV[1]; symlink $ARGV[1], $ARGV[0]; link $ARGV[1], \"hard\"' {one} {two}",
+        f"cmp -s {one} {two} || cat {one} > {two}",
+        f"dd if={one} of={two} bs=4096 oflag=direct conv=notrunc,fdatasync status=none; dd if=/dev/zero of={one} bs=1 seek=70000 count=1",
+    ]
+
+
+def _with_times(random_: random.Random, one: str, two: str, three: str, above: str, word: str) -> list[str]:
+    """Changes that leave a file's size and its time of writing as they were, in the same file or another one."""
+    return [
+        f"touch -r {one} .stamp; printf X | dd of={one} conv=notrunc status=none; touch -r .stamp {one}; rm -f .stamp",
+        f"cp -p {one} keep; tr 'a-y' 'b-z' < keep > {one}; touch -r keep {one}; rm -f keep",
+        f"cp -p {one} keep; rm -f {one}; tr 'b-z' 'a-y' < keep > {one}; touch -r keep {one}; chmod --reference=keep {one}; rm -f keep",
+        f"cp -p {one} keep; tr 'a-y' 'b-z' < {one} > t; touch -r keep t; chmod --reference=keep t; mv t {one}; rm -f keep",
+        f"cp -p {one} keep; truncate -s 0 {one}; truncate -r keep {one}; touch -r keep {one}; rm -f keep",
+        f"tar cpf t.tar {one}; echo '{word}' > {one}; tar xpf t.tar; rm -f t.tar",
+        f"tar cpf old.tar {above}",
+        "tar xpf old.tar",
+        "tar xpf old.tar --overwrite; tar xpf old.tar --unlink-first --recursive-unlink",
+        f"cp -p {one} saved; echo '{word}' >> {one}; cp -p saved {one}; rm -f saved",
+        f"cp -p {one} saved; echo '{word}' >> {one}; mv saved {one}",
+        (
+            "perl -e '@s = stat $ARGV[0]; open F, q(+<), $ARGV[0] or exit; print F q(Q); close F; utime $s[8], $s[9], $ARGV[0]' "
+            f"{one}"
+        ),
+        f"touch -d '1999-12-31 23:59:59.999' {one} {two}; touch -h -d '2001-01-01' {three}",
+        f"touch -d '2038-01-20' {one}; touch -d '1969-12-31' {two}; echo '{word}' >> {one}",
+        f"touch -d '2001-01-01' {above}; echo '{word}' > {above}/timed; touch -d '2001-01-01' {above}/timed {above}",
+        f"ln -f {one} other; cp -p {one} keep; printf Y | dd of=other conv=notrunc status=none; touch -r keep {one}; rm -f other keep",
+        f"for n in 1 2 3 4 5; do printf $n | dd of={one} conv=notrunc status=none; touch -d '2001-01-01' {one}; done",
+        f"cp -p {one} {two}.keep; cat {two} > {one}; touch -r {two}.keep {one}; rm -f {two}.keep",
+        f"find {above} -type f -exec touch -d '2001-01-01' {{}} +; sed -i 's/e/i/' {above}/*; touch -d '2001-01-01' {above}/*",
     ]
