@@ -56,34 +56,34 @@ def has_pending_work() -> bool:
     return threading is not None and any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread())
 
 
-# verb: (module, summary); the module's VERBS says the rest.
+# verb: (module of this package, summary); the module's VERBS says the rest.
 _VERBS = {
-    "execute": ("execute", "run a tool, such as rye/file-system/read"),
-    "search": ("search_load", "find tools, knowledge and directives by words"),
-    "load": ("search_load", "print an item, or copy it to your project or user space"),
-    "mcp": ("mcp", "serve the tools to an agent's client, or print its configuration"),
-    "tools": ("tools", "list the tools of a project, with schemas and signers"),
-    "new": ("authoring", "make a new tool to begin with"),
-    "lint": ("authoring", "check that tools are well made"),
-    "prompt": ("tools", "print a directive's instructions, such as swe, for an agent's system prompt"),
-    "verify": ("signing", "check signatures of items and files"),
-    "sign": ("signing", "sign items and files"),
-    "trust": ("trust", "decide whose items may run"),
-    "bundle": ("bundle", "create, verify or inspect a bundle's manifest"),
-    "lock": ("bundle", "pin a tool to the digests of its chain"),
-    "completion": ("completion", "completion of names for bash, zsh and fish"),
-    "keys": ("signing", "make or show your own key"),
-    "doctor": ("doctor", "check this machine: sandbox, programs, keys, clients"),
-    "help": ("help", "say what a verb or a tool does; --man prints the manual page"),
-    "log": ("changes", "what was changed here: by tools, by commands, and by others in between"),
-    "diff": ("changes", "a recorded change, or what differs between two points of the record"),
-    "blame": ("changes", "who wrote each line of a file"),
-    "review": ("changes", "a page on this machine that shows what was changed, and takes it back"),
-    "state": ("state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
-    "serve": ("serve", "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)"),
-    "daemon": ("serve", "keep a helper that makes commands in a shell start faster"),
-    "fleet": ("fleet", "make calls in many workspaces, on many processes; each edit lands once"),
-    "registry": ("registry", "share signed items: push, pull, search, inspect"),
+    "execute": ("verbs.execute", "run a tool, such as rye/file-system/read"),
+    "search": ("verbs.search_load", "find tools, knowledge and directives by words"),
+    "load": ("verbs.search_load", "print an item, or copy it to your project or user space"),
+    "mcp": ("verbs.mcp", "serve the tools to an agent's client, or print its configuration"),
+    "tools": ("verbs.tools", "list the tools of a project, with schemas and signers"),
+    "new": ("verbs.authoring", "make a new tool to begin with"),
+    "lint": ("verbs.authoring", "check that tools are well made"),
+    "prompt": ("verbs.tools", "print a directive's instructions, such as swe, for an agent's system prompt"),
+    "verify": ("verbs.signing", "check signatures of items and files"),
+    "sign": ("verbs.signing", "sign items and files"),
+    "trust": ("verbs.trust", "decide whose items may run"),
+    "bundle": ("verbs.bundle", "create, verify or inspect a bundle's manifest"),
+    "lock": ("verbs.bundle", "pin a tool to the digests of its chain"),
+    "completion": ("verbs.completion", "completion of names for bash, zsh and fish"),
+    "keys": ("verbs.signing", "make or show your own key"),
+    "doctor": ("verbs.doctor", "check this machine: sandbox, programs, keys, clients"),
+    "help": ("verbs.help", "say what a verb or a tool does; --man prints the manual page"),
+    "log": ("verbs.changes", "what was changed here: by tools, by commands, and by others in between"),
+    "diff": ("verbs.changes", "a recorded change, or what differs between two points of the record"),
+    "blame": ("verbs.changes", "who wrote each line of a file"),
+    "review": ("verbs.changes", "a page on this machine that shows what was changed, and takes it back"),
+    "state": ("verbs.state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
+    "serve": ("verbs.serve", "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)"),
+    "daemon": ("daemon.verb", "keep a helper that makes commands in a shell start faster"),
+    "fleet": ("verbs.fleet", "make calls in many workspaces, on many processes; each edit lands once"),
+    "registry": ("verbs.registry", "share signed items: push, pull, search, inspect"),
 }
 _EPILOG = """\
 examples:
@@ -126,7 +126,7 @@ def _add_color(parser: argparse.ArgumentParser) -> None:
 
 def verb_of(name: str) -> Verb:
     """Return a verb by its name, which `verb_names` has."""
-    found: Verb = import_module(f"rye.cli.verbs.{_VERBS[name][0]}").VERBS[name]
+    found: Verb = import_module(f"rye.cli.{_VERBS[name][0]}").VERBS[name]
     return found
 
 
