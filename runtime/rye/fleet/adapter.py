@@ -7,6 +7,7 @@ worker that shares the user's state: what was done is found, not repeated (see `
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -82,6 +83,8 @@ def _run_call(workspace: str | os.PathLike[str], call: Mapping[str, Any], option
 
 def run_batch(jobs: Iterable[tuple[tuple[Any, ...], dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return what `run_workspace` returns for each of several jobs: its arguments, by place and by name."""
+    # Workers start with the driver's block of Ctrl-C, which commands must not inherit: signals that are sent to them count.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     return [run_workspace(*placed, **named) for placed, named in jobs]
 
 

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from rye._version import __version__
@@ -36,6 +37,8 @@ _BATCH_SECONDS: Final = 0.25
 _MOST_IN_BATCH: Final = 32
 _AHEAD: Final = 2
 _START_SECONDS: Final = 60
+# Seconds until a batch whose result was lost with its worker is looked at again.
+_LOST_SECONDS: Final = 0.1
 # Seconds until workers that are missing count as lost, at first and at most.
 _PATIENCE: Final = (6.0, 120.0)
 
@@ -123,6 +126,29 @@ def run_jobs(
         _Driver(client, open_jobs, results, state, len(jobs), each, progress).drive()
 
 
+@contextmanager
+def _held_back_ctrl_c(queue: SimpleQueue[Any]) -> Iterator[None]:
+    """Let the first Ctrl-C put None into the queue; another one is raised as ever.
+
+    Raised at any step, it would be lost in a destructor. A host's own handler and one outside the main thread stay.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not (
+        first := signal.default_int_handler
+    ):
+        yield
+        return
+
+    def hold_back(*_: object) -> None:
+        signal.signal(signal.SIGINT, first)
+        queue.put(None)
+
+    signal.signal(signal.SIGINT, hold_back)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, first)
+
+
 def require_library() -> None:
     """Raise UsageError `extra_missing` where Dask is not installed."""
     try:
@@ -180,7 +206,7 @@ def _cluster(workers: int) -> Iterator[Any]:
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",
     }
-    with tempfile.TemporaryDirectory(prefix="rye-fleet-") as folder, dask.config.set(settings):
+    with tempfile.TemporaryDirectory(prefix="rye-fleet-") as folder, dask.config.set(settings), _without_ctrl_c() as let_it_in:
         try:
             cluster = LocalCluster(
                 n_workers=workers,
@@ -200,11 +226,29 @@ def _cluster(workers: int) -> Iterator[Any]:
         keeper = threading.Thread(target=_keep, args=(cluster, workers, stop), daemon=True)
         keeper.start()
         try:
+            let_it_in()
             yield cluster
         finally:
             stop.set()
             keeper.join(_PATIENCE[0])
             cluster.close(timeout=10)
+
+
+@contextmanager
+def _without_ctrl_c() -> Iterator[Callable[[], None]]:
+    """Block SIGINT until the function that this yields is called; a Ctrl-C that came before is raised then.
+
+    Dask that is half started ends with an error. Workers inherit the block: they are ended by the driver, not by a terminal.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def let_it_in() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        yield let_it_in
+    finally:
+        let_it_in()
 
 
 def _keep(cluster: Any, workers: int, stop: threading.Event) -> None:
@@ -275,6 +319,8 @@ class _Driver:
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self._client, self._results, self._state, self._total = client, results, state, total
+        # Futures that ended; None for Ctrl-C.
+        self._ended: SimpleQueue[Any] = SimpleQueue()
         self._each, self._progress = each, progress
         # Of each workspace the jobs behind the first: they wait for its end.
         self._behind: dict[str, deque[Job]] = {}
@@ -299,19 +345,22 @@ class _Driver:
 
     def drive(self) -> None:
         """Run all jobs. Ends early by an exception only; then nothing is handed out any more."""
-        from distributed import as_completed
+        with _held_back_ctrl_c(self._ended):
+            self._drive()
 
-        completed = as_completed((), loop=self._client.loop, raise_errors=False)
+    def _drive(self) -> None:
         try:
-            self._hand_out(completed)
+            self._hand_out()
             while self._flying:
-                future = next(completed)
+                future = self._ended.get()
+                if future is None:
+                    raise KeyboardInterrupt
                 if future.status in ("pending", "lost"):
                     # Its worker died with the result; the scheduler has it done again.
-                    completed.add(future)
+                    threading.Timer(_LOST_SECONDS, self._watch, [future]).start()
                     continue
                 self._take(future, self._flying.pop(future))
-                self._hand_out(completed)
+                self._hand_out()
                 if self._progress is not None:
                     self._progress(self._state_of_run())
         except BaseException:
@@ -324,7 +373,10 @@ class _Driver:
         counts = self._results.counts
         return Progress(self._total, sum(counts.values()), dict(counts), rate, self._threads)
 
-    def _hand_out(self, completed: Any) -> None:
+    def _watch(self, future: Any) -> None:
+        future.add_done_callback(self._ended.put)
+
+    def _hand_out(self) -> None:
         if time.monotonic() - self._threads_read > 1:
             self._threads, self._threads_read = max(1, sum(self._client.nthreads().values())), time.monotonic()
         while self._ready and len(self._flying) < _AHEAD * self._threads:
@@ -333,7 +385,7 @@ class _Driver:
             # Not pure: equal batches are different work. No retries: an exception here is a defect, and is told.
             future = self._client.submit(adapter.run_batch, calls, pure=False, retries=0)
             self._flying[future] = batch
-            completed.add(future)
+            self._watch(future)
 
     def _named(self, job: Job) -> dict[str, Any]:
         return {"repeat": job.repeat, "on_error": job.on_error, "state": self._state}

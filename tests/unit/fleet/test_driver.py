@@ -127,6 +127,34 @@ def _runs_below(folder):
     return False
 
 
+def test_ctrl_c_at_a_terminal_while_workers_start_ends_the_run_without_a_word_of_theirs(workspaces, tmp_path):
+    file = jobs_file(tmp_path, [{"workspace": "w0", "calls": [edit("x")]}])
+    words = [sys.executable, "-m", "rye", "fleet", "run", file, "--workers", "2", "--out", str(tmp_path / "out.jsonl")]
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    # A terminal sends the signal to the whole group.
+    driver = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert until(lambda: len(_children_of(driver.pid)) >= 2, PATIENCE)
+        os.killpg(driver.pid, signal.SIGINT)
+        said = driver.communicate(timeout=4 * PATIENCE)[1]
+    finally:
+        driver.kill()
+        driver.wait(PATIENCE)
+    assert driver.returncode == 130, said
+    assert said == f"rye fleet: cancelled with 1 of 1 jobs left. Results are in {tmp_path}/out.jsonl; --resume does the rest.\n"
+    assert (workspaces[0] / "a.txt").read_text() == "one\n"
+
+
+def _children_of(pid):
+    return [child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
+def test_commands_of_workers_get_the_signals_that_are_sent_to_them(workspaces):
+    counts = {"item_id": BASH, "parameters": {"command": "grep SigBlk /proc/self/status"}}
+    (record,) = rye.fleet.run([workspaces[0]], [counts], workers=1)
+    assert record["calls"][0]["data"]["output"].split()[1].strip("0") == ""
+
+
 def test_a_job_that_ends_every_worker_is_unknown_and_holds_up_no_other(workspaces, tmp_path):
     deadly = tmp_path / "deadly.py"
     deadly.write_text(
