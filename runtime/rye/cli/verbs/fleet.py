@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 
@@ -56,6 +57,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.workers is not None and args.scheduler:
         raise UsageError("bad_option", "--workers and --scheduler exclude each other.", "Give one of them.")
     driver.require_library()
+    # What Dask reports of connections that end is nothing to act upon.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     jobs = job_file.read(args.jobs)
     found = results.to_file(args.out, jobs, resume=args.resume) if args.out else results.to_stdout()
     shown = _Shown()
