@@ -24,13 +24,16 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.calling import call
+from support.shell_calls import bash
+
 pytest.importorskip("uvicorn")
 
 import rye
 from rye.mcp_server import http
 from rye.review import guard
 from support import browser as browsers
-from support.review_pages import call, calls_in, serving
+from support.review_pages import calls_in, serving
 from support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -51,8 +54,8 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def changed(project):
     (project / "a.txt").write_text("one\n")
-    call("bash/bash", project, command="true")
-    call("bash/bash", project, command=f"echo {SECRET} > a.txt")
+    bash(project, "true")
+    bash(project, f"echo {SECRET} > a.txt")
     return project
 
 
@@ -232,13 +235,13 @@ def test_what_files_and_names_hold_does_not_run(browser, served, changed):
     evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
     (changed / "x.html").write_text("")
     call(
-        "file-system/write",
+        "write",
         changed,
         file_path="'><svg onload=document.title=1>.html",
         content=f"{evil}\n\"' onfocus=document.title=1 autofocus \u202e\x1b[2J\n",
     )
-    call("bash/bash", changed, command=f"echo '{evil}' >> x.html; : '--></code>{evil}'")
-    job = call("bash/bash", changed, command=f"echo '{evil}'; sleep 600", background=True)["job_id"]
+    bash(changed, f"echo '{evil}' >> x.html; : '--></code>{evil}'")
+    job = bash(changed, f"echo '{evil}'; sleep 600", background=True)["job_id"]
     page = opened(browser, served.review.address)
     links = page.eval("[...document.querySelectorAll('[data-item]')].map(one => one.href)")
     for url in [
@@ -255,7 +258,7 @@ def test_what_files_and_names_hold_does_not_run(browser, served, changed):
     with site({"/": f"<title>0</title>{evil}"}) as other:
         page.goto(f"http://127.0.0.1:{other.server_port}/")
         page.until("document.title === '1'")
-    call("bash/job", changed, action="end", job_id=job)
+    call("rye/bash/job", changed, action="end", job_id=job)
 
 
 # --- a model's own tools ---
@@ -331,7 +334,7 @@ def test_a_models_command_reaches_the_port_and_gets_nothing(changed):
     with at_a_terminal(changed) as (shown, _):
         address = re.search(r"http://127\.0\.0\.1:(\d+)(/[\w-]+)/open\?code=([\w-]+)", shown)
         (changed / "spy.py").write_text(SPY)
-        answer = call("bash/bash", changed, command=f"python3 spy.py {address[1]} {address[2]}")
+        answer = bash(changed, f"python3 spy.py {address[1]} {address[2]}")
         assert answer["success"], answer
         # It reaches the port, as it may; nothing that it can read holds the code, and the page says nothing.
         assert "page 401" in answer["output"]

@@ -11,15 +11,8 @@ import pytest
 
 import rye
 from rye.cli.main import main
-from support.shell_calls import set_sandbox
-
-
-def call(tool, project, **params):
-    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
-
-
-def bash(project, command):
-    return call("bash/bash", project, command=command)
+from support.calling import call
+from support.shell_calls import bash, set_sandbox
 
 
 @pytest.fixture
@@ -27,7 +20,7 @@ def changed(project, monkeypatch):
     (project / "a.txt").write_text("".join(f"{n}\n" for n in range(9)))
     bash(project, "true")
     bash(project, "sed -i 's/^4$/four/' a.txt; echo new > b.txt")
-    call("file-system/write", project, file_path="c.txt", content="c\n")
+    call("write", project, file_path="c.txt", content="c\n")
     bash(project, "rm b.txt; echo 9 >> a.txt")
     monkeypatch.chdir(project)
     return project

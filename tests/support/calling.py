@@ -27,6 +27,11 @@ def done(tool, project, /, **parameters):
     return data
 
 
+def undo(project, /, **parameters):
+    """The result of undo."""
+    return call("undo", project, **parameters)
+
+
 def refused(code, tool, project, /, **parameters):
     """The error of a call that is refused with this code."""
     data = call(tool, project, **parameters)

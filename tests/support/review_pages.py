@@ -8,7 +8,6 @@ import threading
 
 import httpx
 
-import rye
 from rye.review import server as server_of
 from support.waiting import until
 
@@ -51,11 +50,6 @@ def serving(project):
         thread.join()
         listening.close()
         review.site.close()
-
-
-def call(tool, project, **params):
-    """Call a tool of the system's."""
-    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
 
 
 def calls_in(html):

@@ -11,18 +11,8 @@ import pytest
 
 import rye
 from rye.workspace import repositories
-
-
-def call(tool, project, **params):
-    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
-
-
-def bash(project, command, **params):
-    return call("bash/bash", project, command=command, **params)
-
-
-def undo(project, **params):
-    return call("file-system/undo", project, **params)
+from support.calling import call, undo
+from support.shell_calls import bash
 
 
 @pytest.fixture
@@ -155,6 +145,6 @@ def test_a_job_says_how_git_moved_and_what_is_not_recorded(started):
     bash(started, f"{GIT} init -q")
     command = f"git add a.txt; {GIT} commit -qm x; touch node_modules/x"
     job = bash(started, command, background=True)["job_id"]
-    done = call("bash/job", started, job_id=job, action="wait", timeout=120)
+    done = call("rye/bash/job", started, job_id=job, action="wait", timeout=120)
     assert "node_modules" in done["not_recorded"]
     assert done["git"].startswith("main at no commit -> main at ")

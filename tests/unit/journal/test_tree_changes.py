@@ -16,19 +16,8 @@ import rye
 from rye.config import user_dirs
 from rye.journal import tree_changes
 from rye.snapshots import known_tree
-from support.shell_calls import set_sandbox
-
-
-def call(tool, project, **params):
-    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
-
-
-def bash(project, command, **params):
-    return call("bash/bash", project, command=command, **params)
-
-
-def undo(project, **params):
-    return call("file-system/undo", project, **params)
+from support.calling import call, undo
+from support.shell_calls import bash, set_sandbox
 
 
 def listed(project):
@@ -69,13 +58,13 @@ def test_what_changes_between_calls_is_told_apart_and_is_nobodys_last_change(sta
 
 
 def test_an_edit_of_our_tools_is_not_recorded_twice(started):
-    call("file-system/write", started, file_path="a.txt", content="ours\n")
+    call("write", started, file_path="a.txt", content="ours\n")
     bash(started, "true")
     assert [one["tool"] for one in listed(started)] == ["rye/file-system/write"]
 
 
 def test_a_command_that_restores_what_a_tool_left_is_recorded(started):
-    call("file-system/write", started, file_path="a.txt", content="ours\n")
+    call("write", started, file_path="a.txt", content="ours\n")
     bash(started, "echo theirs > a.txt")
     assert bash(started, "echo ours > a.txt")["changed"] == ["a.txt"]
     undo(started)
@@ -85,9 +74,9 @@ def test_a_command_that_restores_what_a_tool_left_is_recorded(started):
 def test_an_edit_beside_a_job_is_not_the_jobs(started):
     job = bash(started, "echo 1 > j; read line; echo 2 >> j", background=True)["job_id"]
     until(lambda: (started / "j").exists() and (started / "j").read_text())
-    call("file-system/write", started, file_path="a.txt", content="ours\n")
-    call("bash/job", started, action="write", job_id=job, data="go\n")
-    done = call("bash/job", started, action="wait", job_id=job, timeout=60)
+    call("write", started, file_path="a.txt", content="ours\n")
+    call("rye/bash/job", started, action="write", job_id=job, data="go\n")
+    done = call("rye/bash/job", started, action="wait", job_id=job, timeout=60)
     assert done.get("changed") == ["j"], str(done)
     by_tool = [(one["tool"], one["file_path"]) for one in reversed(listed(started))]
     assert by_tool == [("rye/bash/bash", "j"), ("rye/file-system/write", "a.txt"), ("rye/bash/bash", "j")]
@@ -109,14 +98,14 @@ def test_what_a_job_writes_into_a_mapping_after_a_look_is_recorded(started):
         pytest.skip("this file system gives a file that is written by a mapping no new time")
     (started / "mapper.py").write_text(MAPPER)
     job = bash(started, f"{sys.executable} mapper.py", background=True)["job_id"]
-    until(lambda: "1" in call("bash/job", started, action="read", job_id=job)["output"])
+    until(lambda: "1" in call("rye/bash/job", started, action="read", job_id=job)["output"])
     # Longer ago than a tick of the clock of files: the next look takes the file for settled.
     time.sleep(0.1)
     bash(started, "true")
-    call("bash/job", started, action="write", job_id=job, data="\n")
-    until(lambda: "2" in call("bash/job", started, action="read", job_id=job)["output"])
-    call("bash/job", started, action="write", job_id=job, data="\n")
-    ended = call("bash/job", started, action="wait", job_id=job, timeout=60)
+    call("rye/bash/job", started, action="write", job_id=job, data="\n")
+    until(lambda: "2" in call("rye/bash/job", started, action="read", job_id=job)["output"])
+    call("rye/bash/job", started, action="write", job_id=job, data="\n")
+    ended = call("rye/bash/job", started, action="wait", job_id=job, timeout=60)
     assert (ended["changed"], (started / "a.txt").read_text()) == (["a.txt"], "2ne\n")
     for _ in range(2):
         assert undo(started, file_path="a.txt")["success"]
@@ -140,7 +129,7 @@ def test_a_command_beside_a_job_names_it(started):
     job = bash(started, "read line", background=True)["job_id"]
     done = bash(started, "echo x > b.txt")
     assert done["changed_beside"] == ["read line"]
-    call("bash/job", started, action="end", job_id=job)
+    call("rye/bash/job", started, action="end", job_id=job)
 
 
 def test_one_file_of_many_comes_back_and_the_rest_later(started):

@@ -6,19 +6,8 @@ import os
 
 import pytest
 
-import rye
-
-
-def call(tool, project, **params):
-    return rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
-
-
-def bash(project, command):
-    return call("bash/bash", project, command=command)
-
-
-def undo(project, **params):
-    return call("file-system/undo", project, **params)
+from support.calling import undo
+from support.shell_calls import bash
 
 
 @pytest.fixture

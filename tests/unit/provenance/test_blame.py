@@ -17,6 +17,8 @@ from rye.journal import file_history
 from rye.journal.file_history import Step
 from rye.provenance import blame
 from rye.workspace.workspace import Workspace
+from support.calling import done
+from support.shell_calls import bash
 
 SOURCE = Path(rye.__file__).parent
 COMMON = ["", "    return None", "    }", "else:", "    pass", "try:", ")"]
@@ -115,23 +117,13 @@ def tracked(project):
     return project
 
 
-def call(tool, project, **params):
-    data = rye.execute(f"rye/{tool}", params, project_path=str(project))["data"]
-    assert data["success"], data
-    return data
-
-
-def bash(project, command):
-    return call("bash/bash", project, command=command)
-
-
 def writers(project, path):
     with Workspace(project) as ws:
         return [None if one.entry is None else one.entry.id for one in blame.of_file(ws, path)]
 
 
 def test_tools_commands_and_others_are_told_apart(tracked):
-    one = call("swe/edit_range", tracked, path="a.py", start_line=2, end_line=2, new_text="two\n")["entry_id"]
+    one = done("rye/swe/edit_range", tracked, path="a.py", start_line=2, end_line=2, new_text="two\n")["entry_id"]
     two = bash(tracked, "sed -i 's/line 4/four/' a.py")["change_id"]
     (tracked / "a.py").write_text((tracked / "a.py").read_text().replace("line 6", "six"))
     three = bash(tracked, "echo end >> a.py")["change_id"]

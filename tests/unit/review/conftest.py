@@ -6,20 +6,34 @@ import importlib.util
 
 import pytest
 
+from support.calling import call
+from support.shell_calls import bash
+
 pytest.importorskip("uvicorn")
 
-from support.review_pages import call, serving
+from support.review_pages import serving
 
 # The terminal view needs an extra of its own.
 collect_ignore = [] if importlib.util.find_spec("textual") else ["test_terminal.py"]
 
 
 @pytest.fixture
+def ten(project):
+    """A project with a command that changed two places of one file, another one, and a whole new file."""
+    (project / "ten.py").write_text("".join(f"value_{number} = {number}  # a comment\n" for number in range(20)))
+    (project / "other.txt").write_text("other\n")
+    bash(project, "true")
+    bash(project, "sed -i '1s/.*/first = \"text\"/; 12s/.*/eighth = 8/' ten.py; echo more >> other.txt")
+    call("write", project, file_path="new.py", content="def new():\n    return 1\n")
+    return project
+
+
+@pytest.fixture
 def changed(project):
     """A project in which a command changed `a.txt` and made a file whose name and content are HTML."""
     (project / "a.txt").write_text("one\n")
-    call("bash/bash", project, command="true")
-    call("bash/bash", project, command="echo two > a.txt; echo '<script>alert(1)</script>' > '<b>.html'")
+    bash(project, "true")
+    bash(project, "echo two > a.txt; echo '<script>alert(1)</script>' > '<b>.html'")
     return project
 
 

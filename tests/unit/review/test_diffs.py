@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rye.journal.history import History
 from rye.review import calls, diffs
 from rye.workspace.workspace import Workspace
-from support.review_pages import call
+from support.calling import call
+from support.shell_calls import bash
 
 
 def last(project, *, around=True):
@@ -24,14 +25,14 @@ def last(project, *, around=True):
 
 
 def run(project, command):
-    assert call("bash/bash", project, command=command)["success"]
+    assert bash(project, command)["success"]
     return last(project)
 
 
 @pytest.fixture
 def begun(project):
     (project / "a.txt").write_text("1\n2\n3\n4\n5\n6\n")
-    call("bash/bash", project, command="true")
+    bash(project, "true")
     return project
 
 
@@ -48,14 +49,14 @@ def test_a_commands_lines_have_their_numbers(begun):
 
 def test_an_edits_lines_have_what_is_around_them(begun):
     (begun / "b.txt").write_text("a\nb\nc\n")
-    call("file-system/read", begun, file_path="b.txt")
-    done = call("file-system/edit_lines", begun, file_path="b.txt", changes=[{"find": "b", "replace": "B"}])
+    call("read", begun, file_path="b.txt")
+    done = call("edit_lines", begun, file_path="b.txt", changes=[{"find": "b", "replace": "B"}])
     assert done["success"], done
     one = last(begun)["b.txt"]
     assert (list(one.before), list(one.after)) == (["a", "b", "c"], ["a", "B", "c"])
     assert [(hunk.old, list(hunk.removed), list(hunk.added)) for hunk in one.hunks] == [(1, ["b"], ["B"])]
     # Later edits of the file do not change what was around it then.
-    call("bash/bash", begun, command="echo d >> b.txt")
+    bash(begun, "echo d >> b.txt")
     (begun / "b.txt").write_text("quite other\n")
     assert last(begun, around=False)
 
@@ -84,12 +85,12 @@ def test_modes_and_line_ends_are_said(begun):
 def test_edits_in_other_encodings_are_text(project, code):
     text = "eins\nzwei \u00fc\n" if code != "shift_jis" else "eins\nzwei \u3042\u3044\u3046\u3048\u304a\u304b\u304d\n"
     (project / "a.txt").write_bytes(text.encode(code))
-    call("file-system/read", project, file_path="a.txt")
+    call("read", project, file_path="a.txt")
     change = {"find": "eins", "replace": "one"}
-    assert call("file-system/edit_lines", project, file_path="a.txt", changes=[change])["success"]
+    assert call("edit_lines", project, file_path="a.txt", changes=[change])["success"]
     one = last(project)["a.txt"]
     assert [(list(hunk.removed), list(hunk.added)) for hunk in one.hunks] == [(["eins"], ["one"])]
-    call("file-system/write", project, file_path="a.txt", content="quite other\n")
+    call("write", project, file_path="a.txt", content="quite other\n")
     one = last(project)["a.txt"]
     assert ["quite other"] in [list(hunk.added) for hunk in one.hunks]
 

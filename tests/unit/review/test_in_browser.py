@@ -12,7 +12,9 @@ from rye.trust import decisions
 from rye.trust.decisions import Root
 from rye.trust.verify import render_key_document
 from support import browser as browsers
-from support.review_pages import call, serving
+from support.calling import call
+from support.review_pages import serving
+from support.shell_calls import bash
 from support.signed_tools import STRANGER, put, signed, tool_text
 from support.waiting import until
 
@@ -26,17 +28,6 @@ def browser(tmp_path_factory):
     one = browsers.Browser(tmp_path_factory.mktemp("profile"))
     yield one
     one.close()
-
-
-@pytest.fixture
-def ten(project):
-    """A project with a command that changed two places of one file, another one, and a whole new file."""
-    (project / "ten.py").write_text("".join(f"value_{number} = {number}  # a comment\n" for number in range(20)))
-    (project / "other.txt").write_text("other\n")
-    call("bash/bash", project, command="true")
-    call("bash/bash", project, command="sed -i '1s/.*/first = \"text\"/; 12s/.*/eighth = 8/' ten.py; echo more >> other.txt")
-    call("file-system/write", project, file_path="new.py", content="def new():\n    return 1\n")
-    return project
 
 
 @pytest.fixture
@@ -150,7 +141,7 @@ def test_all_pages_by_number_and_the_help(page):
 
 
 def test_a_job_is_watched_and_stopped_by_keyboard(page, ten):
-    job = call("bash/bash", ten, command="for i in $(seq 100000); do echo tick $i; sleep 0.3; done", background=True)["job_id"]
+    job = bash(ten, "for i in $(seq 100000); do echo tick $i; sleep 0.3; done", background=True)["job_id"]
     page.leave("3")
     page.press("j")
     page.leave("Enter")
@@ -159,7 +150,7 @@ def test_a_job_is_watched_and_stopped_by_keyboard(page, ten):
     assert page.focus.startswith("Stop")
     page.leave("Enter")
     assert "ended on request" in text(page)
-    assert call("bash/job", ten, action="wait", job_id=job, timeout=0)["status"] == "ended"
+    assert call("rye/bash/job", ten, action="wait", job_id=job, timeout=0)["status"] == "ended"
 
 
 def test_a_key_is_approved_by_keyboard(browser, project):
@@ -183,7 +174,7 @@ def test_a_key_is_approved_by_keyboard(browser, project):
 def test_new_calls_come_in_while_the_page_is_open_and_the_focus_stays(page, ten):
     page.press("j")
     assert "new.py" in page.focus
-    call("bash/bash", ten, command="echo live > live.txt")
+    bash(ten, "echo live > live.txt")
     page.until("document.body.innerText.includes('live.txt')")
     assert "new calls" in page.eval("document.getElementById('news').innerText")
     assert "new.py" in page.focus
@@ -248,7 +239,7 @@ def findings(page, axe):
 
 @pytest.mark.parametrize("look", ["light", "dark", "narrow"])
 def test_axe_finds_nothing(browser, pages, ten, axe, look):
-    job = call("bash/bash", ten, command="echo hello; sleep 600", background=True)["job_id"]
+    job = bash(ten, "echo hello; sleep 600", background=True)["job_id"]
     page = opened(browser, pages, dark=look == "dark", width=NARROW if look == "narrow" else 1200)
     name = page.eval("document.querySelectorAll('.call a')[1].id.slice(2)")
     with pages.client() as client:

@@ -7,7 +7,9 @@ import re
 
 from rye.journal import journal
 from rye.workspace.workspace import Workspace
-from support.review_pages import call, calls_in
+from support.calling import call
+from support.review_pages import calls_in
+from support.shell_calls import bash
 from support.waiting import until
 from support.workspace_calls import patch, replace
 
@@ -26,7 +28,7 @@ def test_what_files_and_names_hold_is_text_on_the_page(client):
 
 
 def test_what_hides_or_turns_text_is_named(client, changed):
-    call("bash/bash", changed, command="printf 'a\\u202eb\\033[31mc\\u200bd\\n' > odd.txt")
+    bash(changed, "printf 'a\\u202eb\\033[31mc\\u200bd\\n' > odd.txt")
     text = client.get(f"change/{newest(client)}").text
     for char in "\u202e\x1b\u200b":
         assert char not in text
@@ -60,8 +62,8 @@ def test_one_file_of_a_call_is_taken_back_and_restored(served, client, changed):
 
 def ten_lines(changed):
     (changed / "ten.txt").write_text("".join(f"{number}\n" for number in range(10)))
-    call("bash/bash", changed, command="true")
-    call("bash/bash", changed, command="sed -i '1s/.*/first/; 8s/.*/eighth/' ten.txt")
+    bash(changed, "true")
+    bash(changed, "sed -i '1s/.*/first/; 8s/.*/eighth/' ten.txt")
 
 
 def test_one_hunk_is_taken_back_and_restored(served, client, changed):
@@ -101,7 +103,7 @@ def test_a_call_of_several_files_is_one_call(served, client, changed):
         "files": [patch(changed, "a.txt", replace(1, ["two"], "three"))],
         "createFiles": [{"path": "c.txt", "content": "c\n"}],
     }
-    assert call("workspace/workspace_write_patch", changed, **given)["success"]
+    assert call("rye/workspace/workspace_write_patch", changed, **given)["success"]
     name = newest(client)
     text = client.get(f"change/{name}").text
     assert "a.txt" in text
@@ -152,8 +154,8 @@ def test_what_changed_since_the_user_looked(served, client, changed):
     served.post(client, "mark", do=f"seen {newest(client)}")
     assert "Nothing new" in client.get("").text
     assert "Nothing was changed since" in client.get("since").text
-    call("bash/bash", changed, command="echo 3 >> a.txt")
-    call("bash/bash", changed, command="echo 4 >> a.txt; echo x > new.txt")
+    bash(changed, "echo 3 >> a.txt")
+    bash(changed, "echo 4 >> a.txt; echo x > new.txt")
     assert len(calls_in(client.get("", params={"show": "new"}).text)) == 2
     text = client.get("since").text
     assert "2 changes of 2 files" in text
@@ -171,14 +173,14 @@ def test_a_page_is_exchanged_only_when_it_changed(client, changed):
         mark = version(client.get(path).text)
         assert client.get(path, headers={"if-none-match": mark}).status_code == 304, path
     mark = version(client.get("").text)
-    call("bash/bash", changed, command="echo 5 > a.txt")
+    bash(changed, "echo 5 > a.txt")
     answer = client.get("", headers={"if-none-match": mark})
     assert answer.status_code == 200
     assert len(calls_in(answer.text)) == 2
 
 
 def test_a_job_is_shown_with_its_output_and_ended(served, client, changed):
-    job = call("bash/bash", changed, command="printf 'he<b>\\033[1mllo\\n'; sleep 600", background=True)["job_id"]
+    job = bash(changed, "printf 'he<b>\\033[1mllo\\n'; sleep 600", background=True)["job_id"]
     until(lambda: "he&lt;b&gt;" in client.get(f"jobs/{job}").text)
     assert "Stop" in client.get("jobs").text
     text = served.post(client, "jobs/end", do=f"end {job}", back=f"jobs/{job}").text
