@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple
 
@@ -241,6 +240,8 @@ def _without_ctrl_c() -> Iterator[Callable[[], None]]:
 
     Dask that is half started ends with an error. Workers inherit the block: they are ended by the driver, not by a terminal.
     """
+    from multiprocessing import resource_tracker
+
     # Workers need it, and whoever starts it unblocks the signal.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
