@@ -23,6 +23,7 @@ import rye
 from rye.errors import WorkspaceError
 from rye.journal import journal, tree_changes
 from rye.journal.history import History
+from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
 from support.change_scripts import script
 from support.tree_photo import SKIPPED, Photo, assert_same, changed, holders, inodes, photo
@@ -243,10 +244,11 @@ def protected(project: Path, step: Step) -> set[str]:
     """Return the paths of a step that no tool may write: they stay as the command left them."""
     out: set[str] = set()
     with Workspace(str(project)) as ws:
+        links = protected_paths.links_of(ws.fd)
         for name in step.entries:
             for path in journal.find(ws, name).paths:
                 try:
-                    ws.guard(tuple(os.fsencode(path).split(b"/")))
+                    ws.guard(tuple(os.fsencode(path).split(b"/")), links=links)
                 except WorkspaceError:
                     out.add(path)
     return out

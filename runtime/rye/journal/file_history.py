@@ -1,8 +1,9 @@
 """One file's way through the journal: each recorded change with the content before and after, as far as it can be told.
 
 It is worked out backwards from the file as it is. A change is taken out of the content that it left, which its digest proves.
-Where the file changed outside of any tool in between, the content that was left is looked for in the stored contents; without
-it the way ends, and what is older is unknown. A file that a command renamed is followed to its earlier name.
+Where the file changed outside of any tool in between, the content that was left is looked for in the stored contents, or made
+from an older one by the edits that followed it; without it the way ends, and what is older is unknown. A file that a command
+renamed is followed to its earlier name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
+from itertools import islice
 from typing import Final, NamedTuple
 
 from rye.errors import RyeError
@@ -26,6 +28,9 @@ from rye.workspace.workspace import Workspace
 
 # A file that came where another went is that file under a new name, if so many of its lines were in it.
 _ALIKE: Final = 0.5
+# Of so many changes the edits of a file are looked through, and so many of them followed one upon the other.
+_MOST_ROWS: Final = 5_000
+_MOST_EDITS: Final = 500
 
 
 class Step(NamedTuple):
@@ -118,14 +123,45 @@ class _Way:
         """Note that someone else changed the file after an entry; False where the content that it left is not stored."""
         data = None
         if digest_after is not None:
-            data = self._contents.read(bytes.fromhex(digest_after))
-            if data is None and entry.whole and entry.splices:
-                data = b"".join(entry.splices[0].added)
+            data = self._content(digest_after, entry)
             if _digest(data) != digest_after:
                 return False
         self._steps.append(Step(None, self._path, data, self._now))
         self._now = data
         return True
+
+    def _content(self, digest: str, entry: Entry) -> bytes | None:
+        """Return the content that an entry left, as it is stored, or as edits made it from one that is; None without one."""
+        following: list[Entry] = []
+        at: Entry | None = entry
+        for _ in range(_MOST_EDITS):
+            data = self._contents.read(bytes.fromhex(digest))
+            if data is None and at is not None and at.whole and at.splices:
+                data = b"".join(at.splices[0].added)
+            if data is not None:
+                for one in reversed(following):
+                    data = _redone(one, data)
+                return data
+            if at is None or at.files is not None or at.before is None:
+                return None
+            following.append(at)
+            digest = at.before
+            at = self._edits().get(digest)
+        return None
+
+    def _edits(self) -> dict[str, Entry]:
+        """Return the edits of the file by the digest of what they left."""
+        if self._edits_by_digest is None or self._edits_by_digest[0] != self._path:
+            where, out = history.folder(self._ws), dict[str, Entry]()
+            for row in islice(history.History(self._ws), _MOST_ROWS):
+                if row.files == 1 and row.path == self._path:
+                    entry = entries.load(where / f"{row.id}.json")
+                    if entry is not None and entry.files is None and entry.after is not None:
+                        out.setdefault(entry.after, entry)
+            self._edits_by_digest = self._path, out
+        return self._edits_by_digest[1]
+
+    _edits_by_digest: tuple[str, dict[str, Entry]] | None = None
 
     def _before(self, entry: Entry, change: Change | None) -> bytes | None:
         if change is not None:
@@ -192,6 +228,16 @@ def _reversed(entry: Entry, data: bytes) -> bytes | None:
         shift -= len(one.added) - len(one.removed)
         start = one.start + shift
         lines[start : start + len(one.added)] = one.removed
+    return mark + b"".join(lines)
+
+
+def _redone(entry: Entry, data: bytes) -> bytes:
+    """Return what an edit of lines makes of a content, which is the one before it."""
+    code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
+    mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
+    lines = split(data[len(mark) :], code)
+    for one in reversed(entry.splices):
+        lines[one.start : one.start + len(one.removed)] = one.added
     return mark + b"".join(lines)
 
 

@@ -28,7 +28,7 @@ from rye.plain_class import changed
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
-from rye.workspace import atomic_replace
+from rye.workspace import atomic_replace, protected_paths
 from rye.workspace.encoding import Encoding
 from rye.workspace.path_errors import system_failure
 from rye.workspace.text import split
@@ -76,11 +76,12 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
     guard: WorkspaceError | None = None
     refused: list[str] = []
     current: list[dict[str, object]] = []
+    links = protected_paths.links_of(ws.fd)
     for one in entry.files or ():
         if path not in (None, one.path):
             continue
         try:
-            ws.guard(_parts(one.path))
+            ws.guard(_parts(one.path), links=links)
         except WorkspaceError as err:
             # What a command did elsewhere is taken back all the same.
             guard = guard or err

@@ -183,9 +183,10 @@ def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
     finally:
         os.close(fd)
     firsts, found = _FIRST_AS_SPELLED.intersection(entries), []
+    folded = [(one, case_folded(os.fsencode(one))) for one in entries] if any(name in PATTERNS for name in paths) else []
     for name in paths:
         if name in PATTERNS:
-            found += [one for one in entries if _is_like(case_folded(os.fsencode(one)), name)]
+            found += [one for one, spelled in folded if _is_like(spelled, name)]
         elif name.split("/", 1)[0] in firsts:
             found.append(name)
     return found
@@ -218,12 +219,15 @@ def _has_hooks(root_fd: int) -> bool:
         os.close(fd)
 
 
-def name_at(root_fd: int, parts: beneath.Parts) -> str | None:
+def name_at(root_fd: int, parts: beneath.Parts, links: Links | None = None) -> str | None:
     """Return the protected name at or above some physical components below a root; None for none, or an allowed one.
 
-    A name that is a symbolic link counts where it leads, too.
+    A name that is a symbolic link counts where it leads, too. `links`, as `links_of` returned them, save a look at the root.
     """
-    at = _spelled(root_fd, parts) or _linked(root_fd, parts)
+    at = _spelled(root_fd, parts)
+    if at is None:
+        found = links_of(root_fd) if links is None else links
+        at = next((name for led, name in found if parts[: len(led)] == led), None)
     if at is None or at in allowed_by_user() or (at in WITH_HOOKS and not _has_hooks(root_fd)):
         return None
     return at
@@ -251,11 +255,17 @@ def _is_home(root_fd: int, parts: beneath.Parts) -> bool:
         return False
 
 
-def _linked(root_fd: int, parts: beneath.Parts) -> str | None:
+Links = Sequence[tuple[beneath.Parts, str]]
+"""Where protected names that are symbolic links lead, as physical components, with the names."""
+
+
+def links_of(root_fd: int) -> Links:
+    """Return where the protected names of a root lead that are symbolic links, or are reached through one."""
+    out: list[tuple[beneath.Parts, str]] = []
     try:
         existing = _with_existing_start(root_fd, _EVERY)
     except OSError:
-        return None
+        return out
     # Also what does not exist yet: the folder above it may be a link.
     for path in existing:
         try:
@@ -266,9 +276,9 @@ def _linked(root_fd: int, parts: beneath.Parts) -> str | None:
             # It leads out of the project, where no tool writes anyway.
             continue
         os.close(fd)
-        if parts[: len(physical)] == physical:
-            return path if path in _EVERY else next(name for name in PATTERNS if _is_like(case_folded(os.fsencode(path)), name))
-    return None
+        spelled = case_folded(os.fsencode(path))
+        out.append((physical, path if path in _EVERY else next(name for name in PATTERNS if _is_like(spelled, name))))
+    return out
 
 
 def _is_linked(root_fd: int, path: str) -> bool:

@@ -421,13 +421,14 @@ class Workspace:
             finally:
                 os.close(fd)
 
-    def guard(self, parts: beneath.Parts, shown: str = "") -> None:
+    def guard(self, parts: beneath.Parts, shown: str = "", links: protected_paths.Links | None = None) -> None:
         """Raise `protected_path` when physical components lie in a place that tools may not write.
 
-        `shown` is the path that the refusal names, where it is another one.
+        `shown` is the path that the refusal names, where it is another one. `links` are those of the root, for many paths at a
+        time (see `protected_paths.links_of`): a root is listed for each path without them.
         """
         place = protected_paths.place_of(self.fd, parts, self._writes) or repositories.place_of(self.fd, self.real, parts)
-        name = None if place else protected_paths.name_at(self.fd, parts)
+        name = None if place else protected_paths.name_at(self.fd, parts, links)
         if place or name:
             raise protected(shown or names.show(b"/".join(parts)), place, name)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rye.journal import followed_lines
+from rye.journal import file_history, followed_lines
 from rye.journal.journal import find
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, refused
@@ -138,3 +138,19 @@ def test_lines_called_certain_are_the_same_ones(seed):
     for o, n in pairs:
         if old[o][0] in alone:
             assert new[n][1] in (o, -1)
+
+
+def test_a_change_by_someone_else_between_two_edits_leaves_the_older_one_known(project, file):
+    """Its content was stored nowhere, and what an edit left before that was unknown: the way back ended there."""
+    done_bash(project, "true")
+    first = edit(project, 3, "three", "}")
+    second = edit(project, 9, "nine", "}")
+    # Nobody looks at it but the next call.
+    file.write_text("above\n" + file.read_text().replace("line 12", "last"))
+    write(project, ["top", *texts(file)])
+    with Workspace(project) as ws:
+        steps = file_history.of_file(ws, "f.txt").steps
+    assert [step.entry and step.entry.id for step in steps][:3] == [first, second, None]
+    assert steps[0].after == "".join(f"{one}\n" for one in [*LINES[:2], "three", "}", *LINES[3:]]).encode()
+    done("undo", project, entry_id=first)
+    assert texts(file) == ["top", "above", *LINES[:7], "nine", "}", *LINES[8:11], "last"]
