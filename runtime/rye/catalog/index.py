@@ -66,38 +66,38 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def entries(among: Sequence[Space], types: Sequence[str], only: str | None = None) -> tuple[list[Entry], Counter[str]]:
+def entries(all_spaces: Sequence[Space], types: Sequence[str], only: str | None = None) -> tuple[list[Entry], Counter[str]]:
     """Return the verified items of spaces, and how many were left out by verdict.
 
     Args:
-        among: the spaces of a project: whose keys count, and each item as the first of them serves it.
+        all_spaces: the spaces of a project: whose keys count, and each item as the first of them serves it.
         types: item types.
         only: the space whose items are wanted, shadowed or not; None for all.
     """
-    admission = Admission(among)
+    admission = Admission(all_spaces)
     installed = spaces.installed_bundles() if only is None else ()
-    asked = among if only is None else [space for space in among if space.name == only]
-    state = state_of((*asked, *installed), types, admission)
-    known = _known.get(only, {}).get(tuple(types))
-    if known is None or state is None or known[0] != state:
-        known = state, *_read(asked, types, installed, admission)
+    searched_spaces = all_spaces if only is None else [space for space in all_spaces if space.name == only]
+    state = state_of((*searched_spaces, *installed), types, admission)
+    cached = _known.get(only, {}).get(tuple(types))
+    if cached is None or state is None or cached[0] != state:
+        cached = state, *_read(searched_spaces, types, installed, admission)
         # One for each kind of question: an older state does not come back.
-        _known.setdefault(only, {})[tuple(types)] = known
-    return known[1], known[2]
+        _known.setdefault(only, {})[tuple(types)] = cached
+    return cached[1], cached[2]
 
 
 _Known = tuple[Any, list["Entry"], Counter[str]]
 _known: dict[str | None, dict[tuple[str, ...], _Known]] = {}
 
 
-def state_of(among: Sequence[Space], types: Sequence[str], admission: Admission) -> Any:
+def state_of(all_spaces: Sequence[Space], types: Sequence[str], admission: Admission) -> Any:
     """Return all on which listings and searches of spaces depend; None where it cannot be told.
 
     It is equal to an earlier one only where no file, no key, no decision and no manifest has changed.
     """
     try:
-        looked = folder_scan.scans(among, types)
-        return None if looked is None else (tuple(among), *admission.judged_by(among), *map(_Same, looked))
+        looked = folder_scan.scans(all_spaces, types)
+        return None if looked is None else (tuple(all_spaces), *admission.judged_by(all_spaces), *map(_Same, looked))
     except TrustError:
         return None
 
@@ -115,14 +115,14 @@ class _Same:
 
 
 def _read(
-    asked: Sequence[Space], types: Sequence[str], installed: Sequence[Space], admission: Admission
+    searched_spaces: Sequence[Space], types: Sequence[str], installed: Sequence[Space], admission: Admission
 ) -> tuple[list[Entry], Counter[str]]:
     found: list[Entry] = []
     left_out: Counter[str] = Counter()
     for item_type in types:
-        for item_id, _, _ in spaces.served_items(item_type, asked, installed):
+        for item_id, _, _ in spaces.served_items(item_type, searched_spaces, installed):
             try:
-                found.append(entry_of(spaces.find(item_type, item_id, asked), admission))
+                found.append(entry_of(spaces.find(item_type, item_id, searched_spaces), admission))
             except TrustError as err:
                 left_out[err.code] += 1
             except ItemError as err:
@@ -143,14 +143,14 @@ def entry_of(candidate: Candidate, admission: Admission, *, remember: bool = Tru
         str(candidate.path),
         admission.state,
     )
-    known = _entries.get(known_as)
-    if known is None and not remember:
+    cached = _entries.get(known_as)
+    if cached is None and not remember:
         return _described(candidate, verified)
-    if known is None:
+    if cached is None:
         if len(_entries) >= _REMEMBERED:
             _entries.clear()
-        known = _entries[known_as] = _described(candidate, verified)
-    return known
+        cached = _entries[known_as] = _described(candidate, verified)
+    return cached
 
 
 def _described(candidate: Candidate, verified: Verified) -> Entry:
@@ -255,15 +255,15 @@ class FullTextIndex:
         """Return the type and the id of a row."""
         raise NotImplementedError
 
-    def known(self, at: int) -> Entry:
+    def entry(self, at: int) -> Entry:
         """Return the entry of a row, to choose and to order by."""
         raise NotImplementedError
 
-    def shown(self, at: int) -> Entry | None:
+    def current_entry(self, at: int) -> Entry | None:
         """Return the entry of a row, to show it; None for one that is there no more."""
         raise NotImplementedError
 
-    def named(self, name: str) -> int | None:
+    def row_of_tool(self, name: str) -> int | None:
         """Return the row of the tool that has a name: its id, or the last part of it."""
         raise NotImplementedError
 
@@ -299,65 +299,65 @@ def in_tie_order(items: Iterable[tuple[int, str, str, str]]) -> list[tuple[int, 
 class Index(FullTextIndex):
     """An index in memory."""
 
-    def __init__(self, among: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[Entry]) -> None:
         """Index the entries; a row's number is its position.
 
         Raises:
             UsageError: `search_unavailable`.
         """
         super().__init__(sqlite3.connect(":memory:", check_same_thread=False))
-        self.count = len(among)
+        self.count = len(entries)
         self.rows = range(self.count)
-        self.among = among
+        self.entries = entries
         self.seal = ""
         order = [0] * self.count
-        for place, (at, *_) in enumerate(in_tie_order((at, one.type, one.id, one.space) for at, one in enumerate(among))):
+        for place, (at, *_) in enumerate(in_tie_order((at, one.type, one.id, one.space) for at, one in enumerate(entries))):
             order[at] = place
         self.order = order
         # By id and by last name, as a query may be; the first of a name.
         self._tools: dict[str, int] = {}
-        for at, entry in enumerate(among):
+        for at, entry in enumerate(entries):
             if entry.type == "tool":
                 self._tools.setdefault(entry.id, at)
                 self._tools.setdefault(entry.fields["name"], at)
         full_text_tables(self._db)
         columns, marks = ", ".join(FIELDS), ", ".join("?" * len(FIELDS))
-        rows = [(at, *(indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(among)]
+        rows = [(at, *(indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(entries)]
         for table in ("stems", "words"):
             self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
 
     def id_of(self, at: int) -> tuple[str, str]:  # noqa: D102 - as FullTextIndex
-        return self.among[at].type, self.among[at].id
+        return self.entries[at].type, self.entries[at].id
 
-    def known(self, at: int) -> Entry:  # noqa: D102 - as FullTextIndex
-        return self.among[at]
+    def entry(self, at: int) -> Entry:  # noqa: D102 - as FullTextIndex
+        return self.entries[at]
 
-    def shown(self, at: int) -> Entry | None:  # noqa: D102 - as FullTextIndex
-        return self.among[at]
+    def current_entry(self, at: int) -> Entry | None:  # noqa: D102 - as FullTextIndex
+        return self.entries[at]
 
-    def named(self, name: str) -> int | None:  # noqa: D102 - as FullTextIndex
+    def row_of_tool(self, name: str) -> int | None:  # noqa: D102 - as FullTextIndex
         return self._tools.get(name)
 
 
-def index_of(among: Sequence[Entry]) -> Index:
+def index_of(entries: Sequence[Entry]) -> Index:
     """Return the index of entries; it is reused while they stay the same."""
     with _lock:
         # The list itself comes back from `entries` while nothing has changed.
-        known = next((one for one in _indices if one.among is among), None)
-        seal = "" if known is not None else _seal(among)
-        known = known or next((one for one in _indices if one.seal == seal), None)
-        if known is None:
-            known = Index(among)
-            known.seal = seal
-        known.among = among
+        cached = next((one for one in _indices if one.entries is entries), None)
+        seal = "" if cached is not None else _seal(entries)
+        cached = cached or next((one for one in _indices if one.seal == seal), None)
+        if cached is None:
+            cached = Index(entries)
+            cached.seal = seal
+        cached.entries = entries
         # The oldest goes.
-        _indices[:] = [known, *(one for one in _indices if one is not known)][:_INDICES]
-        return known
+        _indices[:] = [cached, *(one for one in _indices if one is not cached)][:_INDICES]
+        return cached
 
 
-def _seal(among: Sequence[Entry]) -> str:
+def _seal(entries: Sequence[Entry]) -> str:
     seal = sha256()
-    for entry in among:
+    for entry in entries:
         seal.update(f"{entry.type} {entry.id} {entry.space} {entry.digest}\n".encode())
     return seal.hexdigest()
 

@@ -66,19 +66,21 @@ class _Leaf(NamedTuple):
     worth: float
 
 
-def ranked(index: FullTextIndex, tree: Node | None, asked: RankOptions) -> dict[int, float]:
+def ranked(index: FullTextIndex, tree: Node | None, options: RankOptions) -> dict[int, float]:
     """Return the matching rows of an index with their scores, 0 to 1; every row with 1 where everything is asked for."""
     if tree is None:
         return dict.fromkeys(index.rows, 1.0)
     plain = is_plain(tree)
     words = _telling(words_of(tree)) if plain else words_of(tree)
-    leaves = {word: _leaf(index, word, asked) for word in words}
+    leaves = {word: _leaf(index, word, options) for word in words}
     if plain:
         rows = (
-            _near(index, words, asked) if asked.within is not None else set().union(*(leaf.values for leaf in leaves.values()))
+            _near(index, words, options)
+            if options.within is not None
+            else set().union(*(leaf.values for leaf in leaves.values()))
         )
     else:
-        rows = _rows(index, tree, asked, leaves)
+        rows = _rows(index, tree, options, leaves)
     total = sum(leaf.worth for leaf in leaves.values()) or 1.0
     if plain:
         return _covered(rows, list(leaves.values()), total)
@@ -112,30 +114,30 @@ def _bare(text: str) -> str:
     return re.sub(r"^\W+|\W+$|['\u2019]s$", "", text.casefold())
 
 
-def _rows(index: FullTextIndex, tree: Node, asked: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
+def _rows(index: FullTextIndex, tree: Node, options: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
     """Return the rows that a tree matches, exactly as its operators say."""
     if isinstance(tree, Not):
-        return set(index.rows) - _rows(index, tree.part, asked, leaves)
+        return set(index.rows) - _rows(index, tree.part, options, leaves)
     if isinstance(tree, Both):
-        parts = [_rows(index, part, asked, leaves) for part in tree.parts]
+        parts = [_rows(index, part, options, leaves) for part in tree.parts]
         return set.intersection(*parts)
     if isinstance(tree, Either):
-        return set().union(*(_rows(index, part, asked, leaves) for part in tree.parts))
+        return set().union(*(_rows(index, part, options, leaves) for part in tree.parts))
     # A word that is excluded is worth nothing, so it has no leaf yet.
-    leaf = leaves.get(tree) or _leaf(index, tree, asked)
+    leaf = leaves.get(tree) or _leaf(index, tree, options)
     return set(leaf.values)
 
 
-def _near(index: FullTextIndex, words: Sequence[Word | Phrase], asked: RankOptions) -> set[int]:
+def _near(index: FullTextIndex, words: Sequence[Word | Phrase], options: RankOptions) -> set[int]:
     together = " ".join(_quoted(word.text) for word in words)
-    return set(index.hits("stems", f"NEAR({together}, {asked.within})", asked.fields))
+    return set(index.hits("stems", f"NEAR({together}, {options.within})", options.fields))
 
 
-def _leaf(index: FullTextIndex, word: Word | Phrase, asked: RankOptions) -> _Leaf:
+def _leaf(index: FullTextIndex, word: Word | Phrase, options: RankOptions) -> _Leaf:
     """Look a word up under each of its spellings; the best of them counts, the word's own rarity is its worth."""
     values: dict[int, float] = {}
-    for table, expression, factor in _spellings(index, word, asked):
-        hits = index.hits(table, expression, asked.fields)
+    for table, expression, factor in _spellings(index, word, options):
+        hits = index.hits(table, expression, options.fields)
         # BM25 as it comes counts a word that most items have as nothing; in a small index that is most words.
         rarity = max(math.log((index.count - len(hits) + 0.5) / (len(hits) + 0.5)), 1e-6) if hits else 1.0
         scale = rarity * _SATURATED
@@ -146,7 +148,7 @@ def _leaf(index: FullTextIndex, word: Word | Phrase, asked: RankOptions) -> _Lea
     return _Leaf(values, math.log(1 + (index.count - len(values) + 0.5) / (len(values) + 0.5)))
 
 
-def _spellings(index: FullTextIndex, word: Word | Phrase, asked: RankOptions) -> list[tuple[str, str, float]]:
+def _spellings(index: FullTextIndex, word: Word | Phrase, options: RankOptions) -> list[tuple[str, str, float]]:
     """Return (table, FTS5 expression, worth) of every way in which a word may be met."""
     if isinstance(word, Phrase):
         return [("words", _quoted(word.text), 1.0)]
@@ -160,9 +162,9 @@ def _spellings(index: FullTextIndex, word: Word | Phrase, asked: RankOptions) ->
     out += [
         ("stems", _quoted(other), _SYNONYM_WORTH) for group in _SYNONYMS if bare in group for other in group if other != bare
     ]
-    if asked.distance:
-        close = [(distance(bare, term, asked.distance), term) for term in index.vocabulary()]
-        near = sorted((far, term) for far, term in close if 0 < far <= asked.distance)
+    if options.distance:
+        close = [(distance(bare, term, options.distance), term) for term in index.vocabulary()]
+        near = sorted((far, term) for far, term in close if 0 < far <= options.distance)
         # The nearest first, and a bounded number: each becomes a query of its own.
         out += [("words", _quoted(term), 1 / (1 + far)) for far, term in near[:_MOST_ALTERNATIVES]]
     return out

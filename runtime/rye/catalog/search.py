@@ -44,77 +44,84 @@ class SearchRequest(NamedTuple):
     proximity: Mapping[str, Any] | None = None
 
 
-def search(wanted: SearchRequest, project_path: str, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
+def search(request: SearchRequest, project_path: str, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
     """Return the answer to a search; see `rye.api.search`."""
-    if not isinstance(wanted.query, str) or not isinstance(wanted.scope, str | None):
+    if not isinstance(request.query, str) or not isinstance(request.scope, str | None):
         raise UsageError("bad_call", "query and scope must be text.", 'Call rye.search("edit a line", project_path=".").')
-    query.parse(wanted.query)
-    types, _ = _scoped(wanted.scope)
-    _rank_options(wanted)
+    query.parse(request.query)
+    types, _ = _scoped(request.scope)
+    _rank_options(request)
     for _ in range(2):
         with Workspace(project_path):
-            held, left_out = _held(spaces.spaces(project_path), types, wanted.space, project_path, reach)
+            full_text, left_out = _index_to_search(spaces.spaces(project_path), types, request.space, project_path, reach)
         try:
-            return _answer(wanted, held, left_out, reach)
+            return _answer(request, full_text, left_out, reach)
         except sqlite3.DatabaseError:
-            if not isinstance(held, stored_index.StoredIndex):
+            if not isinstance(full_text, stored_index.StoredIndex):
                 raise
             # Damaged: it is made anew.
-            held.drop()
-    return _answer(wanted, *_in_memory(spaces.spaces(project_path), types, wanted.space, reach), reach)
+            full_text.drop()
+    return _answer(request, *_in_memory(spaces.spaces(project_path), types, request.space, reach), reach)
 
 
 def _answer(
-    wanted: SearchRequest, held: index.FullTextIndex, left_out: Mapping[str, int], reach: Callable[[str, str], bool] | None
+    request: SearchRequest,
+    full_text: index.FullTextIndex,
+    left_out: Mapping[str, int],
+    reach: Callable[[str, str], bool] | None,
 ) -> dict[str, Any]:
-    tree = query.parse(wanted.query)
-    _, prefix = _scoped(wanted.scope)
-    scores = rank.ranked(held, tree, _rank_options(wanted))
-    if not isinstance(held, index.Index) and reach is not None:
-        scores = {at: score for at, score in scores.items() if reach(*held.id_of(at))}
-    if wanted.scope is not None:
-        scores = {at: score for at, score in scores.items() if prefix(held.id_of(at)[1])}
-    filters = (wanted.filters or {}).items()
+    tree = query.parse(request.query)
+    _, prefix = _scoped(request.scope)
+    scores = rank.ranked(full_text, tree, _rank_options(request))
+    if not isinstance(full_text, index.Index) and reach is not None:
+        scores = {at: score for at, score in scores.items() if reach(*full_text.id_of(at))}
+    if request.scope is not None:
+        scores = {at: score for at, score in scores.items() if prefix(full_text.id_of(at)[1])}
+    filters = (request.filters or {}).items()
     if filters:
-        scores = {at: score for at, score in scores.items() if all(_passes(held.known(at), *one) for one in filters)}
+        scores = {at: score for at, score in scores.items() if all(_passes(full_text.entry(at), *one) for one in filters)}
     words = [word.text for word in query.words_of(tree)]
-    window = [(score, held.shown(at)) for score, at in _first(scores, held, wanted)]
+    window = [(score, full_text.current_entry(at)) for score, at in _first(scores, full_text, request)]
     # What an index on the disk says of an item is not believed: it is shown as it is now, or not at all.
     results = [(score, entry) for score, entry in window if entry is not None and all(_passes(entry, *one) for one in filters)]
     answer = {
         "results": [_row(score, entry, words) for score, entry in results],
         "total": len(scores) - len(window) + len(results),
-        "query": wanted.query,
-        "scope": wanted.scope,
-        "space": wanted.space,
-        "limit": wanted.limit,
-        "offset": wanted.offset,
+        "query": request.query,
+        "scope": request.scope,
+        "space": request.space,
+        "limit": request.limit,
+        "offset": request.offset,
         "search_type": "keyword",
     }
-    at = held.named(wanted.query.strip())
-    named = held.shown(at) if at is not None and (reach is None or reach(*held.id_of(at))) else None
+    at = full_text.row_of_tool(request.query.strip())
+    named = full_text.current_entry(at) if at is not None and (reach is None or reach(*full_text.id_of(at))) else None
     if named is not None:
         answer["long_form"] = {"id": named.id, "text": _long_form(named)}
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
 
 
-def _held(
-    among: Sequence[spaces.Space], types: Sequence[str], space: str, project_path: str, reach: Callable[[str, str], bool] | None
+def _index_to_search(
+    all_spaces: Sequence[spaces.Space],
+    types: Sequence[str],
+    space: str,
+    project_path: str,
+    reach: Callable[[str, str], bool] | None,
 ) -> tuple[index.FullTextIndex, Mapping[str, int]]:
     """Return the index to search, and how many items are left out by verdict: on the disk where they are many."""
     only = None if space == "all" else space
-    asked = among if only is None else [one for one in among if one.name == only]
+    searched_spaces = all_spaces if only is None else [one for one in all_spaces if one.name == only]
     installed = spaces.installed_bundles() if only is None else ()
-    stored = stored_index.opened(asked, types, installed, Admission(among), project_path)
+    stored = stored_index.opened(searched_spaces, types, installed, Admission(all_spaces), project_path)
     if stored is not None:
         return stored, stored.left_out
-    return _in_memory(among, types, space, reach)
+    return _in_memory(all_spaces, types, space, reach)
 
 
 def _in_memory(
-    among: Sequence[spaces.Space], types: Sequence[str], space: str, reach: Callable[[str, str], bool] | None
+    all_spaces: Sequence[spaces.Space], types: Sequence[str], space: str, reach: Callable[[str, str], bool] | None
 ) -> tuple[index.FullTextIndex, Mapping[str, int]]:
-    found, left_out = index.entries(among, types, None if space == "all" else space)
+    found, left_out = index.entries(all_spaces, types, None if space == "all" else space)
     return index.index_of(_reached(found, reach)), left_out
 
 
@@ -166,19 +173,19 @@ def _scoped(scope: str | None) -> tuple[Sequence[str], Callable[[str], bool]]:
     return types, inside
 
 
-def _rank_options(wanted: SearchRequest) -> rank.RankOptions:
+def _rank_options(request: SearchRequest) -> rank.RankOptions:
     # None named is no wish: an empty list, too.
-    fields = tuple(wanted.fields or index.FIELDS)
+    fields = tuple(request.fields or index.FIELDS)
     known = {"content": "body", "preview": "body"}
     named = tuple(known.get(name, name) for name in fields)
     _one_of("fields", [name for name in named if name not in index.FIELDS], index.FIELDS)
-    _one_of("sort_by", [wanted.sort_by] if wanted.sort_by not in SORTS else [], SORTS)
-    _one_of("space", [wanted.space] if wanted.space not in ("all", *index.SPACES) else [], ("all", *index.SPACES))
-    for name, value, low, high in (("limit", wanted.limit, 1, MOST), ("offset", wanted.offset, 0, 1_000_000)):
+    _one_of("sort_by", [request.sort_by] if request.sort_by not in SORTS else [], SORTS)
+    _one_of("space", [request.space] if request.space not in ("all", *index.SPACES) else [], ("all", *index.SPACES))
+    for name, value, low, high in (("limit", request.limit, 1, MOST), ("offset", request.offset, 0, 1_000_000)):
         if not low <= value <= high:
             raise UsageError("bad_search", f"{name} is {value}.", f"Give {low} to {high:,}.")
-    distance = _option(wanted.fuzzy, 1, 3)
-    within = _option(wanted.proximity, 5, 100)
+    distance = _option(request.fuzzy, 1, 3)
+    within = _option(request.proximity, 5, 100)
     return rank.RankOptions(named, distance or 0, within)
 
 
@@ -198,18 +205,18 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
     return value
 
 
-def _first(scores: dict[int, float], held: index.FullTextIndex, wanted: SearchRequest) -> list[tuple[float, int]]:
+def _first(scores: dict[int, float], full_text: index.FullTextIndex, request: SearchRequest) -> list[tuple[float, int]]:
     """Return the rows that are shown with their scores, in their order; ties in that of the index."""
-    name, order, last = wanted.sort_by, held.order, wanted.offset + wanted.limit
+    name, order, last = request.sort_by, full_text.order, request.offset + request.limit
     keyed: list[tuple[Any, int, int]]
     if name == "name":
-        keyed = [(held.id_of(at)[1].rpartition("/")[2], order[at], at) for at in scores]
+        keyed = [(full_text.id_of(at)[1].rpartition("/")[2], order[at], at) for at in scores]
     elif name == "date":
-        keyed = [(_newest_first(str(held.known(at).metadata.get("created_at", ""))), order[at], at) for at in scores]
+        keyed = [(_newest_first(str(full_text.entry(at).metadata.get("created_at", ""))), order[at], at) for at in scores]
     else:
         # Rounded as it is shown: equal figures must not hide an order by rounding noise.
         keyed = [(-round(score, 4), order[at], at) for at, score in _highest(scores, last)]
-    return [(scores[at], at) for _, _, at in heapq.nsmallest(last, keyed)[wanted.offset :]]
+    return [(scores[at], at) for _, _, at in heapq.nsmallest(last, keyed)[request.offset :]]
 
 
 def _highest(scores: dict[int, float], most: int) -> Iterable[tuple[int, float]]:
@@ -225,7 +232,7 @@ def _newest_first(date: str) -> tuple[int, list[int]]:
     return (0 if date else 1), [-ord(char) for char in date]
 
 
-def _passes(entry: Entry, name: str, wanted: object) -> bool:
+def _passes(entry: Entry, name: str, expected: object) -> bool:
     """Tell whether an entry has what a filter wants.
 
     A value equal but for letter case; any of a list; `!x` for anything else; `>=1.2`, `>`, `<=`, `<` as versions;
@@ -233,7 +240,7 @@ def _passes(entry: Entry, name: str, wanted: object) -> bool:
     """
     if name in ("date_from", "date_to"):
         date = str(entry.metadata.get("created_at", ""))[:10]
-        bound = str(wanted)[:10]
+        bound = str(expected)[:10]
         return bool(date) and (date >= bound if name == "date_from" else date <= bound)
     own = {
         "type": entry.type,
@@ -247,13 +254,13 @@ def _passes(entry: Entry, name: str, wanted: object) -> bool:
     }
     value = own[name] if name in own else entry.metadata.get(name, entry.fields.get(name))
     values = value if isinstance(value, list) else [value]
-    if isinstance(wanted, list):
-        return any(_fits(values, one) for one in wanted)
-    return _fits(values, wanted)
+    if isinstance(expected, list):
+        return any(_fits(values, one) for one in expected)
+    return _fits(values, expected)
 
 
-def _fits(values: Sequence[object], wanted: object) -> bool:
-    text = str(wanted)
+def _fits(values: Sequence[object], expected: object) -> bool:
+    text = str(expected)
     # Negated after all values were tried: none of a list may be equal.
     if text.startswith("!"):
         return not _fits(values, text[1:])

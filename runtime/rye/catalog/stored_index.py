@@ -58,55 +58,55 @@ class _Item(NamedTuple):
     stamp: str
 
 
-class _Asked(NamedTuple):
+class _Scope(NamedTuple):
     """One kind of question: which spaces and types, and what decides about them: keys, and by space a bundle's manifest."""
 
-    asked: Sequence[Space]
+    searched_spaces: Sequence[Space]
     types: Sequence[str]
     installed: Sequence[Space]
     admission: Admission
     manifests: dict[str, str]
 
     @property
-    def among(self) -> tuple[Space, ...]:
+    def all_spaces(self) -> tuple[Space, ...]:
         """All spaces, in the order in which they serve."""
-        return (*self.asked, *self.installed)
+        return (*self.searched_spaces, *self.installed)
 
 
 def opened(
-    asked: Sequence[Space], types: Sequence[str], installed: Sequence[Space], admission: Admission, project_path: str
+    searched_spaces: Sequence[Space], types: Sequence[str], installed: Sequence[Space], admission: Admission, project_path: str
 ) -> StoredIndex | None:
     """Return the index of the items of spaces as they are now; None where it belongs in memory, or cannot be stored.
 
     Args:
-        asked: the spaces that are searched.
+        searched_spaces: the spaces that are searched.
         types: item types.
         installed: the installed bundles, where these are searched too.
         admission: whose keys count.
         project_path: the project, in whose state the index lies.
     """
-    looked = _settled((*asked, *installed), types)
-    if looked is None or sum(len(one.files) for one in looked) < LEAST:
+    scanned = _settled((*searched_spaces, *installed), types)
+    if scanned is None or sum(len(one.files) for one in scanned) < LEAST:
         return None
     try:
-        bundled = [space.name for space in (*asked, *installed) if space.name not in ("project", "user")]
-        _, *manifests = admission.judged_by((*asked, *installed))
-        what = _Asked(asked, types, installed, admission, dict(zip(bundled, manifests, strict=True)))
-        question = _question(what)
+        bundled = [space.name for space in (*searched_spaces, *installed) if space.name not in ("project", "user")]
+        _, *manifests = admission.judged_by((*searched_spaces, *installed))
+        scope = _Scope(searched_spaces, types, installed, admission, dict(zip(bundled, manifests, strict=True)))
+        question = _question(scope)
         folder = f"{user_dirs.state_dir(project_path)}/catalog"
         path = f"{folder}/{question}.db"
-        known = _open.get(path)
-        if known is not None and known.is_of(looked, what.manifests):
-            known.ask_by(what)
-            return known
-        seal = _seal(looked, what.manifests)
-        found = known if known is not None and known.seal == seal else _load(path, what, seal)
+        cached = _open.get(path)
+        if cached is not None and cached.is_of(scanned, scope.manifests):
+            cached.ask_by(scope)
+            return cached
+        seal = _seal(scanned, scope.manifests)
+        found = cached if cached is not None and cached.seal == seal else _load(path, scope, seal)
         if found is None:
-            found = _made(folder, path, what, looked, seal)
+            found = _made(folder, path, scope, scanned, seal)
     except (OSError, sqlite3.Error, TrustError):
         return None
-    found.state = looked
-    found.ask_by(what)
+    found.state = scanned
+    found.ask_by(scope)
     while len(_open) >= _KEPT:
         _open.pop(next(iter(_open)), None)
     _open[path] = found
@@ -118,26 +118,26 @@ _open: dict[str, StoredIndex] = {}
 os.register_at_fork(after_in_child=_open.clear)
 
 
-def _settled(among: Sequence[Space], types: Sequence[str]) -> tuple[folder_scan.Scan, ...] | None:
+def _settled(all_spaces: Sequence[Space], types: Sequence[str]) -> tuple[folder_scan.Scan, ...] | None:
     """Return what stands in the folders of spaces; None where it has links, whose targets have times of their own."""
-    looked = folder_scan.scans(among, types)
-    if looked is None:
+    scanned = folder_scan.scans(all_spaces, types)
+    if scanned is None:
         # A file that was written just now could be written again at the same time by the clock.
         time.sleep(_SETTLES)
-        looked = folder_scan.scans(among, types)
-    return looked
+        scanned = folder_scan.scans(all_spaces, types)
+    return scanned
 
 
-def _question(what: _Asked) -> str:
+def _question(scope: _Scope) -> str:
     """Return the name of the file for a kind of question, under one state of trust."""
-    places = [(space.name, space.folder, sorted(space.shadows)) for space in what.among]
-    return sha256(json.dumps([_FORM, __version__, places, list(what.types), what.admission.state]).encode()).hexdigest()[:32]
+    places = [(space.name, space.folder, sorted(space.shadows)) for space in scope.all_spaces]
+    return sha256(json.dumps([_FORM, __version__, places, list(scope.types), scope.admission.state]).encode()).hexdigest()[:32]
 
 
-def _seal(looked: Sequence[folder_scan.Scan], manifests: dict[str, str]) -> str:
+def _seal(scanned: Sequence[folder_scan.Scan], manifests: dict[str, str]) -> str:
     """Return what a state of the files is known by."""
     seal = sha256(str(manifests).encode())
-    for one in looked:
+    for one in scanned:
         seal.update(str(one.files).encode("utf-8", "surrogateescape"))
     return seal.hexdigest()
 
@@ -145,9 +145,9 @@ def _seal(looked: Sequence[folder_scan.Scan], manifests: dict[str, str]) -> str:
 class StoredIndex(FullTextIndex):
     """An index in a file. Any thread may use it."""
 
-    def __init__(self, db: sqlite3.Connection, what: _Asked, path: str) -> None:
+    def __init__(self, db: sqlite3.Connection, scope: _Scope, path: str) -> None:
         super().__init__(db)
-        self._what, self._path = what, path
+        self._scope, self._path = scope, path
         kept: dict[str, bytes] = dict(db.execute("SELECT name, value FROM kept"))
         self.seal: str = kept["seal"].decode()
         self.state: tuple[folder_scan.Scan, ...] = ()
@@ -175,20 +175,20 @@ class StoredIndex(FullTextIndex):
         with contextlib.suppress(OSError):
             os.unlink(self._path)
 
-    def is_of(self, looked: tuple[folder_scan.Scan, ...], manifests: dict[str, str]) -> bool:
+    def is_of(self, scanned: tuple[folder_scan.Scan, ...], manifests: dict[str, str]) -> bool:
         """Tell whether it was last found to be that of the very scans."""
-        same = len(self.state) == len(looked) and all(map(operator.is_, self.state, looked))
-        return same and self._what.manifests == manifests
+        same = len(self.state) == len(scanned) and all(map(operator.is_, self.state, scanned))
+        return same and self._scope.manifests == manifests
 
-    def ask_by(self, what: _Asked) -> None:
+    def ask_by(self, scope: _Scope) -> None:
         """Take by which decisions an item is judged when it is shown: those of the call that asks."""
-        self._what = what
+        self._scope = scope
 
     def id_of(self, at: int) -> tuple[str, str]:
         """Return the type and the id of a row."""
         return list(spaces.TYPES)[self._types[at]], self._ids[at]
 
-    def known(self, at: int) -> Entry:
+    def entry(self, at: int) -> Entry:
         """Return an entry as it was when it was indexed, without its body: to choose and to order by, never to be shown."""
         with self._lock:
             row = self._db.execute("SELECT about FROM docs WHERE row = ?", (at,)).fetchone()
@@ -198,14 +198,14 @@ class StoredIndex(FullTextIndex):
         except (ValueError, TypeError, KeyError):
             raise sqlite3.DatabaseError("not as it was written") from None
 
-    def shown(self, at: int) -> Entry | None:
+    def current_entry(self, at: int) -> Entry | None:
         """Return an entry as its item says now; None where it is gone, or does not verify any more."""
         try:
-            return entry_of(spaces.find(*self.id_of(at), self._what.asked), self._what.admission)
+            return entry_of(spaces.find(*self.id_of(at), self._scope.searched_spaces), self._scope.admission)
         except (TrustError, ItemError):
             return None
 
-    def named(self, name: str) -> int | None:
+    def row_of_tool(self, name: str) -> int | None:
         """Return the row of a tool by its id or the last part of it."""
         ends = f"/{name}"
         tool = list(spaces.TYPES).index("tool")
@@ -213,7 +213,7 @@ class StoredIndex(FullTextIndex):
         return next(fits, None)
 
 
-def _load(path: str, what: _Asked, seal: str | None) -> StoredIndex | None:
+def _load(path: str, scope: _Scope, seal: str | None) -> StoredIndex | None:
     """Return the stored index, if it is there, the user's own, and (with a seal) of this state of the files."""
     try:
         info = os.stat(path, follow_symlinks=False)
@@ -228,7 +228,7 @@ def _load(path: str, what: _Asked, seal: str | None) -> StoredIndex | None:
         db.execute("PRAGMA cell_size_check = ON")
         # Read, not mapped: a file that is cut off while it is mapped ends the process.
         db.execute("PRAGMA cache_size = -8192")
-        found = StoredIndex(db, what, path)
+        found = StoredIndex(db, scope, path)
         if seal is None or found.seal == seal:
             return found
     except (sqlite3.Error, KeyError, ValueError, TypeError, AttributeError, IndexError):
@@ -243,48 +243,48 @@ def _quoted(path: str) -> str:
     return quote(path)
 
 
-def _made(folder: str, path: str, what: _Asked, looked: tuple[folder_scan.Scan, ...], seal: str) -> StoredIndex:
+def _made(folder: str, path: str, scope: _Scope, scanned: tuple[folder_scan.Scan, ...], seal: str) -> StoredIndex:
     """Make the index, from the last one where there is one, and store it."""
     with atomic.locked(f"{folder}/.lock"):
         # Another process may have made it meanwhile.
-        found = _load(path, what, seal)
+        found = _load(path, scope, seal)
         if found is not None:
             return found
         aside = f"{folder}/.{os.path.basename(path)}.{os.urandom(4).hex()}"
         try:
-            _write(aside, path, what, looked, seal)
+            _write(aside, path, scope, scanned, seal)
             os.replace(aside, path)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(aside)
         atomic.prune(folder, _KEPT, _MOST_BYTES, _MOST_AGE)
-    found = _load(path, what, seal)
+    found = _load(path, scope, seal)
     if found is None:
         raise OSError(f"{path} cannot be read")
     return found
 
 
-def _write(aside: str, path: str, what: _Asked, looked: tuple[folder_scan.Scan, ...], seal: str) -> None:
+def _write(aside: str, path: str, scope: _Scope, scanned: tuple[folder_scan.Scan, ...], seal: str) -> None:
     """Write the index of a state of the files into a new file."""
     # With the mode from the start: what is in it is the user's.
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    items = {one.path: one for one in _served(what, looked)}
-    known = _copied(path, aside, what)
+    items = {one.path: one for one in _served(scope, scanned)}
+    cached = _copied(path, aside, scope)
     try:
-        with contextlib.closing(_Writing(aside, is_new=not known)) as made:
-            gone = [old for path, old in known.items() if path not in items or old.item != items[path]]
+        with contextlib.closing(_Writing(aside, is_new=not cached)) as made:
+            gone = [old for path, old in cached.items() if path not in items or old.item != items[path]]
             made.remove(gone)
-            stay = known.keys() - {old.item.path for old in gone}
-            made.add([one for place, one in items.items() if place not in stay], what)
+            stay = cached.keys() - {old.item.path for old in gone}
+            made.add([one for place, one in items.items() if place not in stay], scope)
             made.finish(seal)
     except sqlite3.Error:
-        if not known:
+        if not cached:
             raise
         # What was copied is damaged.
         os.unlink(path)
         os.truncate(aside, 0)
         with contextlib.closing(_Writing(aside, is_new=True)) as made:
-            made.add(list(items.values()), what)
+            made.add(list(items.values()), scope)
             made.finish(seal)
     fd = os.open(aside, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -300,9 +300,9 @@ class _Known(NamedTuple):
     row: int | None
 
 
-def _copied(path: str, aside: str, what: _Asked) -> dict[str, _Known]:
+def _copied(path: str, aside: str, scope: _Scope) -> dict[str, _Known]:
     """Copy the last index, and return its items by path; nothing where there is none that can be used."""
-    if _load(path, what, None) is None:
+    if _load(path, scope, None) is None:
         return {}
     shutil.copyfile(path, aside)
     try:
@@ -314,18 +314,18 @@ def _copied(path: str, aside: str, what: _Asked) -> dict[str, _Known]:
         return {}
 
 
-def _served(what: _Asked, looked: Sequence[folder_scan.Scan]) -> Iterator[_Item]:
+def _served(scope: _Scope, scanned: Sequence[folder_scan.Scan]) -> Iterator[_Item]:
     """Yield the items that are served, as `spaces.served_items` has them, from what a scan saw."""
-    among = what.among
-    for at, item_type in enumerate(what.types):
+    all_spaces = scope.all_spaces
+    for at, item_type in enumerate(scope.types):
         found: set[str] = set()
-        for place, space in enumerate(among):
-            files = looked[place * len(what.types) + at].files
+        for place, space in enumerate(all_spaces):
+            files = scanned[place * len(scope.types) + at].files
             for item_id, path in spaces.items_of(space, item_type, files):
                 if item_id not in found and spaces.serves(space, item_id):
                     found.add(item_id)
                     # A bundle's item is judged by the bundle's manifest, too.
-                    yield _Item(item_type, item_id, space.name, path, f"{files[path]}{what.manifests.get(space.name, '')}")
+                    yield _Item(item_type, item_id, space.name, path, f"{files[path]}{scope.manifests.get(space.name, '')}")
 
 
 class _Writing:
@@ -362,14 +362,14 @@ class _Writing:
                 )
             self._db.execute("DELETE FROM docs WHERE row = ?", (one.row,))
 
-    def add(self, items: Sequence[_Item], what: _Asked) -> None:
+    def add(self, items: Sequence[_Item], scope: _Scope) -> None:
         """Read, verify and index items; of one that is refused only the verdict is kept."""
         row = self._db.execute("SELECT COALESCE(MAX(row), -1) + 1 FROM docs").fetchone()[0]
         docs: list[tuple[Any, ...]] = []
         files: list[tuple[Any, ...]] = []
-        told = time.monotonic()
+        last_told = time.monotonic()
         for at, one in enumerate(items):
-            code, entry = _judged(one, what)
+            code, entry = _judged(one, scope)
             if entry is not None:
                 fields = [indexable(entry.fields[name]) for name in FIELDS]
                 docs.append((row, json.dumps(_about(entry)), *fields))
@@ -380,8 +380,8 @@ class _Writing:
                 self._put(docs, files)
                 docs, files = [], []
                 context.check_deadline()
-                if time.monotonic() - told > _TELLS_EVERY:
-                    told = time.monotonic()
+                if time.monotonic() - last_told > _TELLS_EVERY:
+                    last_told = time.monotonic()
                     context.report(f"{at + 1:,} of {len(items):,} items read for the search\n")
 
     def _put(self, docs: list[tuple[Any, ...]], files: list[tuple[Any, ...]]) -> None:
@@ -418,10 +418,10 @@ class _Writing:
         self._db.execute("COMMIT")
 
 
-def _judged(one: _Item, what: _Asked) -> tuple[str, Entry | None]:
+def _judged(one: _Item, scope: _Scope) -> tuple[str, Entry | None]:
     """Return an item's entry; where it is refused the verdict, which is empty for one that is gone."""
     try:
-        return "", entry_of(spaces.find(one.item_type, one.item_id, what.asked), what.admission, remember=False)
+        return "", entry_of(spaces.find(one.item_type, one.item_id, scope.searched_spaces), scope.admission, remember=False)
     except TrustError as err:
         return err.code, None
     except ItemError as err:

@@ -126,7 +126,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     # Before anything is loaded that could print.
     wire = None if args.http else stdio.take_descriptors()
     # Before the server's modules, which would fail with a bare ImportError.
-    _require_library()
+    shared.require_extra("mcp", "mcp")
     from rye.mcp_server import http
     from rye.mcp_server import server as mcp_server_server
     from rye.mcp_server.listing import Selection
@@ -181,15 +181,6 @@ def _tool_ids(names: str, project: str) -> tuple[str, ...]:
     return tuple(Toolset(project, only=wanted).names.values())
 
 
-def _require_library() -> None:
-    if not shared.is_installed("mcp"):
-        raise _no_library()
-
-
-def _no_library() -> UsageError:
-    return UsageError("extra_missing", "The MCP server needs the extra `mcp`.", f"Install it: {shared.install_command('mcp')}")
-
-
 def _install(args: argparse.Namespace) -> int:
     from rye.mcp_server import client_config, http
 
@@ -198,8 +189,8 @@ def _install(args: argparse.Namespace) -> int:
         raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {names}.")
     client_config.client(args.client)
     # A client that starts a server without it shows only a dead one.
-    if not (args.http or args.uvx) and not shared.is_installed("mcp"):
-        raise _no_library()
+    if not (args.http or args.uvx):
+        shared.require_extra("mcp", "mcp")
     project = _project(args) if args.project or args.category or args.tools or args.scope == "project" else ""
     if project:
         _check_categories(args.category, project)
