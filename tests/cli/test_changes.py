@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 import rye
 from rye.cli.main import main
+from rye.fs import names
 from support.calling import call
 from support.shell_calls import bash, set_sandbox
+from support.terminal import typed
 
 
 @pytest.fixture
@@ -165,3 +168,56 @@ def test_a_commit_without_recorded_lines_gets_no_note(committed, capsys):
     assert not said(capsys, "blame", "--git-note", "HEAD")["written"]
     listed = subprocess.run(["git", "notes", "--ref=rye", "list"], cwd=committed, check=False, capture_output=True, text=True)
     assert listed.stdout == ""
+
+
+def test_at_a_terminal_a_diff_has_its_lines_and_colours_and_cannot_steer_it(changed):
+    (changed / "a.txt").write_bytes(b"\x1b[31mred\x1b[0m \xe2\x80\xae\n")
+    bash(changed, "true")
+    code, screen = typed("diff", cwd=changed, env={"TERM": "xterm"})
+    assert code == 0, screen
+    lines = screen.split("\n")
+    assert "\x1b[36m@@ -1,10 +1 @@\x1b[0m" in lines, screen
+    assert "\x1b[32m+\\x1b[31mred\\x1b[0m \\u202e\x1b[0m" in lines, screen
+    code, screen = typed("diff", cwd=changed, env={"TERM": "xterm", "NO_COLOR": "1"})
+    assert "\x1b" not in screen
+    assert "-four" in screen.split("\n")
+
+
+def test_at_a_terminal_a_long_command_is_cut_in_the_log(changed):
+    bash(changed, f"echo {'x' * 300} > a.txt")
+    for columns in (160, 80):
+        code, screen = typed("log", cwd=changed, env={"COLUMNS": str(columns)})
+        first = screen.split("\n")[1]
+        assert (code, "…" in first) == (0, True), screen
+        assert len(first) <= max(columns, 100), screen
+
+
+@pytest.mark.parametrize("name", ["b\udcff.txt", "new\nline.txt", "ü b.txt"])
+def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, capsys, monkeypatch, name):
+    shown = names.show(os.fsencode(name))
+    (project / name).write_bytes(b"one\ntwo\n")
+    (project / "other.txt").write_bytes(b"other\n")
+    monkeypatch.chdir(project)
+    bash(project, "true")
+    bash(project, 'for f in *; do echo three >> "$f"; done')
+    call("file-system/edit_lines", project, file_path=shown, changes=[{"find": "two", "replace": "TWO"}])
+    bash(project, "true")
+    rows = said(capsys, "log")
+    assert [row["files"] for row in rows] == [[shown], sorted(["other.txt", shown])], "nothing is taken for someone else's"
+    for word in (name, shown):
+        assert [row["id"] for row in said(capsys, "log", word)] == [row["id"] for row in rows]
+        assert [one["change"] for one in said(capsys, "blame", word)] == [None, rows[0]["id"], rows[1]["id"]]
+        assert "+TWO" in said(capsys, "diff", "..", word)["patch"]
+    (project / "other.txt").write_bytes(b"another\n")
+    hunks = call("file-system/undo", project, entry_id=rows[1]["id"], file_path=shown, list=True)["hunks"]
+    assert [(one["file_path"], one["kind"]) for one in hunks] == [(shown, "lines")]
+    assert call("file-system/undo", project, entry_id=rows[1]["id"], file_path=shown)["success"]
+    assert (project / name).read_bytes() == b"one\nTWO\n"
+
+
+def test_an_empty_record_says_so(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    assert main(["log"]) == 0
+    assert "Nothing is recorded here yet" in capsys.readouterr().err
+    assert main(["diff"]) == 0
+    assert "Nothing is recorded here yet" in capsys.readouterr().err

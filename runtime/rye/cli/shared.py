@@ -185,7 +185,7 @@ def print_json(obj: object, stream: TextIO | None = None) -> None:
 def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, prose: str | None = None) -> None:
     """Print the named fields of rows as aligned text under a heading; None prints as nothing.
 
-    At a terminal the column `prose`, the last one, is cut to the width. Other values are never cut, nor is anything in a pipe.
+    At a terminal the column `prose` is cut, so that a row fits. Other values are never cut, nor is anything in a pipe.
     """
     from rye.cli import terminal
 
@@ -194,9 +194,11 @@ def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, pr
     widths = [max(map(terminal.cells, column)) for column in zip(headings, *lines, strict=True)]
     room = terminal.columns(sys.stdout)
     if prose is not None and room is not None:
+        at = columns.index(prose)
+        others = sum(widths) - widths[at] + 2 * (len(widths) - 1)
         # A column too narrow to say anything is not cut further: the terminal wraps it.
-        widths[-1] = max(min(widths[-1], room - sum(widths[:-1]) - 2 * (len(widths) - 1)), 16)
-        lines = [[*line[:-1], terminal.cut(line[-1], widths[-1])] for line in lines]
+        widths[at] = min(widths[at], max(room - others, 16))
+        lines = [[*line[:at], terminal.cut(line[at], widths[at]), *line[at + 1 :]] for line in lines]
     for at, line in enumerate([headings, *lines]):
         padded = [value + " " * (width - terminal.cells(value)) for value, width in zip(line, widths, strict=True)]
         styles = [

@@ -132,7 +132,12 @@ def _part(entry: Entry, path: str | None) -> _Chosen:
         raise UsageError(
             "entry_or_batch", f"Change {entry.id} did not change {path}.", "Give its entry_id alone, or a file of it."
         )
-    return _Chosen([entry], part=None if entry.files is None else path)
+    return _Chosen([entry], part=_tree_path(entry, path))
+
+
+def _tree_path(entry: Entry, path: str | None) -> str | None:
+    """Return a path of a command's change as the change has it; None: all of it, or the change of one file."""
+    return None if path is None or entry.files is None else entry.files[entry.paths.index(path)].path
 
 
 def _in_batch(ws: Workspace, history: History, batch_id: str, path: str | None) -> _Chosen:
@@ -314,7 +319,7 @@ def _hunk_listing(ws: Workspace, history: History, entry: Entry, path: str | Non
             "entry_or_batch", f"Change {entry.id} did not change {path}.", "Give a file of it, or its entry_id alone."
         )
     try:
-        found = edits_hunks.of_entry(ws, history, entry, path)
+        found = edits_hunks.of_entry(ws, history, entry, _tree_path(entry, path))
     except OSError as err:
         raise system_failure(err, "The record of changes") from None
     first = start_index(offset, len(found), "hunks")
@@ -337,7 +342,7 @@ def _hunk_listing(ws: Workspace, history: History, entry: Entry, path: str | Non
 
 def _hunk_block(hunk: edits_hunks.Hunk) -> list[str]:
     state = f", undone by {hunk.undone_by}" if hunk.undone_by else ""
-    return [f"{tree_changes.printable(hunk.path)}, hunk {hunk.number}{state}", *hunk.diff()[: change_texts.LISTED_LINES]]
+    return [f"{names.normal(hunk.path)}, hunk {hunk.number}{state}", *hunk.diff()[: change_texts.LISTED_LINES]]
 
 
 # --- taking back ---
@@ -382,7 +387,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     """Undo what a command changed, or its part at one path."""
     (entry,) = chosen.entries
     try:
-        held = [os.fsencode(path) for path in entry.paths if chosen.part in (None, path)]
+        held = [os.fsencode(one.path) for one in entry.files or () if chosen.part in (None, one.path)]
         with cache.locked(ws, *held), tree_changes.look_at(ws) as look:
             # What changed until now is recorded as what it is, before anything is written.
             look.attribute()

@@ -62,5 +62,10 @@ def parse(text: str) -> bytes:
     return restored.encode("utf-8", "surrogateescape")
 
 
+def normal(path: str) -> str:
+    """Return a path, as results show it or as the system has it (`os.fsdecode`), as results show it. Errors as `parse`."""
+    return show(parse(path))
+
+
 # Every escaped byte travels as its surrogate, so that one final encode gives all bytes back; ASCII bytes encode as themselves.
 _AS_SURROGATE = {byte: 0xDC00 + byte for byte in range(0x80, 0x100)}

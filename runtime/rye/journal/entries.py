@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 import zlib
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from rye.fs import names
 from rye.plain_class import Record, as_dict, changed, field
 from rye.snapshots.tree import Change, State
 
@@ -88,8 +90,8 @@ class Entry(Record):
 
     @property
     def paths(self) -> list[str]:
-        """The paths that it changed."""
-        return [self.path] if self.files is None else [one.path for one in self.files]
+        """The paths that it changed, as results show them (see `rye.fs.names`)."""
+        return [self.path] if self.files is None else [names.show(os.fsencode(one.path)) for one in self.files]
 
 
 def emptied(entry: Entry) -> Entry:

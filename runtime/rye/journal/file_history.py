@@ -8,6 +8,7 @@ renamed is followed to its earlier name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -15,6 +16,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from rye.errors import RyeError
+from rye.fs import names
 from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import Row
@@ -65,7 +67,7 @@ def of_file(ws: Workspace, path: str, rows: Iterable[Row] | None = None, since: 
 
     Args:
         ws: the workspace.
-        path: as the journal has it.
+        path: from the root, as results show it.
         rows: the journal's rows, newest first; read if None.
         since: the entry that is the first step; what is older is left out.
     """
@@ -94,11 +96,14 @@ class _Way:
             if row.files == 1 and row.path != self._path:
                 continue
             entry = entries.load(where / f"{row.id}.json")
-            if entry is not None and self._path in entry.paths and not self._take(entry):
+            if entry is not None and self._touched_by(entry) and not self._take(entry):
                 return FileHistory(self._steps[::-1], whole=False)
             if row.id == since:
                 break
         return FileHistory(self._steps[::-1], whole=True)
+
+    def _touched_by(self, entry: Entry) -> bool:
+        return entry.path == self._path if entry.files is None else _change_of(entry, self._path) is not None
 
     def _take(self, entry: Entry) -> bool:
         """Go one change back; False where that cannot be told."""
@@ -187,7 +192,7 @@ class _Way:
                 lines_then = _squeezed_lines(old)
                 share = 1.1 if old == now else len(lines_now & lines_then) / max(len(lines_now), len(lines_then), 1)
                 if share >= most:
-                    best, most = (one.path, old), share
+                    best, most = (names.show(os.fsencode(one.path)), old), share
         if best is not None:
             step = self._steps.pop()
             self._path, self._now = best
@@ -207,7 +212,9 @@ def _digest(data: bytes | None) -> str | None:
 
 
 def _change_of(entry: Entry, path: str) -> Change | None:
-    return next((one for one in entry.files or () if one.path == path), None)
+    """Return what a change of the tree did at a path, which is as results show it."""
+    raw = os.fsdecode(names.parse(path))
+    return next((one for one in entry.files or () if one.path == raw), None)
 
 
 def _is_mode_only(change: Change) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice, pairwise
 from typing import Final, NamedTuple
 
+from rye.fs import names
 from rye.journal import file_history, hunks, merges
 from rye.journal.entries import Entry
 from rye.journal.file_history import Step
@@ -47,6 +48,7 @@ def places(ws: Workspace, entry: Entry, path: str, wanted: Sequence[int] | None,
     Returns:
         Their places, ascending, in the lines of `now` without its byte order mark; None where the record does not tell all.
     """
+    path = names.normal(path)
     steps = file_history.of_file(ws, path, islice(History(ws), _MOST_ROWS), since=entry.id).steps
     first = steps[0] if steps else None
     if first is None or first.entry is None or first.entry.id != entry.id or steps[-1].after != now or len(steps) > _MOST_STEPS:

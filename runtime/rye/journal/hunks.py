@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from rye.errors import UsageError, WorkspaceError
+from rye.fs import names
 from rye.journal import merges
 from rye.journal.entries import Entry
 from rye.journal.history import History
-from rye.journal.tree_changes import printable
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -208,7 +208,7 @@ def fields(found: Sequence[Hunk]) -> list[dict[str, Any]]:
     """Return what a result says of hunks."""
     return [
         {
-            "file_path": one.path,
+            "file_path": names.normal(one.path),
             "hunk": one.number,
             "kind": one.kind,
             "start": one.start,
@@ -228,7 +228,7 @@ def _text_of(line: bytes, code: str) -> str:
 def in_the_way(path: str, lines: Sequence[bytes], place: merges.Missing, code: str) -> dict[str, object]:
     """Return, as fields, the lines that stand where a hunk cannot be taken out; `lines` are those of the place, raw."""
     texts = [_text_of(line, code)[:_SHOWN_CHARS] for line in lines[:_SHOWN_LINES]]
-    return {"file_path": printable(path), "hunk": place.number + 1, "line": place.start + 1, "lines": texts}
+    return {"file_path": names.normal(path), "hunk": place.number + 1, "line": place.start + 1, "lines": texts}
 
 
 def said_in_the_way(places: Sequence[dict[str, Any]]) -> str:

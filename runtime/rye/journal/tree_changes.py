@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
-from rye.fs import atomic
+from rye.fs import atomic, names
 from rye.journal import entries, history
 from rye.journal.entries import Entry
 from rye.plain_class import changed
@@ -397,14 +397,14 @@ def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | s
         if entry is None:
             continue
         if entry.files is None:
-            yield entry.path, entry.after
+            yield os.fsdecode(names.parse(entry.path)), entry.after
         else:
             yield from ((one.path, one.after) for one in entry.files)
 
 
 def printable(path: str) -> str:
-    """Return a path as text that can be encoded."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """Return a path of the tree, or a link's target, as results show it."""
+    return names.show(os.fsencode(path))
 
 
 # --- git ---

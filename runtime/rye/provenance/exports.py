@@ -1,75 +1,20 @@
-"""The record in forms that other programs read: a patch that `git apply` takes, and Agent Trace 0.1.
+"""Who wrote which lines, as other programs read it: Agent Trace 0.1.
 
 Format: https://agent-trace.dev, version 0.1.0 (files, conversations, ranges with 1-based line numbers, contributors).
 """
 
 from __future__ import annotations
 
-import difflib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rye.journal import tree_changes
-from rye.journal.merges import lines_of
 from rye.provenance.blame import BlamedLine
 
 TRACE_VERSION: Final = "0.1.0"
-
-
-class FileDiff(NamedTuple):
-    """A file between two points; None: it was not there. `old` and `new` are its names."""
-
-    old: str
-    new: str
-    before: bytes | None
-    after: bytes | None
-
-
-def patch(changes: Iterable[FileDiff]) -> str:
-    """Return a patch in git's form. A change of a file that is no text is named and left out."""
-    return "".join(line for one in changes for line in _patch_of(one))
-
-
-def _patch_of(change: FileDiff) -> Iterator[str]:
-    if change.before == change.after and change.old == change.new:
-        return
-    yield f"diff --git {_quoted('a/' + change.old)} {_quoted('b/' + change.new)}\n"
-    if change.before is None:
-        yield "new file mode 100644\n"
-    elif change.after is None:
-        yield "deleted file mode 100644\n"
-    elif change.old != change.new:
-        yield f"rename from {_quoted(change.old)}\nrename to {_quoted(change.new)}\n"
-    sides = [_texts(one) for one in (change.before, change.after)]
-    if sides[0] is None or sides[1] is None:
-        yield "Binary files differ\n"
-        return
-    names = (
-        "/dev/null" if change.before is None else _quoted(f"a/{change.old}"),
-        "/dev/null" if change.after is None else _quoted(f"b/{change.new}"),
-    )
-    for line in difflib.unified_diff(sides[0], sides[1], *names):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
-def _texts(data: bytes | None) -> list[str] | None:
-    if data is None:
-        return []
-    if b"\0" in data:
-        return None
-    return [line.decode("utf-8", "surrogateescape") for line in lines_of(data)]
-
-
-def _quoted(path: str) -> str:
-    r"""Return a path as git writes it in a patch: in quotes with escapes, where it holds control characters, `"` or `\\`."""
-    raw = path.encode("utf-8", "surrogateescape")
-    if all(32 <= byte < 127 and byte not in b'"\\' for byte in raw):
-        return path
-    escaped = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in raw)
-    return f'"{escaped}"'
 
 
 def agent_trace(files: Iterable[tuple[str, Sequence[BlamedLine]]], revision: str, version: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import subprocess
 from typing import Final
 
 from rye.errors import RyeError, UsageError
+from rye.fs import names
 from rye.journal import tree_changes
 from rye.process.autorun import git_settings
 from rye.provenance import blame, exports
@@ -72,9 +73,9 @@ def _files(ws: Workspace, commit: str) -> list[tuple[str, list[BlamedLine]]]:
     for name in dict.fromkeys(changed.split(b"\0")[:_MAX_FILES]):
         path = os.fsdecode(name)
         data = _git(ws, "cat-file", "blob", f"{commit}:./{path}") if path else b"\0"
-        lines = blame.of_content(ws, path, data) if b"\0" not in data and len(data) <= _MAX_BYTES else None
+        lines = blame.of_content(ws, names.show(name), data) if b"\0" not in data and len(data) <= _MAX_BYTES else None
         if lines is not None and any(one.entry is not None and one.entry.tool != tree_changes.SOMEONE_ELSE for one in lines):
-            out.append((path, lines))
+            out.append((names.show(name), lines))
     return out
 
 

@@ -34,6 +34,7 @@ _LINES_PER_HUNK: Final = 200
 _WIDTH: Final = 400
 _LOOK_SECONDS: Final = 0.5
 _MOST_OUTPUT: Final = 40_000
+_LISTS: Final = 7
 _SHOWS: Final = ("", "new", "open", "undone")
 
 
@@ -111,6 +112,8 @@ class Review(App[None]):
 
     def _look(self) -> None:
         """Show what changed since the last look."""
+        if not self._is_open():
+            return
         try:
             with self._desk.workspace() as ws:
                 version = self._desk.version(ws)
@@ -127,6 +130,10 @@ class Review(App[None]):
             self._list_keys()
         except (RyeError, OSError) as err:
             self._tell(str(err))
+
+    def _is_open(self) -> bool:
+        """Tell whether the lists are there: timers and events may come while the view closes."""
+        return len(self.query("#calls, #parts, #joblist, #output, #keylist, #admits, #said")) == _LISTS
 
     def _list(self, now: Timeline, found: Any, facts: Mapping[str, Facts], known: Marks) -> None:
         table = self.query_one("#calls", DataTable)
@@ -170,7 +177,7 @@ class Review(App[None]):
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         """Follow the cursor of a list."""
         name = event.row_key.value if event.row_key is not None else None
-        if name is None:
+        if name is None or not self._is_open():
             return
         if event.data_table.id == "calls" and (self._call is None or name != self._call.id):
             self._show(name)

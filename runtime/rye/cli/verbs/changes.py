@@ -5,31 +5,33 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 from rye.call import command_channel
+from rye.cli import terminal
 from rye.cli.shared import (
     EXIT_OK,
     Verb,
     add_common_options,
     add_project_option,
+    harmless,
     print_json,
     print_table,
     printable,
     project_of,
     require_extra,
     require_person,
+    typed_path,
 )
 from rye.edits import change_texts
 from rye.errors import RyeError, UsageError
+from rye.fs import names
 from rye.journal import file_history, history
 from rye.journal.history import Row
-from rye.provenance import blame, exports, timeline
-from rye.provenance.exports import FileDiff
+from rye.provenance import blame, exports, patch, points, timeline
 from rye.workspace.workspace import Workspace
-
-_FOLLOWED = 2_000
 
 
 def _build_log(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +64,9 @@ def _log(args: argparse.Namespace) -> int:
     if args.json:
         print_json(shown)
         return EXIT_OK
-    print_table([_in_table(one) for one in shown], ("id", "time", "by", "what", "files", "lines", "state"))
+    print_table([_in_table(one) for one in shown], ("id", "time", "by", "what", "files", "lines", "state"), prose="what")
+    if not shown:
+        print(f"rye: {_why_nothing(past)}", file=sys.stderr)
     if len(rows) > len(shown):
         print(f"{len(rows) - len(shown)} older changes; --limit {len(rows)} shows all.")
     return EXIT_OK
@@ -100,19 +104,41 @@ def _diff(args: argparse.Namespace) -> int:
     with _workspace(args.project) as ws:
         rows = list(history.History(ws))
         changes = timeline.since_looked(ws, rows) if args.new else _rows_between(rows, args.points)
-        only = None if args.path is None else _from_root(ws, args.path)
-        paths = [one for one in file_history.touched(ws, changes) if only in (None, one)]
-        found = [change for path in paths[:_FOLLOWED] if (change := _between(ws, path, rows, changes)) is not None]
-    text = exports.patch([one for one, _ in found])
-    unknown = [one.new for one, known in found if not known]
+        found = points.between(ws, rows, changes, None if args.path is None else _from_root(ws, args.path))
+    made = patch.patch(found)
     if args.json:
-        files = [{"path": one.new, "old_path": one.old, "known": known} for one, known in found]
-        print_json({"patch": text, "files": files})
+        files = [{"path": one.path, "known": one.is_known} for one in found]
+        print_json({"patch": made.decode("utf-8", "backslashreplace"), "files": files})
         return EXIT_OK
-    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
-    for path in unknown:
-        print(f"rye: {printable(path)}: what it held then is not stored, so its change is left out.", file=sys.stderr)
+    _print_patch(made)
+    for one in found:
+        if not one.is_known:
+            print(f"rye: {one.path}: what it held then is not stored, so its change is left out.", file=sys.stderr)
+        elif any(side is not None and side.kind == "other" for side in one[1:]):
+            print(f"rye: {one.path}: a pipe, socket or device has no place in a patch.", file=sys.stderr)
+    if not changes:
+        print(f"rye: {_why_nothing(rows)}", file=sys.stderr)
     return EXIT_OK
+
+
+def _why_nothing(rows: Iterable[Row]) -> str:
+    if next(iter(rows), None) is None:
+        return "Nothing is recorded here yet: edits and commands that these tools make in this project will be."
+    return "No recorded change fits. `rye log` shows all."
+
+
+def _print_patch(made: bytes) -> None:
+    """Print a patch: byte for byte, or for a terminal, with colours and nothing that could steer it."""
+    text = made.decode("utf-8", "surrogateescape")
+    if terminal.has_colour(sys.stdout):
+        text = terminal.painted(harmless(text))
+    elif sys.stdout.isatty():
+        text = harmless(text)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(made)
+        return
+    sys.stdout.write(text)
 
 
 def _rows_between(rows: list[Row], points: str) -> list[Row]:
@@ -135,21 +161,6 @@ def _place(rows: list[Row], entry_id: str) -> int:
     raise UsageError(
         "unknown_entry", f"There is no change {entry_id[:80]!r} in this project's record.", "`rye log` shows them."
     )
-
-
-def _between(ws: Workspace, path: str, rows: list[Row], changes: list[Row]) -> tuple[FileDiff, bool] | None:
-    """Return a file between the first and the last of some changes, and whether that is known; None where it is as it was."""
-    ids = {row.id for row in changes}
-    steps = file_history.of_file(ws, path, rows).steps
-    inside = [at for at, step in enumerate(steps) if step.entry is not None and step.entry.id in ids]
-    if not inside:
-        return FileDiff(path, path, None, None), False
-    first, last = steps[inside[0]], steps[inside[-1]]
-    old = first.path
-    if first.entry is not None and first.before is not None and path not in first.entry.paths:
-        old = steps[inside[0] - 1].path if inside[0] else first.path
-    change = FileDiff(old, last.path, first.before, last.after)
-    return None if change.before == change.after and change.old == change.new else (change, True)
 
 
 def _build_blame(parser: argparse.ArgumentParser) -> None:
@@ -242,11 +253,15 @@ def _workspace(folder: str | None) -> Workspace:
 
 
 def _from_root(ws: Workspace, path: str) -> str:
-    """Return a path as the journal has it; relative ones are tried from the current folder first."""
+    """Return a typed path as the journal has it; relative ones are tried from the current folder first."""
     absolute = os.path.join(os.getcwd(), path)
-    if os.path.lexists(absolute) and f"{os.path.realpath(absolute)}/".startswith(f"{ws.real}/"):
-        return os.path.relpath(os.path.realpath(absolute), ws.real)
-    return os.path.normpath(path)
+    if os.path.lexists(absolute):
+        # The folder's links are followed, the file's own is not: the record is of names.
+        folder, name = os.path.split(absolute)
+        inside = os.path.join(os.path.realpath(folder), name)
+        if f"{inside}/".startswith(f"{ws.real}/"):
+            return names.show(os.fsencode(os.path.relpath(inside, ws.real)))
+    return typed_path(os.path.normpath(path), ws.real)
 
 
 def _build_review(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,132 @@
+"""What differs in each file between two points of the record: its kind, its mode and its content at both.
+
+A command's change says how a path was before and after it, with the digests of contents that are stored. An edit's change says
+what was done to the text, so the content around it is worked out from the file as it is (`rye.journal.file_history`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final, Literal, NamedTuple
+
+from rye.fs import names
+from rye.journal import entries, file_history, history
+from rye.journal.entries import Entry
+from rye.journal.history import Row
+from rye.snapshots import known_tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import State
+from rye.workspace.workspace import Workspace
+
+_MAX_PATHS: Final = 2_000
+
+
+class Side(NamedTuple):
+    """A path at one point.
+
+    Attributes:
+        kind: a named pipe and anything else is `other`.
+        mode: permission bits; None where they are not recorded.
+        data: the content, or a link's target; None where it is not known.
+    """
+
+    kind: Literal["file", "link", "folder", "other"]
+    mode: int | None
+    data: bytes | None
+
+
+class FileDiff(NamedTuple):
+    """A path at two points; None: nothing was there. The path is as results show it."""
+
+    path: str
+    before: Side | None
+    after: Side | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both sides are known."""
+        return all(side is None or side.data is not None for side in (self.before, self.after))
+
+
+def between(ws: Workspace, rows: Sequence[Row], changes: Sequence[Row], only: str | None = None) -> list[FileDiff]:
+    """Return what some changes did to each path, or to one, all taken together; a path that is as it was is left out.
+
+    Args:
+        ws: the workspace.
+        rows: all changes, newest first.
+        changes: those that lie between the points.
+        only: one path, as results show it.
+
+    Raises:
+        OSError: the stored contents cannot be read.
+    """
+    where = history.folder(ws)
+    by_path: dict[str, list[Entry]] = {}
+    # Oldest first, so that a path's first entry is the one that found it as it was.
+    for row in reversed(changes):
+        entry = entries.load(where / f"{row.id}.json")
+        for path in () if entry is None else entry.paths:
+            if entry is not None and only in (None, path):
+                by_path.setdefault(path, []).append(entry)
+    if not by_path:
+        return []
+    with Contents(known_tree.folder(ws.fd)) as contents:
+        found = [_diff(ws, contents, path, by_path[path], rows) for path in sorted(by_path)[:_MAX_PATHS]]
+    return [one for one in found if one.before != one.after or not one.is_known]
+
+
+def _diff(ws: Workspace, contents: Contents, path: str, made: Sequence[Entry], rows: Sequence[Row]) -> FileDiff:
+    """Return a path before the first and after the last of the entries that changed it."""
+    first, last = _sides_of(contents, path, made[0])[0], _sides_of(contents, path, made[-1])[1]
+    if _is_open(first) or _is_open(last):
+        steps = file_history.of_file(ws, path, rows, since=made[0].id).steps
+        by_entry = {one.entry.id: one for one in steps if one.entry is not None}
+        if _is_open(first) and (step := by_entry.get(made[0].id)) is not None:
+            first = Side("file", None, step.before)
+        if _is_open(last) and (step := by_entry.get(made[-1].id)) is not None:
+            last = Side("file", None, step.after)
+    # An edit keeps the mode, so any command's change in between knows it.
+    modes = [side.mode for entry in made for side in _sides_of(contents, path, entry, read=False) if side is not None]
+    known = [mode for mode in modes if mode is not None]
+    return FileDiff(path, _with_mode(first, known[:1]), _with_mode(last, known[-1:]))
+
+
+def _with_mode(side: Side | None, modes: Sequence[int]) -> Side | None:
+    return side if side is None or side.mode is not None or not modes else side._replace(mode=modes[0])
+
+
+def _is_open(side: Side | None) -> bool:
+    """Tell whether a side is a file whose content the entry alone does not tell."""
+    return side is not None and side.kind == "file" and side.data is None
+
+
+def _sides_of(contents: Contents, path: str, entry: Entry, *, read: bool = True) -> tuple[Side | None, Side | None]:
+    """Return a path before and after one entry, as far as that alone tells it; without the contents if not `read`."""
+    if entry.files is not None:
+        raw = os.fsdecode(names.parse(path))
+        change = next(one for one in entry.files if one.path == raw)
+        return _side(contents, change.before, read=read), _side(contents, change.after, read=read)
+    whole = entry.splices[0] if entry.whole and entry.splices else None
+    before, after = (whole.removed, whole.added) if whole else (None, None)
+    return _edited(entry.before, entry.mode, before), _edited(entry.after, None, after)
+
+
+def _edited(digest: str | None, mode: int | None, lines: Sequence[bytes] | None) -> Side | None:
+    """Return a side of an edit, given its digest; None: nothing was there."""
+    if digest is None:
+        return None
+    data = None if lines is None else b"".join(lines)
+    return Side("file", mode, data if data is not None and sha256(data).hexdigest() == digest else None)
+
+
+def _side(contents: Contents, state: State | None, *, read: bool) -> Side | None:
+    if state is None:
+        return None
+    if state.kind == "link":
+        return Side("link", None, os.fsencode(state.value or ""))
+    if state.kind != "file":
+        return Side("folder" if state.kind == "directory" else "other", state.mode, b"")
+    stored = contents.read(bytes.fromhex(state.value)) if read and state.value else None
+    return Side("file", state.mode, stored)
