@@ -200,7 +200,7 @@ def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, capsys, 
     monkeypatch.chdir(project)
     bash(project, "true")
     bash(project, 'for f in *; do echo three >> "$f"; done')
-    call("file-system/edit_lines", project, file_path=shown, changes=[{"find": "two", "replace": "TWO"}])
+    call("edit_lines", project, file_path=shown, changes=[{"find": "two", "replace": "TWO"}])
     bash(project, "true")
     rows = said(capsys, "log")
     assert [row["files"] for row in rows] == [[shown], sorted(["other.txt", shown])], "nothing is taken for someone else's"
@@ -209,9 +209,9 @@ def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, capsys, 
         assert [one["change"] for one in said(capsys, "blame", word)] == [None, rows[0]["id"], rows[1]["id"]]
         assert "+TWO" in said(capsys, "diff", "..", word)["patch"]
     (project / "other.txt").write_bytes(b"another\n")
-    hunks = call("file-system/undo", project, entry_id=rows[1]["id"], file_path=shown, list=True)["hunks"]
+    hunks = call("undo", project, entry_id=rows[1]["id"], file_path=shown, list=True)["hunks"]
     assert [(one["file_path"], one["kind"]) for one in hunks] == [(shown, "lines")]
-    assert call("file-system/undo", project, entry_id=rows[1]["id"], file_path=shown)["success"]
+    assert call("undo", project, entry_id=rows[1]["id"], file_path=shown)["success"]
     assert (project / name).read_bytes() == b"one\nTWO\n"
 
 
