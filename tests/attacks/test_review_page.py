@@ -32,21 +32,18 @@ pytest.importorskip("uvicorn")
 import rye
 from rye.mcp_server import http
 from rye.review import guard
-from support import browser as browsers
+from support import browsers
 from support.review_pages import calls_in, serving
 from support.waiting import until
 
 pytestmark = pytest.mark.slow
-in_browser = pytest.mark.skipif(browsers.PROGRAM is None, reason="needs Chromium: apt-get install chromium")
 
 SECRET = "only-for-the-user"
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    one = browsers.Browser(
-        tmp_path_factory.mktemp("profile"), "--host-resolver-rules=MAP evil.example 127.0.0.1, MAP *.evil.example 127.0.0.1"
-    )
+@pytest.fixture(scope="module", params=browsers.ALL)
+def browser(request, tmp_path_factory):
+    one = browsers.start(request.param, tmp_path_factory.mktemp("profile"), ["evil.example", "other.evil.example"])
     yield one
     one.close()
 
@@ -166,7 +163,6 @@ def origins(attacker):
     return [f"http://{host}:{attacker.server_port}/" for host in ("127.0.0.1", "localhost", "evil.example")]
 
 
-@in_browser
 def test_another_origin_reads_nothing_and_does_nothing(browser, served, changed, naive):
     opened(browser, served.review.address)
     with served.client() as client:
@@ -184,7 +180,6 @@ def test_another_origin_reads_nothing_and_does_nothing(browser, served, changed,
     assert (changed / "a.txt").read_text() == f"{SECRET}\n"
 
 
-@in_browser
 def test_control_a_page_without_guards_is_acted_on_and_read_under_another_name(browser, naive):
     opened(browser, f"{naive.base}/")
     with site({"/": "<p>attack"}) as attacker:
@@ -201,7 +196,6 @@ def test_control_a_page_without_guards_is_acted_on_and_read_under_another_name(b
     assert SECRET in page.eval("document.body.innerText")
 
 
-@in_browser
 def test_a_name_that_comes_to_point_here_shows_nothing(browser, served):
     opened(browser, served.review.address)
     page = browser.page()
@@ -212,10 +206,9 @@ def test_a_name_that_comes_to_point_here_shows_nothing(browser, served):
         assert "names another server" in shown
 
 
-@in_browser
 def test_another_server_on_this_machine_gets_neither_cookie_nor_address(browser, served):
     page = opened(browser, served.review.address)
-    kept = page.send("Network.getCookies", urls=[f"{served.base}/"])["cookies"]
+    kept = page.cookies(f"{served.base}/")
     (mine,) = (one["value"] for one in kept if one["name"] == guard.COOKIE and one["path"] == served.review.app.path)
     with site({"/": "<p>a dev server", "/x/": "<p>x"}) as dev:
         link = f"http://127.0.0.1:{dev.server_port}/"
@@ -230,7 +223,6 @@ def test_another_server_on_this_machine_gets_neither_cookie_nor_address(browser,
         assert page.eval("window.opener === null")
 
 
-@in_browser
 def test_what_files_and_names_hold_does_not_run(browser, served, changed):
     evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
     (changed / "x.html").write_text("")

@@ -12,6 +12,7 @@ import subprocess
 import time
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+WHY_NOT = "" if PROGRAM else "needs Chromium: apt-get install chromium"
 
 # Characters need only themselves; these need a code.
 _NAMED = {"Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, ""), "Tab": ("Tab", 9, "")}
@@ -20,8 +21,8 @@ _NAMED = {"Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, ""), "Tab": ("T
 class Browser:
     """One browser with a profile of its own; `page()` opens a page in it."""
 
-    def __init__(self, profile, *options):
-        """Start it with a folder for its profile."""
+    def __init__(self, profile, *options, hosts=()):
+        """Start it with a folder for its profile. `hosts` are names that lead to this machine."""
         their_in, self._out = os.pipe()
         self._in, their_out = os.pipe()
         # The browser reads commands from descriptor 3 and writes answers to 4.
@@ -36,6 +37,7 @@ class Browser:
             "--disable-component-update",
             "--hide-scrollbars",
             "--force-color-profile=srgb",
+            f"--host-resolver-rules={', '.join(f'MAP {name} 127.0.0.1' for name in hosts)}",
             *options,
             "about:blank",
         ]
@@ -94,6 +96,10 @@ class Browser:
             page.send("Emulation.setScriptExecutionDisabled", value=True)
         return page
 
+    def asked(self):
+        """Return the addresses that all pages asked for."""
+        return [one["params"]["request"]["url"] for one in self.events if one["method"] == "Network.requestWillBeSent"]
+
     def close(self):
         """End it."""
         with contextlib.suppress(AssertionError, OSError):
@@ -104,7 +110,39 @@ class Browser:
         os.close(self._out)
 
 
-class Page:
+class BasePage:
+    """What the pages of both browsers can, by their `eval` and `press`."""
+
+    def settle(self):
+        """Wait until a new document is loaded whole, and its modules have run."""
+        self.until("!window.__old && document.readyState === 'complete'")
+
+    def until(self, expression, seconds=120):
+        """Wait until an expression holds; also through changes of the document."""
+        end = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(AssertionError):
+                if self.eval(f"!!({expression})"):
+                    return
+            assert time.monotonic() < end, (
+                expression,
+                self.eval("document.body && document.body.innerText.slice(0, 800)", quiet=True),
+            )
+            time.sleep(0.03)
+
+    def leave(self, *keys):
+        """Press keys of which the last leads to another document, and wait for it."""
+        self.eval("window.__old = true")
+        self.press(*keys)
+        self.settle()
+
+    @property
+    def focus(self):
+        """The text of what has the focus; empty where nothing has."""
+        return self.eval("document.activeElement === document.body ? '' : document.activeElement.innerText")
+
+
+class Page(BasePage):
     """One page."""
 
     def __init__(self, browser, session):
@@ -125,28 +163,11 @@ class Page:
         self.settle()
         return failed
 
-    def settle(self):
-        """Wait until a new document is loaded whole, and its modules have run."""
-        self.until("!window.__old && document.readyState === 'complete'")
-
     def eval(self, expression, *, quiet=False):
         """Return the value of a JavaScript expression; a promise is waited for."""
         found = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert quiet or "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
-
-    def until(self, expression, seconds=120):
-        """Wait until an expression holds; also through changes of the document."""
-        end = time.monotonic() + seconds
-        while True:
-            with contextlib.suppress(AssertionError):
-                if self.eval(f"!!({expression})"):
-                    return
-            assert time.monotonic() < end, (
-                expression,
-                self.eval("document.body && document.body.innerText.slice(0, 800)", quiet=True),
-            )
-            time.sleep(0.03)
 
     def press(self, *keys):
         """Press keys, one after another, as a keyboard does."""
@@ -156,11 +177,14 @@ class Page:
             self.send("Input.dispatchKeyEvent", type="keyDown", text=text, **shared)
             self.send("Input.dispatchKeyEvent", type="keyUp", **shared)
 
-    def leave(self, *keys):
-        """Press keys of which the last leads to another document, and wait for it."""
-        self.eval("window.__old = true")
-        self.press(*keys)
-        self.settle()
+    def click(self, x, y):
+        """Press the left button of the mouse at a place (pixels)."""
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def cookies(self, url):
+        """Return the cookies that an address gets, as `name`, `value` and `path`."""
+        return self.send("Network.getCookies", urls=[url])["cookies"]
 
     def type(self, text):
         """Type a text into what has the focus."""
@@ -181,8 +205,3 @@ class Page:
             if one["level"] == "error" and "favicon" not in one.get("url", "")
         ]
         return said + [one["params"]["exceptionDetails"] for one in mine if one["method"] == "Runtime.exceptionThrown"]
-
-    @property
-    def focus(self):
-        """The text of what has the focus; empty where nothing has."""
-        return self.eval("document.activeElement === document.body ? '' : document.activeElement.innerText")

@@ -11,21 +11,21 @@ from rye.review import colours
 from rye.trust import decisions
 from rye.trust.decisions import Root
 from rye.trust.verify import render_key_document
-from support import browser as browsers
+from support import browsers
 from support.calling import call
 from support.review_pages import serving
 from support.shell_calls import bash
 from support.signed_tools import STRANGER, put, signed, tool_text
 from support.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(browsers.PROGRAM is None, reason="needs Chromium: apt-get install chromium")]
+pytestmark = pytest.mark.slow
 
 NARROW = 390
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    one = browsers.Browser(tmp_path_factory.mktemp("profile"))
+@pytest.fixture(scope="module", params=browsers.ALL)
+def browser(request, tmp_path_factory):
+    one = browsers.start(request.param, tmp_path_factory.mktemp("profile"))
     yield one
     one.close()
 
@@ -199,8 +199,7 @@ def test_it_is_read_and_used_without_scripts(browser, pages, ten):
     spot = page.eval(
         "(({x, y, width, height}) => [x + width / 2, y + height / 2])(document.querySelector('[data-do=undo-call]').getBoundingClientRect())"
     )
-    for kind in ("mousePressed", "mouseReleased"):
-        page.send("Input.dispatchMouseEvent", type=kind, x=spot[0], y=spot[1], button="left", clickCount=1)
+    page.click(*spot)
     page.until("document.body.innerText.includes('Taken back.')")
     assert not (ten / "new.py").exists()
 
@@ -208,7 +207,7 @@ def test_it_is_read_and_used_without_scripts(browser, pages, ten):
 def test_nothing_is_loaded_from_outside(page, pages, browser):
     for key in "12345":
         page.leave(key)
-    asked = [event["params"]["request"]["url"] for event in browser.events if event["method"] == "Network.requestWillBeSent"]
+    asked = browser.asked()
     mine = [url for url in asked if url.startswith(pages.origin)]
     assert len(mine) > 10
     assert [url for url in asked if not url.startswith(("http://127.0.0.1", "about:", "data:", "chrome"))] == []
