@@ -271,7 +271,7 @@ def sign_iter(
         # By identity, since a link may make the user's folder the project's.
         there = os.path.exists(own)
         search_path = [one for one in search_path if there and os.path.exists(one.folder) and os.path.samefile(one.folder, own)]
-    return sign_verify.sign(_targets(targets, search_path, everything), keys.signing_key(key))
+    return sign_verify.sign(_targets(targets, search_path, everything), keys.signing_key(key), root)
 
 
 def _targets(given: str | Path | Sequence[str | Path], search_path: Sequence[spaces.Space], everything: bool) -> list[Target]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from rye.call import context, results
+from rye.call import context, profile, results
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.executor import Call
@@ -135,7 +135,9 @@ class PrimaryTools:
             )
         pattern = any(char in item_id for char in "*?")
         found = self._signable(project_path, item_type, item_id, source)
-        rows = list(sign_verify.sign(targets.resolve([os.fspath(path) for path in found], []), keys.signing_key()))
+        profile.refuse_changes(project_path)
+        named = targets.resolve([os.fspath(path) for path in found], [])
+        rows = list(sign_verify.sign(named, keys.signing_key(), project_path))
         return _batch(rows, item_id) if pattern else _signed(rows[0], item_type, source, found[0])
 
     def registry(self, project_path: str, action: str, **asked: Any) -> dict[str, Any]:

@@ -218,6 +218,47 @@ def written(project: Path) -> str:
     return str(call(project, "write", content=content)["entry_id"])
 
 
+# --- a file in folders that are made for it ---
+
+
+def written_in_folders(project: Path) -> tuple[dict, Photo, Photo, str]:
+    before = photo(project)
+    entry = str(call(project, "write", file_path="n/e/w.txt", content="new\n")["entry_id"])
+    return {"entry_id": entry}, photo(project), before, entry
+
+
+def written_in_folders_again(project: Path) -> tuple[dict, Photo, Photo, str]:
+    request, old, new, _ = written_in_folders(project)
+    by = str(undone(project, **request)["entry_id"])
+    return {"entry_id": by}, new, old, by
+
+
+def patched_in_folders(project: Path) -> dict:
+    """Two files in one new folder, as one change."""
+    new = photo(project)
+    files = [{"path": f"n/e/{name}", "content": "new\n"} for name in ("v.txt", "w.txt")]
+    answer = rye.execute("rye/workspace/workspace_write_patch", {"createFiles": files}, project_path=project)
+    assert answer["status"] == "success", answer
+    batch = answer["data"]["result"]["batchId"]
+    PATCHED[str(project)] = photo(project), new, batch
+    return {"job": "undo", "request": {**REQUEST, "batch_id": batch}}
+
+
+def check_patched(project: Path, about: object) -> str:
+    old, new, batch = PATCHED.pop(str(project))
+    found = listed(project)
+    now = photo(project)
+    assert now in (old, new), (about, "mixed", now.keys() ^ old.keys(), found)
+    by = {one["batchId"] for one in found if one["undoes"] is not None and one["undone_by"] is None}
+    assert len(by) == (now == new), (about, found)
+    undone(project, batchId=by.pop() if by else batch)
+    assert_same(photo(project), old if now == new else new, about)
+    return "new" if now == new else "old"
+
+
+PATCHED: dict[str, tuple[Photo, Photo, str]] = {}
+
+
 # --- the store's bound ---
 
 
@@ -288,6 +329,9 @@ CASES = {
     "undo of a hunk, merged": undo_case(merged_undo),
     "undo of a hunk of an edit": undo_case(hunk_of(edited)),
     "undo of a hunk of a written file": undo_case(hunk_of(written)),
+    "undo of a file in new folders": undo_case(written_in_folders),
+    "redo of a file in new folders": undo_case(written_in_folders_again),
+    "undo of files in new folders": Case(patched_in_folders, check_patched),
     "the store's bound": Case(full, check_full),
 }
 ORIGINAL: Photo = {}

@@ -558,3 +558,54 @@ def test_a_chain_of_undos_keeps_a_declared_encoding(project, file, codec):
     assert done("undo", project)["undone"] == first
     assert file.read_bytes() == text.encode(codec)
     assert rows(done("read", project, file_path="f.txt"))[0][1] == text.split("\n", maxsplit=1)[0]
+
+
+def shown(project):
+    return sorted(str(one.relative_to(project)) for one in project.rglob("*") if ".ai" not in one.parts)
+
+
+def test_the_folders_that_a_write_made_go_and_come_with_its_file(project):
+    (project / "there").mkdir()
+    done("write", project, file_path="there/n/e/w.txt", content="new\n")
+    back = done("undo", project)
+    assert shown(project) == ["there"]
+    again = done("undo", project, entry_id=back["entry_id"])
+    assert shown(project) == ["there", "there/n", "there/n/e", "there/n/e/w.txt"]
+    done("undo", project, entry_id=again["entry_id"])
+    assert shown(project) == ["there"]
+
+
+def test_a_folder_that_got_something_else_meanwhile_stays(project):
+    first = done("write", project, file_path="n/e/w.txt", content="new\n")
+    (project / "n/other").write_text("mine\n")
+    done("undo", project, entry_id=first["entry_id"])
+    assert shown(project) == ["n", "n/other"]
+
+
+def test_folders_of_several_files_go_with_the_last_of_them(project):
+    entries_of = ({"path": f"n/{name}", "content": "new\n"} for name in ("e/a.txt", "e/b.txt", "c.txt"))
+    data = rye.execute("rye/workspace/workspace_write_patch", {"createFiles": [*entries_of]}, project_path=str(project))["data"]
+    with Workspace(str(project)) as ws:
+        a, b, c = (next(row.id for row in History(ws) if row.path == f"n/{name}") for name in ("e/a.txt", "e/b.txt", "c.txt"))
+    for entry, left in ((a, ["n", "n/c.txt", "n/e", "n/e/b.txt"]), (b, ["n", "n/c.txt"]), (c, [])):
+        done("undo", project, entry_id=entry)
+        assert shown(project) == left, data
+
+
+def test_folders_of_a_renamed_file_go_with_it(project, file):
+    done("edit_lines", project, file_path="f.txt", changes=[{"rename_to": "n/e/f.txt"}])
+    assert shown(project) == ["n", "n/e", "n/e/f.txt"]
+    done("undo", project)
+    assert shown(project) == ["f.txt"]
+
+
+def test_a_folder_that_an_undo_would_remove_and_a_link_has_replaced_stays(project, tmp_path):
+    outside = tmp_path / "outside/e"
+    outside.mkdir(parents=True)
+    entry = done("write", project, file_path="n/e/w.txt", content="new\n")["entry_id"]
+    (project / "n/e/w.txt").rename(tmp_path / "kept")
+    (project / "n/e").rmdir()
+    (project / "n").rmdir()
+    (project / "n").symlink_to(outside.parent)
+    refused("path_outside", "undo", project, entry_id=entry)
+    assert outside.is_dir()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from rye.authoring.new_tool_kinds import KINDS
 from rye.errors import ItemError, UsageError
 from rye.items import spaces
-from rye.workspace.atomic_replace import digest_of, remove, replace, temporary_name
+from rye.journal import commit
+from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
+_TOOL: Final = "rye/cli/new"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 
 
@@ -24,7 +27,7 @@ class Made(NamedTuple):
 
 
 def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Made:
-    """Write a new tool into a project's `.ai/tools`, and a test into its `tests`: both, or neither.
+    """Write a new tool into a project's `.ai/tools`, and a test into its `tests`: both, or neither, as one recorded change.
 
     Args:
         item_id: category and name, such as `my/text/word_count`.
@@ -52,14 +55,17 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
     }
     with Workspace(str(project_path)) as workspace:
         _refuse_existing(item_id, project_path)
-        content = template.tool.substitute(facts).encode()
-        _write(workspace, tool, content)
-        try:
-            _write(workspace, test, template.test.substitute(facts).encode())
-        except BaseException:
-            with workspace.place(tool) as place:
-                remove(place, digest_of(content), temporary_name())
-            raise
+        files = {tool: template.tool.substitute(facts).encode(), test: template.test.substitute(facts).encode()}
+        with ExitStack() as stack:
+            commit.recover(workspace)
+            places = [stack.enter_context(workspace.place(path, create_parents=True)) for path in files]
+            for place in places:
+                if place.stat is not None:
+                    message = f"There is a file already: {place.shown}."
+                    raise ItemError("item_exists", message, "Choose another id, or move that file.")
+            stack.enter_context(cache.locked(workspace, *(place.path for place in places)))
+            changes = [commit.Change(place, None, data) for place, data in zip(places, files.values(), strict=True)]
+            commit.write_own(workspace, changes, _TOOL)
     return Made(item_id, tool, test)
 
 
@@ -82,10 +88,3 @@ def _refuse_existing(item_id: str, project_path: str | Path) -> None:
     for known, path in spaces.items_in(project, "tool"):
         if known.lower() == item_id.lower():
             raise ItemError("item_exists", f"There is a tool {known} already: {path}.", "Choose another id.")
-
-
-def _write(workspace: Workspace, path: str, content: bytes) -> None:
-    with workspace.place(path, create_parents=True) as place:
-        if place.stat is not None:
-            raise ItemError("item_exists", f"There is a file already: {path}.", "Choose another id, or move that file.")
-        replace(place, content, None, temporary_name())

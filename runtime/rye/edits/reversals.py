@@ -272,6 +272,8 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:
         raise _damaged(entry)
     back = journal.whole_entry(ws, UNDO, place, now, data, entry.encoding)
     back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
+    if data is None:
+        back = changed(back, folders=entry.folders)
     # A guess at the encoding of a file that nobody had read stays one.
     declared = entry.encoding if any(splice.removed_ids) or "\n".encode(entry.encoding) != b"\n" else "utf-8"
     return WholeFile(back, data, declared, splice.removed_ids, shorts=splice.removed_shorts)

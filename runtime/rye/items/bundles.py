@@ -21,7 +21,6 @@ from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import ItemError, TrustError
-from rye.fs import atomic
 from rye.fs.digest import sha256
 from rye.items import parse, spaces
 from rye.items.spaces import Candidate, Space
@@ -194,17 +193,14 @@ def metadata_files(space: Space) -> dict[str, bytes]:
     return found
 
 
-def write_metadata(space: Space) -> None:
-    """Write the metadata files, and remove those of tools that are gone."""
+def changed_metadata_files(space: Space) -> dict[str, bytes | None]:
+    """Return the metadata files that are to be written, path -> content; None for those of tools that are gone."""
     from pathlib import Path
 
     top = Path(space.folder, "bundles", SYSTEM, "metadata")
     files = {Path(space.folder, _metadata_path(item_id)): data for item_id, data in metadata_files(space).items()}
-    for path in set(top.rglob("*.json")) - files.keys():
-        path.unlink()
-    for path, data in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, data)
+    gone = {str(path): None for path in sorted(set(top.rglob("*.json")) - files.keys())}
+    return gone | {str(path): data for path, data in files.items() if not path.is_file() or path.read_bytes() != data}
 
 
 def compose(space: Space, facts: Mapping[str, Any]) -> bytes:

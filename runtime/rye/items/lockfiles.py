@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from rye.errors import ItemError, TrustError, WorkspaceError
@@ -20,6 +22,8 @@ from rye.workspace import atomic_replace
 from rye.workspace.workspace import Place, Workspace
 
 FOLDER = "lockfiles"
+
+_TOOL = "rye/cli/lock"
 
 
 def name_of(item_id: str, version: str) -> str:
@@ -49,26 +53,40 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
     Raises:
         WorkspaceError: the project cannot be written; `is_link`, `path_outside`.
     """
+    # Imported here: every call asks for lockfiles, few write one.
+    from rye.journal import commit
+    from rye.workspace import cache
+
     record = compose(item_id, version, chain)
     data = json.dumps(record, indent=2).encode() + b"\n"
-    with Workspace(project_path, writes=f".ai/{FOLDER}") as workspace:
-        name = f".ai/{name_of(item_id, version)}"
-        with workspace.place(name, create_parents=True) as place:
-            # A cloned project can hold a link here that leads to another file of the user.
-            if place.path != os.fsencode(name):
-                raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
-            atomic_replace.replace(place, data, _digest_of(workspace, name), atomic_replace.temporary_name())
-            # After the new one is written: a crash in between leaves the tool pinned twice, never free.
-            _drop_others(place, item_id)
+    name = f".ai/{name_of(item_id, version)}"
+    with Workspace(project_path, writes=f".ai/{FOLDER}") as ws, ExitStack() as stack:
+        commit.recover(ws)
+        place = stack.enter_context(ws.place(name, create_parents=True))
+        # A cloned project can hold a link here that leads to another file of the user.
+        if place.path != os.fsencode(name):
+            raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
+        files, rest = _others(place, item_id)
+        others = [stack.enter_context(ws.place(f"{name.rpartition('/')[0]}/{one}")) for one in files]
+        stack.enter_context(cache.locked(ws, place.path, *(one.path for one in others)))
+        # The new one first: a crash in between leaves the tool pinned twice, never free.
+        changes = [commit.Change(place, _digest_of(ws, name), data)]
+        changes += [commit.Change(one, _digest_of(ws, one.shown), None) for one in others]
+        commit.write_own(ws, changes, _TOOL)
+        for one in rest:
+            os.unlink(one, dir_fd=place.dir_fd)
     return record
 
 
-def _drop_others(place: Place, item_id: str) -> None:
+def _others(place: Place, item_id: str) -> tuple[list[str], list[str]]:
+    """Return the names of the other lockfiles for an id beside a new one: the regular files, and the rest (links, pipes)."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.dir_fd)
     try:
-        for other in _names_in(fd, item_id):
-            if os.fsencode(other) != place.name:
-                os.unlink(other, dir_fd=fd)
+        found: tuple[list[str], list[str]] = ([], [])
+        for one in _names_in(fd, item_id):
+            if os.fsencode(one) != place.name:
+                found[not stat.S_ISREG(os.stat(one, dir_fd=fd, follow_symlinks=False).st_mode)].append(one)
+        return found
     finally:
         os.close(fd)
 

@@ -20,15 +20,17 @@ import rye
 from rye.errors import ItemError, RyeError, TrustError
 from rye.fs import beneath, names
 from rye.items import bundles, parse, spaces, tool_files
+from rye.plain_class import changed
 from rye.trust import decisions, signature
 from rye.trust import verify as trust_verify
 from rye.trust.signature import PrivateKey
 from rye.trust.verify import TrustStore, Verified
-from rye.workspace import atomic_replace, path_errors, workspace
+from rye.workspace import atomic_replace, cache, path_errors, workspace
 
 if TYPE_CHECKING:
     from rye.items.targets import Target
 
+_TOOL = "rye/primary-tools/rye_sign"
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -108,17 +110,19 @@ def _broken_documents(err: RyeError, store: TrustStore) -> Sequence[str]:
     return store.problems[:2] if err.code == "untrusted_key" else ()
 
 
-def sign(found: Iterable[Target], key: PrivateKey) -> Iterator[dict[str, Any]]:
+def sign(found: Sequence[Target], key: PrivateKey, root: str | None = None) -> Iterator[dict[str, Any]]:
     """Sign each file in place, atomically; a file whose present content `key` has signed is left alone.
+
+    Each change is in the journal of the project at `root`, where the file lies in it, else in that of the project of its `.ai`.
+    Those of several files are one batch, which is taken back as one. A file outside of both is in no project's record.
 
     Yields:
         `{"target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint", "warnings"?}`: `status` is
         `signed`, `unchanged` or `failed`; `digest` that of the signed bytes; a failed file was not changed. `warnings` are
         sentences on permissions that a tool seems to lack, where there are any.
     """
-    document = trust_verify.render_key_document(key.public, "signer")
-    # As a reader who trusts just this key: its role is the system's only if it is the system's key.
-    store = trust_verify.TrustStore.build([document], [document])
+    store = _store(key)
+    recorder = _Recorder(root, len(found) > 1)
     for target in found:
         row: dict[str, Any] = {
             "target": target.text,
@@ -133,45 +137,96 @@ def sign(found: Iterable[Target], key: PrivateKey) -> Iterator[dict[str, Any]]:
             "hint": None,
         }
         try:
-            _sign(target, key, store, row)
+            _sign(target, key, store, row, recorder)
         except RyeError as err:
             row.update(error=err.message, code=err.code, hint=err.hint or None)
         yield row
 
 
-def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any]) -> None:
+def _store(key: PrivateKey) -> TrustStore:
+    document = trust_verify.render_key_document(key.public, "signer")
+    # As a reader who trusts just this key: its role is the system's only if it is the system's key.
+    return trust_verify.TrustStore.build([document], [document])
+
+
+def signed_text(target: Target, raw: bytes, key: PrivateKey) -> bytes:
+    """Return the text of an item that is not written yet, signed for its place. Raises RyeError where readers refuse it."""
+    return _signed(target, raw, key, _store(key), {}, None)
+
+
+def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any], recorder: _Recorder) -> None:
     if target.problem is not None:
         raise target.problem
     _refuse_installed(target.path)
     with _place(target) as (place, raw):
-        row["type"] = item_type = target.type_for(raw)
-        form = signature.form_of(item_type, target.suffix)
-        text = _with_bindings(target, item_type, raw, place)
-        try:
-            # A good signature of this key stays: signing again would change the timestamp, and so the file.
-            verified, signed = trust_verify.verify(text, form, store), text
-        except TrustError:
-            signed = signature.sign(text, form, key, timestamp=_now())
-            verified = trust_verify.verify(signed, form, store)
-        if target.item_id is not None:
-            bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
-            # Before the file is replaced: what a reader would refuse is not written.
-            _check_schema(verified, item_type, target.item_id, target.suffix)
-            if lacking := _missing_permissions(verified, item_type, target.item_id, target.suffix):
-                row["warnings"] = lacking
+        signed = _signed(target, raw, key, store, row, place)
         if signed is not raw:
+            warnings = recorder.replace(target, place, raw, signed)
+            if warnings:
+                row["warnings"] = [*row.get("warnings", ()), *warnings]
+        row["status"] = "unchanged" if signed is raw else "signed"
+
+
+def _signed(
+    target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row: dict[str, Any], place: workspace.Place | None
+) -> bytes:
+    """Return a file's text, signed; the very `raw` where that is so already. `row` takes what is found out about it."""
+    row["type"] = item_type = target.type_for(raw)
+    form = signature.form_of(item_type, target.suffix)
+    text = _with_bindings(target, item_type, raw, place)
+    try:
+        # A good signature of this key stays: signing again would change the timestamp, and so the file.
+        verified, signed = trust_verify.verify(text, form, store), text
+    except TrustError:
+        signed = signature.sign(text, form, key, timestamp=_now())
+        verified = trust_verify.verify(signed, form, store)
+    if target.item_id is not None:
+        bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
+        # Before the file is replaced: what a reader would refuse is not written.
+        _check_schema(verified, item_type, target.item_id, target.suffix)
+        if lacking := _missing_permissions(verified, item_type, target.item_id, target.suffix):
+            row["warnings"] = lacking
+    row["digest"] = verified.digest
+    return signed
+
+
+class _Recorder:
+    """Replaces files, each with an entry in the journal of its project."""
+
+    def __init__(self, root: str | None, are_several: bool) -> None:
+        self._root = None if root is None else os.path.realpath(root)
+        self._batch = os.urandom(16).hex() if are_several else None
+
+    def replace(self, target: Target, place: workspace.Place, raw: bytes, signed: bytes) -> list[str]:
+        """Put the signed text in place of the one that was read; return warnings. Errors as `journal.apply_change`."""
+        from rye.journal import journal
+
+        folder = beneath.real_path(place.dir_fd, os.fspath(target.path.parent))
+        anchors = [self._root] if self._root is not None else []
+        if target.item_id is not None:
+            anchors.append(os.path.dirname(os.path.realpath(os.fsdecode(_anchor(target)[0]))))
+        root = next((one for one in anchors if folder == one or folder.startswith(os.path.join(one, ""))), None)
+        if root is None:
             # With the digest of what was read: a change that another program made meanwhile is not overwritten.
             atomic_replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), atomic_replace.temporary_name())
-        row.update(status="unchanged" if signed is raw else "signed", digest=verified.digest)
+            return []
+        with workspace.Workspace(root) as ws:
+            parts = os.fsencode(os.path.relpath(folder, root)).split(b"/") if folder != root else []
+            place = changed(place, parts=(*parts, place.name))
+            with cache.locked(ws, place.path):
+                entry = changed(journal.whole_entry(ws, _TOOL, place, raw, signed), batch=self._batch)
+                return journal.apply_own(ws, place, signed, entry)
 
 
-def _with_bindings(target: Target, item_type: str, raw: bytes, place: workspace.Place) -> bytes:
+def _with_bindings(target: Target, item_type: str, raw: bytes, place: workspace.Place | None) -> bytes:
     """Return a tool's text with what binds it to its place and to its other files; any other item unchanged."""
     if target.item_id is None or item_type != "tool":
         return raw
     named = parse.with_item_id(raw, item_type, target.item_id, target.suffix)
 
     def content_of(path: str) -> bytes | None:
+        if place is None:
+            return None
         # In the folder held open, and beneath it: a path cannot lead out, and no link is followed out either.
         try:
             fd, _ = beneath.open_beneath(place.dir_fd, tuple(os.fsencode(path).split(b"/")), _READ)

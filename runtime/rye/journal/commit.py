@@ -211,7 +211,18 @@ class Committed(NamedTuple):
     warnings: list[str]
 
 
-def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | None = None) -> Committed:
+def write_own(ws: Workspace, changes: Sequence[Change], tool: str) -> list[str]:
+    """Make what a person told rye to write, one file or several in one step, and record it; return warnings.
+
+    The profile, which is for tools, does not forbid it. The caller holds the files' locks. Errors else as `commit`.
+    """
+    if len(changes) == 1:
+        (change,) = changes
+        return journal.apply_own(ws, change.place, change.data, _entry(ws, change, tool, None))
+    return commit(ws, changes, tool, is_own=True).warnings if changes else []
+
+
+def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | None = None, *, is_own: bool = False) -> Committed:
     """Make all changes, or none, and record each in the journal under `batch`.
 
     Args:
@@ -219,6 +230,7 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
         changes: of different files, whose locks the caller holds (`cache.locked`).
         tool: item id for entries that are made here.
         batch: names the commit in the journal; a fresh name if None.
+        is_own: see `write_own`.
 
     Raises:
         WorkspaceError: `conflict` when a file is not as expected; `state_unwritable` where nothing could be recorded;
@@ -226,9 +238,11 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
         UsageError: `read_only_profile`, `bad_profile`; nothing was changed.
         DeadlineError: the call's time is up; nothing was changed.
     """
-    profile.refuse_changes(ws.root)
+    if not is_own:
+        profile.refuse_changes(ws.root)
     # The IDs become file names in the journal, so they must differ before the record names them.
     made = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
+    made = _with_folders(changes, made)
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
     with deadline().commit(), journal.beside_commands(ws):
         record = _begin(ws, steps, batch or made[0].id)
@@ -261,6 +275,21 @@ def _apart(made: list[Entry]) -> list[Entry]:
             name = entry.id[:-4] + os.urandom(2).hex()
         out[name] = changed(entry, id=name)
     return list(out.values())
+
+
+def _with_folders(changes: Sequence[Change], made: Sequence[Entry]) -> list[Entry]:
+    """Return the entries, those of new files with all the folders above them that the commit's places made.
+
+    The first place alone made a folder that several files share; whichever of them is taken back last removes it.
+    """
+    folders = sorted({parts for change in changes for parts in change.place.made}, key=len)
+    if not folders:
+        return [*made]
+    above = [[parts for parts in folders if change.place.parts[: len(parts)] == parts] for change in changes]
+    return [
+        changed(entry, folders=[names.show(b"/".join(parts)) for parts in own]) if entry.before is None else entry
+        for entry, own in zip(made, above, strict=True)
+    ]
 
 
 def _entry(ws: Workspace, change: Change, tool: str, batch: str | None) -> Entry:
@@ -396,11 +425,12 @@ def _finish(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
     folder = history.folder(ws)
     rows: list[history.Row] = []
     # Each entry is complete under a hidden name before the index lists it; the rename comes last, so no reader sees half.
-    for one in entries.parse(record.read_bytes())["entries"]:
-        fresh = folder / f".{one['id']}.new"
+    found = [entries.entry_of(one) for one in entries.parse(record.read_bytes())["entries"]]
+    for one in journal.folders_removed(ws, found):
+        fresh = folder / f".{one.id}.new"
         fresh.touch(mode=0o600)
-        fresh.write_bytes(entries.dump(one))
-        rows.append(history.row_of(entries.entry_of(one), fresh))
+        fresh.write_bytes(entries.dump(entries.record_of(one)))
+        rows.append(history.row_of(one, fresh))
     full = history.append(folder, rows)
     for row in rows:
         (folder / f".{row.id}.new").replace(folder / f"{row.id}.json")
@@ -477,8 +507,11 @@ def _settle(ws: Workspace, path: Path) -> list[str]:
         left: list[str] = []
         for entry in recorded:
             try:
-                place = stack.enter_context(ws.place(entry.path))
+                place = stack.enter_context(ws.place(entry.path, guarded=False))
             except WorkspaceError as err:
+                if path.suffix == ".done" and entry.after is None and entry.folders and err.code == "file_not_found":
+                    # Its folder went with it, where an undo removed both.
+                    continue
                 if err.code not in _GONE:
                     raise
                 # The temporary file is gone with its folder; or the file there is not ours.
@@ -518,6 +551,7 @@ def _go_on(ws: Workspace, record: Path, steps: list[Step]) -> tuple[str, list[st
     if record.suffix == ".abort":
         left += take_back(steps, keep_staged=True)
     _drop(record, steps)
+    journal.take_back_folders(ws, [step.entry for step in steps])
     return f"{named} was taken back.", left
 
 

@@ -61,6 +61,8 @@ class Entry(Record):
     `git` says how the command moved the repository.
 
     `key` names the call that made the change, where the caller named it (see `rye.executor.call_keys`).
+
+    `folders` are those that were made for a file that did not exist, or removed with one, the outer first.
     """
 
     id: str
@@ -87,6 +89,7 @@ class Entry(Record):
     hunk_count: int = 0
     key: str = ""
     git: str = ""
+    folders: list[str] = []  # noqa: RUF012 - a Record's default, never changed
 
     @property
     def paths(self) -> list[str]:
@@ -125,7 +128,7 @@ def record_of(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
     record = {**as_dict(entry), "splices": [as_dict(splice) for splice in entry.splices]}
     # What most entries do not have takes no room in them.
-    for name in ("files", "about", "shared", "part", "hunks", "hunk_count", "key", "git"):
+    for name in ("files", "about", "shared", "part", "hunks", "hunk_count", "key", "git", "folders"):
         if not record[name]:
             del record[name]
     for splice in record["splices"]:
@@ -187,7 +190,7 @@ def _is_sound(entry: Entry) -> bool:
         and (entry.batch is None or type(entry.batch) is str)
         and type(entry.whole) is bool
         and all(type(one.path) is str for one in entry.files or ())
-        and all(type(one) is str for one in (entry.about, entry.git, entry.part or "", *entry.shared))
+        and all(type(one) is str for one in (entry.about, entry.git, entry.part or "", *entry.shared, *entry.folders))
         and (not entry.whole or len(entry.splices) < 2)
         and all(type(number) is int for number in (entry.hunk_count, *entry.hunks))
     )

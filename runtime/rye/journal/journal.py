@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rye.call import context, profile
 from rye.errors import EditError, UsageError, WorkspaceError
-from rye.fs import atomic, names
+from rye.fs import atomic, beneath, names
 from rye.journal import entries, history
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document, store
@@ -29,6 +29,7 @@ from rye.workspace.text import split
 from rye.workspace.workspace import MAX_FILE_BYTES, Place, Workspace, read_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 
@@ -65,15 +66,16 @@ def whole_entry(
     code = known.encoding if known is not None else _told_by(old, encoding, stored)
     removed = split(old or b"", code)
     ids = {at: mark.id for at, mark in known.index.marks.items()} if known is not None else {}
-    names = [ids.get(at) for at in range(len(removed))]
+    line_ids = [ids.get(at) for at in range(len(removed))]
     shorts = [known.index.shown_short(at) for at in range(len(removed))] if known is not None else []
     after_code = _told_by(data, None, stored).name if encoding is None else encoding
     added = split(data or b"", Encoding(after_code, newline="\n".encode(after_code)))
     mode = stat.S_IMODE(place.stat.st_mode) if place.stat is not None and data is None else None
     entry = new_entry(
-        ws, tool, place.shown, before, after, code.name, [Recorded(0, removed, added, names, removed_shorts=shorts)]
+        ws, tool, place.shown, before, after, code.name, [Recorded(0, removed, added, line_ids, removed_shorts=shorts)]
     )
-    return changed(entry, whole=True, mode=mode, encoding_after=after_code)
+    folders = [names.show(b"/".join(parts)) for parts in place.made] if old is None else []
+    return changed(entry, whole=True, mode=mode, encoding_after=after_code, folders=folders)
 
 
 def _told_by(content: bytes | None, declared: str | None, stored: store.Stored | None) -> Encoding:
@@ -86,6 +88,39 @@ def _told_by(content: bytes | None, declared: str | None, stored: store.Stored |
             if name is None or (len(code.newline) > 1 and is_text(content or b"", code)):
                 return code
     return UTF8
+
+
+def folders_removed(ws: Workspace, made: Sequence[Entry]) -> list[Entry]:
+    """Remove the empty folders of entries that deleted a file, and return the entries with those that are gone now.
+
+    A folder that holds anything stays. It may be done twice, so that a crash in between does no harm.
+    """
+    folders = {folder for entry in made if entry.after is None for folder in entry.folders}
+    if not folders:
+        return [*made]
+    _remove_empty(ws, folders)
+    there = {folder for folder in folders if os.path.lexists(os.path.join(os.fsencode(ws.real), names.parse(folder)))}
+    return [
+        changed(entry, folders=[one for one in entry.folders if one not in there]) if entry.after is None else entry
+        for entry in made
+    ]
+
+
+def take_back_folders(ws: Workspace, made: Iterable[Entry]) -> None:
+    """Remove the empty folders that were made for files which then did not come."""
+    _remove_empty(ws, {folder for entry in made if entry.before is None for folder in entry.folders})
+
+
+def _remove_empty(ws: Workspace, folders: Iterable[str]) -> None:
+    # The inner before the outer: what lies in one has a longer path.
+    for folder in sorted(folders, key=len, reverse=True):
+        *above, name = names.parse(folder).split(b"/")
+        with contextlib.suppress(OSError):
+            fd = beneath.open_unlinked(ws.fd, [os.fsdecode(part) for part in above], beneath.DIRECTORY)
+            try:
+                os.rmdir(name, dir_fd=fd)
+            finally:
+                os.close(fd)
 
 
 def hard_links(place: Place) -> list[str]:
@@ -119,6 +154,11 @@ def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) 
         DeadlineError: the call's time is up; nothing was written.
     """
     profile.refuse_changes(ws.root)
+    return apply_own(ws, place, data, entry)
+
+
+def apply_own(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
+    """Do as `apply_change` for what a person told rye to write: the profile, which is for tools, does not forbid it."""
     with beside_commands(ws):
         return _applied(ws, place, data, entry)
 
@@ -147,10 +187,12 @@ def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> l
             with contextlib.suppress(OSError):
                 pending.unlink(missing_ok=True)
         raise
+    # Behind the deletion: a crash here leaves the entry pending, and the next call goes on.
+    (made,) = folders_removed(ws, [entry])
     if pending is not None and free:
         # The change is made; an entry that stays pending is finished by the next change or undo.
         with contextlib.suppress(OSError):
-            _finish(pending, entry)
+            _finish(pending, entry, made)
     return warnings
 
 
@@ -191,9 +233,12 @@ def _pack(entry: Entry, temporary: str) -> bytes:
     return entries.dump(entries.record_of(changed(entry, temporary=temporary)))
 
 
-def _finish(pending: Path, entry: Entry) -> None:
-    """Put a pending entry into the journal. Its line in the index comes first, so that no entry is without one."""
+def _finish(pending: Path, entry: Entry, made: Entry) -> None:
+    """Put a pending entry into the journal as what was made. Its line in the index comes first: no entry is without one."""
     where = pending.parent.parent
+    if made.folders != entry.folders:
+        atomic.write(pending, _pack(made, entry.temporary), 0o600)
+        entry = made
     full = history.append(where, [history.row_of(entry, pending)])
     pending.rename(where / pending.name)
     if full:
@@ -278,11 +323,18 @@ def _recover_one(ws: Workspace, path: Path, entry: Entry) -> None:
             path.unlink(missing_ok=True)
             return
         applied = _was_applied(ws, entry, temporary)
-        with ws.place(entry.path) as place:
-            sweep(place, temporary, entry.before, entry.after, applied=applied)
+        try:
+            with ws.place(entry.path, guarded=False) as place:
+                sweep(place, temporary, entry.before, entry.after, applied=applied)
+        except WorkspaceError as err:
+            # Its folder went with it, where an undo removed both.
+            if err.code != "file_not_found" or not (applied and entry.after is None and entry.folders):
+                raise
         if applied:
-            _finish(path, entry)
+            (made,) = folders_removed(ws, [entry])
+            _finish(path, entry, made)
         else:
+            take_back_folders(ws, [entry])
             path.unlink(missing_ok=True)
 
 

@@ -41,6 +41,8 @@ SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
 _CUT_OFF: Final = "cut off"
+# What an edit left where it made a folder; no digest.
+_MADE_FOLDER: Final = "folder"
 _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
@@ -221,11 +223,16 @@ class _Look:
             self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
             walk = self._walk(quick=quick)
         self.left_out = walk.left_out
-        self._passed, self._gone = walk.passed, walk.gone
+        self._passed, self._gone, self._turned = walk.passed, walk.gone, walk.turned
         self._folders = walk.folders
         # The first look finds everything new, and nothing changed.
         self._changes = [] if self.known is None else walk.changes
-        same_passed = self.known is not None and not walk.gone and all(path in self.known.folders for path in walk.passed)
+        same_passed = (
+            self.known is not None
+            and not walk.gone
+            and not walk.turned
+            and all(path in self.known.folders for path in walk.passed)
+        )
         self._is_same = same_passed and not walk.changes and not walk.read
 
     def _walk(self, *, quick: bool) -> Walk:
@@ -252,9 +259,11 @@ class _Look:
         for one in self._changes:
             if any(state is not None and state.kind == "file" and state.value is None for state in one[1:]):
                 said.setdefault(one.path, "what it held before was not recorded")
+        said |= self._turned
         own = (".git", ".ragix")
         passed, gone = ([path for path in paths if os.path.basename(path) not in own] for paths in (self._passed, self._gone))
-        return said | (passed_over.said(self._ws.fd, passed, gone, since) if passed or gone else {})
+        more = passed_over.said(self._ws.fd, passed, gone, since) if passed or gone else {}
+        return said | {path: why for path, why in more.items() if path not in said}
 
     def attribute(self, token: str = "", git: str = "") -> Entry | None:
         """Record what was found but for what our own tools recorded, and store the tree.
@@ -292,6 +301,8 @@ class _Look:
         if change.path not in self._ours:
             return False
         left, after = self._ours[change.path], change.after
+        if left == _MADE_FOLDER:
+            return change.before is None and after is not None and after.kind == "directory"
         if isinstance(left, State) or after is None or left is None:
             return left is after if left is None or after is None else left[:3] == after[:3]
         return after.kind == "file" and left == after.value
@@ -397,9 +408,16 @@ def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | s
         if entry is None:
             continue
         if entry.files is None:
-            yield os.fsdecode(names.parse(entry.path)), entry.after
+            yield _as_walked(entry.path), entry.after
+            kind = _MADE_FOLDER if entry.after is not None else None
+            yield from ((_as_walked(folder), kind) for folder in entry.folders)
         else:
             yield from ((one.path, one.after) for one in entry.files)
+
+
+def _as_walked(shown: str) -> str:
+    """Return a path as a look has it: an entry of an edit names its file as results do."""
+    return os.fsdecode(names.parse(shown))
 
 
 def printable(path: str) -> str:

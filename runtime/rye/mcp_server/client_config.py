@@ -193,7 +193,7 @@ def write(made: Plan, scope: Scope, project: str) -> settings_file.Written:
     # What the user added to the entry stays, unless it is for another way to reach the server.
     if isinstance(present, dict) and _is_remote(present) == _is_remote(entry):
         entry = {**present, **entry}
-    return settings_file.put(made.path, made.syntax, made.keys, entry)
+    return settings_file.put(made.path, made.syntax, made.keys, entry, project if scope == "project" else None)
 
 
 def _is_remote(entry: dict[str, Any]) -> bool:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from rye.errors import UsageError
 from rye.fs import atomic
+from rye.journal import own_files
+from rye.journal.own_files import OwnFile
 
 Syntax = Literal["json", "toml", "yaml"]
 
+_TOOL: Final = "rye/cli/mcp-install"
 _MOST: Final = 64 << 20
 _BOM: Final = "\ufeff"
 
@@ -30,7 +32,7 @@ class Written(NamedTuple):
     kept: str | None
 
 
-def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any]) -> Written:
+def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any], project: str | None = None) -> Written:
     """Set a member of a settings file, which is made with its folders if it is not there.
 
     Args:
@@ -38,6 +40,7 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any])
         syntax: its format.
         keys: the way to the member, such as `("mcpServers", "rye")`.
         value: what it becomes.
+        project: the folder of a project; where the file lies in it, what is written is in its journal.
 
     Raises:
         UsageError: `broken_settings`, for a file that cannot be read as that format or changed without loss;
@@ -53,10 +56,12 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any])
             raise _broken(real, f"it cannot be read as {syntax.upper()} ({err})") from None
         if text == before:
             return Written(real, changed=False, kept=None)
-        kept = None if before is None else _keep(real, before)
-        os.makedirs(os.path.dirname(real), exist_ok=True)
-        mode = 0o600 if before is None else stat.S_IMODE(os.stat(real).st_mode)
-        atomic.write(real, text.encode(), mode)
+        files, kept = [OwnFile(real, text.encode(), 0o600)], None
+        if before is not None:
+            # Private: settings can hold secrets.
+            kept = _free_name(real)
+            files.insert(0, OwnFile(kept, before.encode(), 0o600))
+        own_files.write(files, _TOOL, [] if project is None else [project])
     except OSError as err:
         raise UsageError("not_written", f"{real}: {err.strerror or err}.", "Free the way, or put it there by hand.") from None
     return Written(real, changed=True, kept=kept)
@@ -87,18 +92,12 @@ def _read(path: str) -> str | None:
     raise _broken(path, "it is no UTF-8 text, or too large")
 
 
-def _keep(path: str, text: str) -> str:
-    """Write what was there beside it, under a name that nothing has; return that name."""
+def _free_name(path: str) -> str:
+    """Return a name beside a file that nothing has, for its former content."""
     for number in range(1, 10_000):
         kept = f"{path}.before-rye" + (f"-{number}" if number > 1 else "")
-        try:
-            # Exclusive, and private: settings can hold secrets.
-            fd = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            continue
-        with os.fdopen(fd, "wb") as file:
-            file.write(text.encode())
-        return kept
+        if not os.path.lexists(kept):
+            return kept
     raise _broken(path, "too many files .before-rye are beside it")
 
 

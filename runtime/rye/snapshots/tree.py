@@ -72,7 +72,16 @@ class Mark(NamedTuple):
 
 
 Folders = dict[str, dict[str, Mark]]
-"""Folder from the root (`""`: the root itself) -> name -> mark."""
+"""Folder from the root (`""`: the root itself) -> name -> mark; `PASSED` for one that is not recorded."""
+
+PASSED: Final[dict[str, Mark]] = {"/": Mark(0, 0, 0, 0, None, False)}
+"""What is known of a folder that is not recorded: that it is there. No file has this name."""
+
+BEGINS: Final = "recorded from now on; what was changed in it before is not"
+"""What is said of a folder that was not recorded, and is from this look on."""
+
+ENDS: Final = "not recorded from now on: it was made a cache (CACHEDIR.TAG) or a repository"
+"""What is said of a folder that was recorded, and is not from this look on."""
 
 
 class State(NamedTuple):
@@ -146,6 +155,7 @@ class Walk:
         read: how many entries had to be read.
         short: how many bytes there was no room for.
         passed: folders that are not recorded: dependencies, caches, repositories' own.
+        turned: folders that began or ended to be among these: path -> `BEGINS` or `ENDS`.
         gone: those that were there before and are not any more.
     """
 
@@ -172,6 +182,7 @@ class Walk:
         self.read = 0
         self.short = 0
         self.passed: list[str] = []
+        self.turned: dict[str, str] = {}
         self.gone: list[str] = []
         self._known, self._contents = known, contents
         self._max_file, self._room, self._skipped, self._made = scope
@@ -179,6 +190,8 @@ class Walk:
         self._count = 0
         self._watch, self._quick, self._visited = watch, quick, set[str]()
         self._beside = beside
+        # Folders that began to be left out by their names.
+        self._named = set[str]()
         # Folders of which the watch must be told; None: all.
         self._changed_names: set[str] | None = None
         # Whether a file has got another name that a visit of changed folders would not look at.
@@ -205,6 +218,7 @@ class Walk:
             raise
         self._gone_folders()
         self._compare()
+        self._drop_left()
 
     def _start_again(self, changed: set[str] | None) -> None:
         self._changed_names = changed
@@ -212,7 +226,8 @@ class Walk:
             self._watch.restart()
         self.folders, self.left_out = {}, {}
         self.read = self.short = self._count = 0
-        self.passed = []
+        self.passed, self.turned = [], {}
+        self._named.clear()
         self._found.clear()
         self._visited.clear()
 
@@ -297,6 +312,10 @@ class Walk:
     def _visit(self, fd: int, path: str) -> list[str]:
         """Compare one folder; return the names of the folders in it to look into."""
         known = self._known.get(path, {})
+        if is_passed(known) and not self._is_there_anew(fd, path):
+            known = PASSED
+        elif is_passed(known):
+            known = {}
         self._visited.add(path)
         # A folder is the same as before where neither it nor the one above it changed.
         if self._watch is not None and (
@@ -317,6 +336,9 @@ class Walk:
             raise TooLargeError
         if not path and self._made:
             entries = [entry for entry in entries if self._made.get(entry.name) != entry.inode()]
+        if self.turned and self._is_in_turned(path, ENDS):
+            # What is new there is not recorded any more; what was there is looked at for the last time.
+            entries = [entry for entry in entries if entry.name in known]
         get, skipped = known.get, self._skipped if path not in _MEMORY else self._skipped | _MEMORY[path]
         below: list[str] = []
         new: dict[str, os.stat_result] = {}
@@ -352,10 +374,19 @@ class Walk:
             # The same names as before: it was not one to be skipped, and is none.
             self.folders[path] = known
         elif path and self._is_skipped(entries):
-            self.folders[path] = {}
             self.passed.append(path)
-            return []
+            if not known or known is PASSED:
+                self.folders[path] = self._passed(path)
+                return []
+            self.turned[path] = ENDS
+            # The tag is recorded, so that taking it back makes the folder recorded again.
+            new = {name: info for name, info in new.items() if name in known or name == _TAG}
+            names = {one.name for one in entries if one.name in known or one.name == _TAG}
+            self.folders[path] = self._changed(fd, path, known, new, names)
+            return [name for name in below if name in known]
         else:
+            if known is PASSED:
+                self.turned[path], known = BEGINS, {}
             # A folder that is passed over may have come in the place of a file.
             names = {one.name for one in entries if not (one.name in skipped and one.is_dir(follow_symlinks=False))}
             self.folders[path] = self._changed(fd, path, known, new, names)
@@ -366,9 +397,33 @@ class Walk:
     def _pass_over(self, path: str) -> None:
         """Note that a folder is there that is not recorded. It is kept as one without entries."""
         self.passed.append(path)
-        known = self._known.get(path)
-        if not known:
-            self.folders[path] = {} if known is None else known
+        self.folders[path] = self._passed(path)
+        if path in self._known and self.folders[path] is not self._known[path]:
+            # The user's own setting names it now: nothing in it changed.
+            self.turned[path] = ENDS
+            self._named.add(path)
+
+    def _passed(self, path: str) -> dict[str, Mark]:
+        """Return what is to be known of a folder that is not recorded: the very same where it was not before."""
+        known = self._known.get(path, {})
+        return known if is_passed(known) else PASSED
+
+    def _is_there_anew(self, fd: int, path: str) -> bool:
+        """Tell whether another folder lies at a path than at the last walk."""
+        above, _, name = path.rpartition("/")
+        mark = self._known.get(above, {}).get(name)
+        return mark is not None and mark[1] != os.fstat(fd).st_ino
+
+    def _is_in_turned(self, path: str, how: str) -> bool:
+        return _is_below(path, {one for one, said in self.turned.items() if said == how})
+
+    def _drop_left(self) -> None:
+        """Forget what was in folders that are not recorded any more."""
+        left = {path for path, said in self.turned.items() if said == ENDS}
+        if left:
+            kept = {path: marks for path, marks in self.folders.items() if not _is_below(path, left)}
+            beside = {path: PASSED for path in self.passed if path.rpartition("/")[0] in left}
+            self.folders = kept | beside | dict.fromkeys(left, PASSED)
 
     def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
         """Tell whether a folder is a cache or a repository's own, by what is in it."""
@@ -394,6 +449,12 @@ class Walk:
         return marks
 
     def _note(self, path: str, before: Mark | None, after: Mark | None) -> None:
+        if before is None and is_passed(self._known.get(path, {})):
+            # A folder that was left out by its name was not listed in its parent either.
+            return
+        above = path.rpartition("/")[0]
+        if self.turned and (_is_below(path, self._named) or (above and self._is_in_turned(above, BEGINS))):
+            return
         self._found.append((path, before, after))
 
     def _compare(self) -> None:
@@ -458,10 +519,16 @@ class Walk:
         """Note what was in folders that are no more: their own names were noted where they were listed."""
         for path, marks in self._known.items():
             if path not in self.folders:
-                if not marks and path.rpartition("/")[2] in self._skipped:
+                if is_passed(marks):
                     self.gone.append(path)
+                    continue
                 for name, mark in marks.items():
                     self._note(f"{path}/{name}" if path else name, mark, None)
+
+
+def is_passed(marks: Mapping[str, Mark]) -> bool:
+    """Tell whether a folder is one that is not recorded, by what is known of it."""
+    return "/" in marks
 
 
 def _is_below(path: str, tops: set[str]) -> bool:
@@ -507,6 +574,8 @@ def _settled(info: os.stat_result, now: int) -> int:
 def entries(folders: Folders) -> Iterator[tuple[str, Mark]]:
     """Yield every path of a tree with its mark."""
     for path, marks in folders.items():
+        if is_passed(marks):
+            continue
         for name, mark in marks.items():
             yield (f"{path}/{name}" if path else name), mark
 

@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -89,11 +89,15 @@ class OpenFile(Record):
 
 
 class Place(Record):
-    """Where a file is or will be: the directory held open, its physical path, the state of what is there now."""
+    """Where a file is or will be: the directory held open, its physical path, the state of what is there now.
+
+    `made` are the folders that were made for it, the outer first.
+    """
 
     dir_fd: int
     parts: beneath.Parts
     stat: os.stat_result | None
+    made: Sequence[beneath.Parts] = ()
 
     @property
     def name(self) -> bytes:
@@ -345,8 +349,10 @@ class Workspace:
             os.close(opened.fd)
 
     @contextmanager
-    def place(self, path: str, *, create_parents: bool = False) -> Iterator[Place]:
+    def place(self, path: str, *, create_parents: bool = False, guarded: bool = True) -> Iterator[Place]:
         """Hold open the directory in which `path` is or will be, following the file's own link inside.
+
+        Not `guarded`, it may lie where tools may not write: for what a person told rye to write there.
 
         Raises:
             WorkspaceError: as `open_file`; also `protected_path`. A file that does not exist is no error.
@@ -355,7 +361,7 @@ class Workspace:
         parts = self.components(path)
         created: list[beneath.Parts] = []
         try:
-            dir_fd, physical = self._parent(parts, created if create_parents else None)
+            dir_fd, physical = self._parent(parts, created if create_parents else None, guarded=guarded)
         except OSError as err:
             self._remove_empty(created)
             raise self.refusal(err, path) from None
@@ -363,24 +369,25 @@ class Workspace:
             self._remove_empty(created)
             raise
         try:
-            self.guard(physical)
-            yield Place(dir_fd, physical, _current(dir_fd, physical))
+            if guarded:
+                self.guard(physical)
+            yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created))
         except BaseException:
             self._remove_empty(created)
             raise
         finally:
             os.close(dir_fd)
 
-    def _parent(self, parts: beneath.Parts, created: list[beneath.Parts] | None) -> tuple[int, beneath.Parts]:
+    def _parent(self, parts: beneath.Parts, created: list[beneath.Parts] | None, *, guarded: bool) -> tuple[int, beneath.Parts]:
         try:
             return beneath.open_parent(self.fd, parts)
         except FileNotFoundError:
             if created is None:
                 raise
-        self._make_directory(parts[:-1], created, names.show(b"/".join(parts)))
+        self._make_directory(parts[:-1], created, names.show(b"/".join(parts)), guarded=guarded)
         return beneath.open_parent(self.fd, parts)
 
-    def _make_directory(self, parts: beneath.Parts, created: list[beneath.Parts], wanted: str) -> None:
+    def _make_directory(self, parts: beneath.Parts, created: list[beneath.Parts], wanted: str, *, guarded: bool) -> None:
         """Make a directory and its missing ancestors, each beneath the root and none in a protected place.
 
         `wanted` is what a refusal names: the file for which they are made.
@@ -392,12 +399,13 @@ class Workspace:
         except FileNotFoundError:
             if not parts:
                 raise
-        self._make_directory(parts[:-1], created, wanted)
+        self._make_directory(parts[:-1], created, wanted, guarded=guarded)
         if parts[-1] in (b"", b"."):
             return
         dir_fd, physical = beneath.open_parent(self.fd, parts)
         try:
-            self.guard(physical, wanted)
+            if guarded:
+                self.guard(physical, wanted)
             os.mkdir(physical[-1], dir_fd=dir_fd)
             created.append(physical)
         except FileExistsError:

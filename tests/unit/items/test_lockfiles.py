@@ -13,6 +13,8 @@ from rye.errors import TrustError, WorkspaceError
 from rye.executor import executor
 from rye.items import lockfiles
 from rye.items.spaces import Space
+from rye.journal import commit
+from rye.workspace.workspace import Workspace
 from support.in_process import rye as shell
 from support.signed_tools import put, put_tool
 
@@ -223,16 +225,28 @@ def test_writing_one_reaches_nothing_outside_and_no_other_file(project, tmp_path
     assert os.listdir(outside) == ["tool@9.lock.json"]
 
 
-def test_a_crash_between_two_versions_leaves_a_lock(locked, monkeypatch):
-    def crash(*words, **options):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_crash_between_two_versions_leaves_a_lock(locked, monkeypatch, step):
+    steps = []
 
+    def crash(*given):
+        steps.append(given)
+        if len(steps) == step:
+            raise KeyboardInterrupt
+        exchange(*given)
+
+    exchange = commit.exchange
     tool, chain = executor.chain_of("my/tool", str(locked))
-    monkeypatch.setattr(lockfiles.os, "unlink", crash)
+    monkeypatch.setattr(commit, "exchange", crash)
     with pytest.raises(KeyboardInterrupt):
         lockfiles.write(str(locked), tool.id, "2.0.0", chain)
     monkeypatch.undo()
-    assert {"tool@1.2.3.lock.json", "tool@2.0.0.lock.json"} <= set(os.listdir(locked / ".ai/lockfiles/my"))
+    folder = locked / ".ai/lockfiles/my"
+    assert (folder / "tool@1.2.3.lock.json").exists()
+    assert (folder / "tool@2.0.0.lock.json").exists() is (step == 2)
+    with Workspace(str(locked)) as ws:
+        assert "is finished now" in commit.recover(ws)[0]
+    assert os.listdir(folder) == ["tool@2.0.0.lock.json"]
 
 
 def test_a_check_names_the_space_and_the_command(locked):

@@ -193,6 +193,43 @@ def test_a_folder_that_is_gone_takes_its_pending_change_along(project):
     assert not list(folder(project).rglob("*.json"))
 
 
+def in_folders(project, before, after):
+    """Return the pending entry of a change of a file whose folders it made or removed, with no temporary file left."""
+    entry = changed(entry_for(project, before, after, "n/e/w.txt", temporary_name().decode()), folders=["n", "n/e"])
+    waiting = folder(project) / "pending"
+    waiting.mkdir(parents=True)
+    (waiting / f"{entry.id}.json").write_bytes(entries.dump(entries.record_of(entry)))
+    return entry
+
+
+@pytest.mark.parametrize("left", ["n/e/w.txt", "n/e", "n", ""])
+def test_an_undo_that_removes_folders_and_is_cut_off_is_finished(project, left):
+    if left:
+        (project / left).parent.mkdir(parents=True, exist_ok=True)
+        (project / left).write_bytes(OLD) if left.endswith(".txt") else (project / left).mkdir()
+    entry = in_folders(project, OLD, None)
+    with Workspace(str(project)) as ws:
+        journal.recover(ws)
+        # Where the file is there, the change was not begun.
+        is_done = not left.endswith(".txt")
+        assert [row.id for row in History(ws)] == [entry.id] * is_done
+        assert not is_done or journal.find(ws, entry.id).folders == ["n", "n/e"]
+    assert (project / "n").exists() is not is_done
+    assert not list((folder(project) / "pending").iterdir())
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_new_file_in_new_folders_that_is_cut_off_comes_or_leaves_no_folder(project, is_done):
+    (project / "n/e").mkdir(parents=True)
+    if is_done:
+        (project / "n/e/w.txt").write_bytes(NEW)
+    entry = in_folders(project, None, NEW)
+    with Workspace(str(project)) as ws:
+        journal.recover(ws)
+        assert [row.id for row in History(ws)] == [entry.id] * is_done
+    assert (project / "n").exists() is is_done
+
+
 def test_a_change_at_work_is_left_alone(project, file):
     with Workspace(str(project)) as ws:
         journal._begin(ws, entry_for(project), temporary_name().decode())

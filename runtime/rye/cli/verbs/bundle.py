@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rye._version import __version__
@@ -22,9 +24,10 @@ from rye.cli.shared import (
 )
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor import executor
-from rye.fs import atomic
 from rye.items import bundles, lockfiles, release_list, spaces
 from rye.items.spaces import Space
+from rye.journal import own_files
+from rye.journal.own_files import OwnFile
 from rye.trust import keys, signature
 
 _BUNDLE_EPILOG = """\
@@ -74,9 +77,8 @@ def _create(space: Space, args: argparse.Namespace) -> int:
     # One timestamp for the manifest and its signature line.
     facts = {"id": args.id, "version": args.version, "type": args.type, "description": args.description, "created_at": _now()}
     path = bundles.path_of(space, args.id)
-    if args.id == bundles.SYSTEM:
-        bundles.write_metadata(space)
-    _write_signed(bundles.compose(space, facts), path, args.key, facts["created_at"])
+    more = bundles.changed_metadata_files(space) if args.id == bundles.SYSTEM else {}
+    _write_signed(bundles.compose(space, facts), path, args.key, facts["created_at"], more)
     if args.json:
         print_json({"path": str(path), "bundle": facts})
     else:
@@ -100,10 +102,14 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _write_signed(raw: bytes, path: Path, key: str | None, timestamp: str) -> None:
+def _write_signed(
+    raw: bytes, path: Path, key: str | None, timestamp: str, more: Mapping[str, bytes | None] = MappingProxyType({})
+) -> None:
+    """Write a signed list, and the files that belong to it: recorded in this project, or in that of their `.ai`."""
     signed = signature.sign(raw, signature.form_of("tool", ".yaml"), keys.signing_key(key), timestamp=timestamp)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write(path, signed)
+    files = {os.path.realpath(one): data for one, data in more.items()} | {os.path.realpath(path): signed}
+    above = next((str(one.parent) for one in path.parents if one.name == ".ai"), os.getcwd())
+    own_files.write([OwnFile(one, data) for one, data in files.items()], "rye/cli/bundle", [project_of(None), above])
 
 
 def _load(space: Space, args: argparse.Namespace) -> Any:

@@ -86,13 +86,12 @@ def _run(args: argparse.Namespace) -> int:
 
 def _import(args: argparse.Namespace) -> int:
     """Ask another server for its tools, show them, and write a signed item for each."""
-    from rye import api
     from rye.cli.verbs import mcp_import
     from rye.trust import keys
 
     shared.require_person_or_key("sign items", args.key, key_option=True)
     # Before the server is asked: without a key nothing of it would be used.
-    keys.signing_key(args.key)
+    key = keys.signing_key(args.key)
     project = _project(args)
     permissions = [one for one in args.permissions.split(",") if one]
     items = mcp_import.items_of(args.name or "", args.command, args.url, permissions, project)
@@ -102,13 +101,11 @@ def _import(args: argparse.Namespace) -> int:
         raise UsageError("no_tools", "The server lists no tools.", "Look at its documentation.")
     if shared.at_terminal() and not shared.confirm(f"Sign these {len(items)} tools?"):
         return shared.EXIT_NO
-    rows = api.sign(mcp_import.write(items, project), project_path=project, key=args.key)
-    for row in rows:
-        if row["status"] == "failed":
-            print(shared.printable(f"rye: {row['target']}: {row['error']}"), file=sys.stderr)
-    good = sum(row["status"] != "failed" for row in rows)
-    print(f"{good} of {len(rows)} signed; `rye tools --category mcp/{args.name}` lists them.")
-    return EXIT_OK if good == len(rows) else shared.EXIT_NO
+    refused = mcp_import.write(items, project, key)
+    for line in refused:
+        print(shared.printable(f"rye: {line}"), file=sys.stderr)
+    print(f"{len(items) - len(refused)} of {len(items)} signed; `rye tools --category mcp/{args.name}` lists them.")
+    return shared.EXIT_NO if refused else EXIT_OK
 
 
 def _project(args: argparse.Namespace) -> str:

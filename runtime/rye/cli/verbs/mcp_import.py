@@ -9,6 +9,8 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Final
 
 from rye.call import context
@@ -19,12 +21,17 @@ from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.chain import Chain
 from rye.executor.primitives import http_request, mcp_call, program
 from rye.fs.digest import hexdigest
+from rye.items import sign_verify
 from rye.items.parse import Tool
+from rye.items.targets import Target
+from rye.journal import commit
 from rye.trust import verify
-from rye.trust.signature import form_of
-from rye.workspace.atomic_replace import digest_of, replace, temporary_name
+from rye.trust.signature import PrivateKey, form_of
+from rye.workspace import cache
+from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 
+_TOOL: Final = "rye/cli/mcp-import"
 _SECONDS: Final = 120.0
 _STEM_MAX: Final = 64
 _MOST_SAID: Final = 64_000
@@ -179,22 +186,31 @@ def _tools_of_server(item_id: str, config: dict[str, Any], permissions: tuple[st
             session.close()
 
 
-def write(items: Sequence[dict[str, Any]], root: str) -> list[str]:
-    """Write items that are not signed yet into a project, in place of those of an earlier import; return their ids."""
-    ids = []
-    with Workspace(root) as workspace:
-        for item in items:
-            path = f".ai/tools/{item['item_id']}.yaml"
-            with workspace.place(path, create_parents=True) as place:
-                before = None if place.stat is None else _digest(workspace, path)
-                replace(place, json.dumps(item, indent=2).encode() + b"\n", before, temporary_name())
-            ids.append(str(item["item_id"]))
-    return ids
+def write(items: Sequence[dict[str, Any]], root: str, key: PrivateKey) -> list[str]:
+    """Write the items, signed, into a project, in place of those of an earlier import: all in one step, as one recorded change.
 
-
-def _digest(workspace: Workspace, path: str) -> str:
-    try:
-        with workspace.file(path) as file:
-            return digest_of(file.read())
-    except RyeError:
-        return ""
+    Returns:
+        Why an item was refused; such a one is not written.
+    """
+    texts: dict[str, bytes] = {}
+    refused = []
+    for item in items:
+        item_id, raw = str(item["item_id"]), json.dumps(item, indent=2).encode() + b"\n"
+        path = f".ai/tools/{item_id}.yaml"
+        try:
+            texts[path] = sign_verify.signed_text(Target(path, Path(root, path), "tool", item_id, ".yaml"), raw, key)
+        except RyeError as err:
+            refused.append(f"{item_id}: {err.message}")
+    with Workspace(root) as workspace, ExitStack() as stack:
+        commit.recover(workspace)
+        places = [stack.enter_context(workspace.place(path, create_parents=True)) for path in texts]
+        stack.enter_context(cache.locked(workspace, *(place.path for place in places)))
+        changes = []
+        for place, data in zip(places, texts.values(), strict=True):
+            before = None
+            if place.stat is not None:
+                with workspace.file(place.shown) as file:
+                    before = digest_of(file.read())
+            changes.append(commit.Change(place, before, data))
+        commit.write_own(workspace, changes, _TOOL)
+    return refused

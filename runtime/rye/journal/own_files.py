@@ -1,0 +1,88 @@
+"""What a command of rye writes for its person, wherever that lies in a project: one step for all files, recorded as any change.
+
+Tools may not write some of these places (a client's settings, lockfiles): there the person alone takes it back, by hand.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from typing import NamedTuple
+
+from rye.fs import atomic, names
+from rye.journal import commit
+from rye.workspace import cache
+from rye.workspace.atomic_replace import digest_of
+from rye.workspace.workspace import Workspace
+
+
+class OwnFile(NamedTuple):
+    """A file to write.
+
+    Attributes:
+        path: absolute, where no link leads elsewhere.
+        data: the new content; None deletes the file.
+        mode: permission bits of a new file; None: 0666 less the umask. A file that is there keeps its own.
+    """
+
+    path: str
+    data: bytes | None
+    mode: int | None = None
+
+
+def root_of(paths: Sequence[str], roots: Sequence[str]) -> str | None:
+    """Return the first of some folders that all paths lie below, as a real path; None where none is."""
+    real = map(os.path.realpath, roots)
+    return next((root for root in real if all(path.startswith(os.path.join(root, "")) for path in paths)), None)
+
+
+def write(files: Sequence[OwnFile], tool: str, roots: Sequence[str]) -> list[str]:
+    """Write all files, or none, and record them in the journal of the first of some projects that holds them all.
+
+    Files that lie in none of these are in no project's record: they are written one by one.
+
+    Args:
+        files: of different paths; missing folders are made.
+        tool: by which the journal names the change.
+        roots: the projects' folders.
+
+    Returns:
+        Warnings.
+
+    Raises:
+        WorkspaceError: as `commit.commit`. OSError: a file outside of all projects cannot be written.
+    """
+    root = root_of([file.path for file in files], roots)
+    if root is None:
+        for file in files:
+            _write_unrecorded(file)
+        return []
+    with Workspace(root) as ws, ExitStack() as stack:
+        commit.recover(ws)
+        shown = [names.show(os.fsencode(os.path.relpath(file.path, root))) for file in files]
+        places = [stack.enter_context(ws.place(path, create_parents=True, guarded=False)) for path in shown]
+        stack.enter_context(cache.locked(ws, *(place.path for place in places)))
+        changes = []
+        for file, place in zip(files, places, strict=True):
+            old = None
+            if place.stat is not None:
+                with ws.file(place.shown) as opened:
+                    old = opened.read()
+            if old != file.data:
+                changes.append(commit.Change(place, None if old is None else digest_of(old), file.data, mode=file.mode))
+        return commit.write_own(ws, changes, tool)
+
+
+def _write_unrecorded(file: OwnFile) -> None:
+    if file.data is None:
+        with suppress(FileNotFoundError):
+            os.unlink(file.path)
+        return
+    os.makedirs(os.path.dirname(file.path), exist_ok=True)
+    try:
+        mode = stat.S_IMODE(os.stat(file.path).st_mode)
+    except FileNotFoundError:
+        mode = 0o644 if file.mode is None else file.mode
+    atomic.write(file.path, file.data, mode)
