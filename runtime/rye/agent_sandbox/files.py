@@ -61,7 +61,7 @@ class Upload:
             self._ws = self._stack.enter_context(Workspace(root))
             profile.refuse_changes(self._ws.root)
             commit.recover(self._ws)
-            self._place: Place = self._stack.enter_context(self._ws.place(tool_path(path), create_parents=True))
+            self._place: Place = self._stack.enter_context(journal.place_for(self._ws, tool_path(path)))
             if self._place.stat is not None and not stat.S_ISREG(self._place.stat.st_mode):
                 raise wrong_kind(self._place.stat.st_mode, self._place.shown)
             self._temporary = temporary_name()

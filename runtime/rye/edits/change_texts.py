@@ -170,4 +170,5 @@ def _said(state: State | None) -> str:
         return f"a link to {tree_changes.printable(state.value or '')}"
     if state.kind == "file":
         return f"a file of {state.size:,} bytes, mode {state.mode:o}"
-    return f"a {state.kind}, mode {state.mode:o}"
+    kind = {"fifo": "named pipe", "other": "socket or device"}.get(state.kind, state.kind)
+    return f"a {kind}, mode {state.mode:o}"

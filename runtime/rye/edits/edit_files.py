@@ -208,7 +208,7 @@ def _open_files(job: _Job, changes: Sequence[Change]) -> Iterator[dict[str, _Fil
         # All places before any lock: locks are named by physical paths and taken in one order.
         files: dict[str, _File] = {}
         for name in {**lines, **others}:
-            place = stack.enter_context(job.ws.place(name, create_parents=name in renamed))
+            place = stack.enter_context(journal.place_for(job.ws, name) if name in renamed else job.ws.place(name))
             if any(other.place.path == place.path for other in files.values()):
                 raise EditError("duplicate_file", f"{name} is named twice, by two paths.", "Name each file by one path.")
             files[name] = _File(name, place)

@@ -40,7 +40,8 @@ def reversals(
     """
     with ExitStack() as stack:
         # Places first: the locks are named by the physical paths.
-        places = [stack.enter_context(ws.place(one.path, create_parents=one.after is None and not dry_run)) for one in entries]
+        held = (ws.place(one.path) if dry_run or one.after is not None else journal.place_for(ws, one.path) for one in entries)
+        places = [stack.enter_context(place) for place in held]
         stack.enter_context(cache.locked(ws, *(place.path for place in places)))
         pieces: list[FileChange] = []
         refused: list[EditError] = []

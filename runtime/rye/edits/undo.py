@@ -402,7 +402,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
             look.contents.save()
             diff = change_texts.tree_diff(ws, planned.changes)
             made: dict[str, Any] = {}
-            warnings = _said_guarded(planned.guarded)
+            warnings = _said_left(planned)
             if not dry_run:
                 profile.refuse_changes(ws.root)
                 taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
@@ -440,13 +440,18 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     )
 
 
-def _said_guarded(paths: list[str]) -> list[str]:
-    """Return a warning of paths that tools may not write; none where there are none."""
-    if not paths:
-        return []
-    named = ", ".join(map(tree_changes.printable, paths[:_MAX_NAMED]))
+def _said_left(planned: tree_undo.Plan) -> list[str]:
+    """Return a warning of paths that tools may not write, and of those that no undo makes; none where there are none."""
+    reasons = {
+        "Other programs run or load these without asking: only the user may change them.": planned.guarded,
+        "They were sockets or devices, which no undo makes again.": planned.gone,
+    }
+    return [f"Left as they are: {_named(paths)}. {why}" for why, paths in reasons.items() if paths]
+
+
+def _named(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    return [f"Left as they are: {named}{more}. Other programs run or load these without asking: only the user may change them."]
+    return ", ".join(map(tree_changes.printable, paths[:_MAX_NAMED])) + more
 
 
 def _said_hunks(chosen: _Chosen) -> str:

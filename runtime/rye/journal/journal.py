@@ -12,6 +12,7 @@ import contextlib
 import os
 import stat
 import time
+import zlib
 from typing import TYPE_CHECKING
 
 from rye.call import context, profile
@@ -29,7 +30,7 @@ from rye.workspace.text import split
 from rye.workspace.workspace import MAX_FILE_BYTES, Place, Workspace, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -121,6 +122,57 @@ def _remove_empty(ws: Workspace, folders: Iterable[str]) -> None:
                 os.rmdir(name, dir_fd=fd)
             finally:
                 os.close(fd)
+
+
+@contextlib.contextmanager
+def place_for(ws: Workspace, path: str, *, guarded: bool = True) -> Iterator[Place]:
+    """Hold open the folder in which a file will be, and make what is missing of it; parameters and errors as `Workspace.place`.
+
+    A note of the folders is stored until the block ends, so that a kill in it leaves none of them empty.
+    """
+    note = _note_folders(ws, ws.missing_folders(path))
+    try:
+        with ws.place(path, create_parents=True, guarded=guarded) as place:
+            yield place
+    finally:
+        if note is not None:
+            with contextlib.suppress(OSError):
+                note.unlink(missing_ok=True)
+
+
+def _note_folders(ws: Workspace, folders: Sequence[bytes]) -> Path | None:
+    if not folders:
+        return None
+    from rye.process import job_supervisor
+
+    record = {"folders": [names.show(one) for one in folders], "process": job_supervisor.own_identity()}
+    try:
+        waiting = history.folder(ws) / "pending"
+        waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = waiting / f"{os.urandom(8).hex()}.folders"
+        # In one step: half of a note would be none.
+        atomic.write(path, entries.dump(record), 0o600, durably=False)
+    except OSError:
+        return None
+    return path
+
+
+def _recover_folders(ws: Workspace, note: Path) -> None:
+    """Remove the empty folders that a process which was killed had made for a file."""
+    from rye.process import job_supervisor
+
+    try:
+        record = entries.parse(note.read_bytes())
+        process, folders = dict(record["process"]), [str(one) for one in record["folders"]]
+    except OSError:
+        return
+    except (ValueError, LookupError, TypeError, RecursionError, zlib.error):
+        drop_if_old(note)
+        return
+    # Where the system does not tell when a process started, none is known to be over.
+    if process.get("start") and job_supervisor.identity(process.get("pid", 0)) != process:
+        _remove_empty(ws, folders)
+        note.unlink(missing_ok=True)
 
 
 def hard_links(place: Place) -> list[str]:
@@ -276,10 +328,12 @@ def recover(ws: Workspace) -> None:
     An entry whose file another process holds locked is left alone: it is at work.
     """
     try:
-        pending = list((history.folder(ws) / "pending").glob("*.json"))
+        found = sorted((history.folder(ws) / "pending").iterdir())
     except OSError:
         return
-    for path in pending:
+    for path in found:
+        if path.suffix != ".json":
+            continue
         entry = entries.load(path)
         if entry is None:
             drop_if_old(path)
@@ -292,6 +346,11 @@ def recover(ws: Workspace) -> None:
                 path.unlink(missing_ok=True)
         except OSError:
             continue
+    # Behind the changes: a file that came keeps its folders.
+    for path in found:
+        if path.suffix == ".folders":
+            with contextlib.suppress(OSError):
+                _recover_folders(ws, path)
 
 
 def pending_keys(ws: Workspace) -> set[str]:

@@ -50,12 +50,14 @@ class Plan(NamedTuple):
         merged: paths whose change is taken out of a file that changed elsewhere since.
         kept: paths that are already as they were before.
         guarded: paths that only the user may write, which are left as they are.
+        gone: sockets and devices, which no undo makes again.
     """
 
     changes: list[Change]
     merged: list[str]
     kept: list[str]
     guarded: list[str]
+    gone: list[str]
 
 
 def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chosen: Mapping[str, Sequence[int]]) -> Plan:
@@ -72,7 +74,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
         EditError: `changed_since`, `not_recorded`, `damaged_entry`: nothing was written.
         WorkspaceError: `protected_path`, when the one path, or every path of those that differ, may not be written by tools.
     """
-    made = Plan([], [], [], [])
+    made = Plan([], [], [], [], [])
     guard: WorkspaceError | None = None
     refused: list[str] = []
     current: list[dict[str, object]] = []
@@ -86,6 +88,9 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
             # What a command did elsewhere is taken back all the same.
             guard = guard or err
             made.guarded.append(one.path)
+            continue
+        if one.before is not None and one.before.kind == "other" and path is None:
+            made.gone.append(one.path)
             continue
         why = _planned(ws, contents, made, entry, one, chosen.get(one.path), current)
         if why:
@@ -101,6 +106,13 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
         )
     if guard is not None and not made.changes:
         raise guard
+    if made.gone and not made.changes:
+        raise EditError(
+            "not_recorded",
+            f"Change {entry.id} removed or changed sockets or devices alone ({tree_changes.printable(made.gone[0])}), which no "
+            "undo makes again. Nothing was written.",
+            "Start the program again that makes them.",
+        )
     return made
 
 

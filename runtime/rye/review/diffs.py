@@ -212,7 +212,8 @@ def _state(state: State | None) -> str:
     if state.kind == "file":
         stored = "" if state.value is not None else ", not stored"
         return f"a file of {state.size:,} bytes, mode {state.mode:o}{stored}"
-    return f"a {state.kind}, mode {state.mode:o}"
+    kind = {"fifo": "named pipe", "other": "socket or device"}.get(state.kind, state.kind)
+    return f"a {kind}, mode {state.mode:o}"
 
 
 # --- lines as text ---

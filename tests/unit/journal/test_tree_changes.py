@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -314,3 +315,31 @@ def test_what_a_killed_host_left_is_recorded_as_that_commands(started):
     assert known_tree.running(known_tree.folder(str(started))) == []
     assert undo(started, entry_id=entry["entry_id"])["success"]
     assert (started / "a.txt").read_text() == "one\n"
+
+
+def bound(path):
+    """Make a socket at a path."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+def test_a_socket_is_left_and_named_and_the_rest_comes_back(started):
+    bound(started / "old.sock")
+    bash(started, "true")
+    text = (started / "a.txt").read_text()
+    changed = bash(started, "rm old.sock; echo more >> a.txt; mkfifo pipe; mkdir n; " + SOCKET)
+    assert sorted(changed["changed"]) == ["a.txt", "n", "n/new.sock", "old.sock", "pipe"]
+    back = undo(started, entry_id=changed["change_id"])
+    assert back["warnings"] == ["Left as they are: old.sock. They were sockets or devices, which no undo makes again."]
+    assert ((started / "a.txt").read_text(), (started / "n").exists(), (started / "pipe").exists()) == (text, False, False)
+    again = undo(started, entry_id=back["entry_id"])
+    assert again["warnings"] == ["Left as they are: n/new.sock. They were sockets or devices, which no undo makes again."]
+    assert (started / "n").is_dir()
+    assert (started / "pipe").is_fifo()
+    only = bash(started, SOCKET + "; rm n/new.sock; " + SOCKET)
+    gone = bash(started, "rm n/new.sock")
+    assert only["success"]
+    assert undo(started, entry_id=gone["change_id"])["code"] == "not_recorded"
+
+
+SOCKET = "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('n/new.sock')\""
