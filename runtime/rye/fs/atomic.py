@@ -31,8 +31,10 @@ _RENAME_EXCHANGE = 2
 
 
 @contextmanager
-def locked(lock: str | Path) -> Iterator[None]:
+def locked(lock: str | Path, *, shared: bool = False) -> Iterator[None]:
     """Hold a lock file for the block, waiting for whoever has it; its folder is made (0700) if missing.
+
+    Several may hold it at once that ask for a `shared` one.
 
     On a file system without locks the block runs unlocked: a record is still replaced whole, and a lost update is rare.
 
@@ -48,7 +50,7 @@ def locked(lock: str | Path) -> Iterator[None]:
         fd = os.open(lock, flags, 0o600)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         except OSError as err:
             if err.errno not in NO_LOCKS:
                 raise

@@ -244,7 +244,7 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
     made = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
     made = _with_folders(changes, made)
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
-    with deadline().commit(), journal.beside_commands(ws):
+    with deadline().commit(), journal.beside_commands(ws, [change.data for change in changes]):
         record = _begin(ws, steps, batch or made[0].id)
         try:
             for step, change in zip(steps, changes, strict=True):

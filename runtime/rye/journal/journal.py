@@ -182,14 +182,19 @@ def hard_links(place: Place) -> list[str]:
     return [f"{place.shown} had {place.stat.st_nlink} hard links; this one now holds the new content, the others the old."]
 
 
-def beside_commands(ws: Workspace) -> contextlib.AbstractContextManager[None]:
-    """Return the context in which an edit is told apart from what running commands change."""
-    if not known_tree.is_running(ws.fd):
-        return contextlib.nullcontext()
+@contextlib.contextmanager
+def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[None]:
+    """Run an edit of ours, told apart from what commands change; `made` are the contents that it brings."""
+    with known_tree.unlooked(ws.fd):
+        # Asked while nobody looks: a command that begins later finds the edit made and recorded.
+        if not known_tree.is_running(ws.fd):
+            yield
+            return
     # Imported here: few edits are made beside a command.
     from rye.journal import tree_changes
 
-    return tree_changes.beside_commands(ws)
+    with tree_changes.beside_commands(ws, made), known_tree.unlooked(ws.fd):
+        yield
 
 
 def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
@@ -211,7 +216,7 @@ def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) 
 
 def apply_own(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
     """Do as `apply_change` for what a person told rye to write: the profile, which is for tools, does not forbid it."""
-    with beside_commands(ws):
+    with beside_commands(ws, [data]):
         return _applied(ws, place, data, entry)
 
 

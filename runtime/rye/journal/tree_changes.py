@@ -2,7 +2,7 @@
 
 What a look finds is put down to the commands that ran since the look before. It is one entry of the journal for each look. What
 changed while no command ran is told apart: either one of our tools made it, which has an entry of its own, or someone else did.
-Edits beside a running command ask for a look at their own file first (`before_edit`), so that each change has one author.
+While an edit of ours is made nobody looks, and beside a running command it looks before and after: a change has one author.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -45,6 +45,8 @@ _CUT_OFF: Final = "cut off"
 _MADE_FOLDER: Final = "folder"
 _ABOUT: Final = 200
 _SHARES: Final = 64
+# Of a file that came and went between two looks.
+_NEW_MODE: Final = 0o644
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
 _MOST_ROWS: Final = 2_000
@@ -176,10 +178,17 @@ def drop(ws: Workspace, recording: Recording) -> None:
 
 
 @contextmanager
-def beside_commands(ws: Workspace) -> Iterator[None]:
-    """Run an edit of ours: what running commands changed until now is recorded first, and the edit is not taken for theirs."""
+def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[None]:
+    """Run an edit of ours: what running commands changed until now is recorded first, and the edit is not taken for theirs.
+
+    The contents that it brings are stored: where a command changes one before the next look, that is what it was before.
+    """
     with suppress(OSError, TooLargeError), look_at(ws) as look:
         look.attribute()
+        for data in made:
+            if data is not None and len(data) <= context.settings().number("record.max_file_bytes"):
+                look.contents.put(data)
+        look.contents.save()
     try:
         yield
     finally:
@@ -280,7 +289,7 @@ class _Look:
             known_tree.remember(self.where, self.known)
             self._watch.settle(self.known.folders)
             return None
-        rest = [one for one in self._changes if not self._is_ours(one)]
+        rest = [self._since_ours(one) for one in self._changes if not self._is_ours(one)]
         entry = changed(self._entry(rest, token), git=git) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""
@@ -297,17 +306,34 @@ class _Look:
     def _is_ours(self, change: Change) -> bool:
         """Tell whether one of our tools left what is there now."""
         if self._ours is None:
-            self._ours = dict(_recorded_since(self._ws, self.known.newest if self.known is not None else ""))
+            self._ours = {}
+            for path, before, left in _recorded_since(self._ws, self.known.newest if self.known is not None else ""):
+                self._ours[path] = [*self._ours.get(path, ()), (before, left)]
         if change.path not in self._ours:
             return False
-        left, after = self._ours[change.path], change.after
-        if left == _MADE_FOLDER:
-            return change.before is None and after is not None and after.kind == "directory"
-        if isinstance(left, State) or after is None or left is None:
-            return left is after if left is None or after is None else left[:3] == after[:3]
-        return after.kind == "file" and left == after.value
+        left = self._ours[change.path][-1][1]
+        # A folder that was there has another mode now.
+        return _is_state(change.after, left) and (left != _MADE_FOLDER or change.before is None)
 
-    _ours: dict[str, State | str | None] | None = None
+    def _since_ours(self, change: Change) -> Change:
+        """Return a change without what edits of ours made of the file in between, where they follow each other."""
+        if not self._ours or not (edits := self._ours.get(change.path)) or not _is_state(change.before, edits[0][0]):
+            return change
+        if any(left != before for (_, left), (before, _) in pairwise(edits)):
+            return change
+        left = edits[-1][1]
+        if not isinstance(left, str):
+            return change._replace(before=left)
+        if left == _MADE_FOLDER:
+            return change
+        content = self.contents.read(bytes.fromhex(left))
+        if content is None:
+            return change
+        kept = next((one for one in (change.before, change.after) if one is not None and one.kind == "file"), None)
+        return change._replace(before=State("file", _NEW_MODE if kept is None else kept.mode, left, len(content)))
+
+    # By path what our own tools made of it since the last look, one after the other: before and after.
+    _ours: dict[str, list[tuple[State | str | None, State | str | None]]] | None = None
 
     def _entry(self, changes: list[Change], token: str) -> Entry:
         """Return the entry for changes, put down to the command that ends, to those that run, or to someone else."""
@@ -352,6 +378,17 @@ class _Look:
         self.contents.keep_only(needed)
 
 
+def _is_state(found: State | None, recorded: State | str | None) -> bool:
+    """Tell whether what a look found is what an entry says: a state, or the digest of a file's content."""
+    if found is None or recorded is None:
+        return found is recorded
+    if isinstance(recorded, State):
+        return recorded[:3] == found[:3]
+    if recorded == _MADE_FOLDER:
+        return found.kind == "directory"
+    return found.kind == "file" and found.value == recorded
+
+
 def _digests(entry: Entry) -> Iterator[bytes]:
     for change in entry.files or ():
         for state in change[1:]:
@@ -361,15 +398,18 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 
 @contextmanager
 def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator[_Look]:
-    """Hold the project's tree and look at it. An undo that was cut off is finished first. Raises OSError, TooLargeError.
+    """Hold the project's tree and look at it; what was cut off before is finished first. Raises OSError, TooLargeError.
 
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`). `ending` is a command
     that is over: only others write on.
     """
-    from rye.journal import tree_undo
+    from rye.journal import commit, tree_undo
 
     with known_tree.locked(ws.fd) as where, Contents(where) as contents:
         tree_undo.recover(ws, where, contents)
+        # An edit that was cut off has an entry of its own, too.
+        with suppress(WorkspaceError):
+            commit.recover(ws)
         look = _Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look
@@ -395,8 +435,8 @@ def _newest(ws: Workspace) -> str:
     return next((row.id for row in history.History(ws)), "")
 
 
-def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | str | None]]:
-    """Yield the paths that later entries changed, and the state or the digest that each left, the oldest first."""
+def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | str | None, State | str | None]]:
+    """Yield the paths that later entries changed, and the states or the digests before and after, the oldest first."""
     rows = []
     # In the order in which they were put into the journal: an edit has its ID before its file is written.
     for row in islice(history.History(ws), _MOST_ROWS):
@@ -408,11 +448,11 @@ def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | s
         if entry is None:
             continue
         if entry.files is None:
-            yield _as_walked(entry.path), entry.after
-            kind = _MADE_FOLDER if entry.after is not None else None
-            yield from ((_as_walked(folder), kind) for folder in entry.folders)
+            yield _as_walked(entry.path), entry.before, entry.after
+            before, after = (None if digest is None else _MADE_FOLDER for digest in (entry.before, entry.after))
+            yield from ((_as_walked(folder), before, after) for folder in entry.folders)
         else:
-            yield from ((one.path, one.after) for one in entry.files)
+            yield from entry.files
 
 
 def _as_walked(shown: str) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -73,6 +73,20 @@ def locked(root: str | int) -> Iterator[Path]:
     where = folder(root)
     with atomic.locked(where / "lock"):
         yield where
+
+
+@contextmanager
+def unlooked(root: str | int) -> Iterator[None]:
+    """Let nobody look at the project's tree for the block: an edit of ours that began is seen with its record, or not at all.
+
+    Where nobody looked yet there is nothing to hold. An edit that cannot hold it is made all the same.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError):
+            where = folder(root)
+            if where.is_dir():
+                stack.enter_context(atomic.locked(where / "lock", shared=True))
+        yield
 
 
 # The trees read last, with the identity of their files: parsing one is most of the cost of a look that finds nothing.

@@ -1,0 +1,128 @@
+"""Several processes change the same files at once, by commands and by edits: each change is recorded once, as one chain.
+
+`python tests/tools/test_many_writers.py --n 100 --seed 1` makes more of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import os
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from support.calling import call, done, undo
+from support.shell_calls import bash, started
+
+FILES = [f"d{number % 3}/f{number}.txt" for number in range(10)]
+
+
+def content(project):
+    """What the files hold, and their modes."""
+    found = (project / path for path in FILES)
+    return {path.name: (path.read_bytes(), path.stat().st_mode) for path in found if path.exists()}
+
+
+def write(project, seed, count, made):
+    """Make random changes; put the ID of each into `made`, or what failed in another way than it may."""
+    rng = random.Random(seed)
+    mine = []
+    for number in range(count):
+        (one, other), tag = rng.sample(FILES, 2), f"{seed}-{number}"
+        step = rng.random()
+        if step < 0.5:
+            commands = [
+                f"echo {tag} >> {one}",
+                f"sed -i '3s/.*/{tag}/' {one}",
+                f"mv {one} {other}",
+                f"rm -f {one}",
+                f"cp {one} {other}; echo {tag} >> {other}",
+                f"sleep 0.1; cat {one} > {other}",
+                f"chmod 600 {one}",
+                f"for x in 1 2 3; do echo {tag} >> {one}; sleep 0.03; done",
+            ]
+            answer = bash(project, rng.choice(commands))
+        elif step < 0.65:
+            answer = call("write", project, file_path=one, content=f"{tag}\n" * rng.randrange(1, 8))
+        elif step < 0.85:
+            change = {"find": "line 5\n", "replace": f"line 5\n{tag}\n"}
+            answer = call("edit_lines", project, file_path=one, changes=[change])
+        elif mine:
+            answer = undo(project, entry_id=mine.pop(rng.randrange(len(mine))))
+        else:
+            continue
+        entry = answer.get("change_id") or answer.get("entry_id")
+        if entry:
+            mine.append(entry)
+            made.put(entry)
+
+
+def judge(project, seed, processes=3, count=10):
+    """Let processes write at once, then take all back, the last change first; return how many there were."""
+    for path in FILES:
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_text("".join(f"line {number}\n" for number in range(10)))
+    bash(project, "true")
+    first = content(project)
+    fork = multiprocessing.get_context("fork")
+    made = fork.SimpleQueue()
+    writers = [fork.Process(target=write, args=(project, seed * 100 + number, count, made)) for number in range(processes)]
+    for one in writers:
+        one.start()
+    known = set()
+    while any(one.is_alive() for one in writers) or not made.empty():
+        if made.empty():
+            writers[0].join(0.05)
+        else:
+            known.add(made.get())
+    assert [one.exitcode for one in writers] == [0] * processes
+    entries = [entry["entry_id"] for entry in undo(project, list=True, limit=1000)["entries"]]
+    assert known <= {*entries}
+    for entry in dict.fromkeys(entries):
+        answer = undo(project, entry_id=entry)
+        assert answer["success"] or answer["code"] == "already_undone", (seed, entry, answer)
+    assert content(project) == first, seed
+    return len(entries)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_what_many_writers_changed_is_one_chain_of_changes(project, seed):
+    assert judge(project, seed) > 0
+
+
+def test_a_command_that_goes_on_at_once_with_what_an_edit_wrote_has_its_own_change_alone(project):
+    (project / "a.txt").write_text("one\n")
+    job = started(project, "until grep -q two a.txt; do :; done; echo three >> a.txt")
+    edit = done("edit_lines", project, file_path="a.txt", changes=[{"find": "one\n", "replace": "one\ntwo\n"}])["entry_id"]
+    done("rye/bash/job", project, action="wait", job_id=job, timeout=60)
+    # Found when the job ended, or by the edit's own look before that.
+    change = next(one["entry_id"] for one in undo(project, list=True)["entries"] if one["tool"] == "rye/bash/bash")
+    assert (project / "a.txt").read_text() == "one\ntwo\nthree\n"
+    done("undo", project, entry_id=change)
+    assert (project / "a.txt").read_text() == "one\ntwo\n"
+    done("undo", project, entry_id=edit)
+    assert (project / "a.txt").read_text() == "one\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--n", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    total = 0
+    for seed in itertools.islice(itertools.count(asked.seed), asked.n):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["USER_SPACE"] = f"{folder}/user"
+            project = Path(folder, "project")
+            project.mkdir()
+            total += judge(project, seed)
+    print(f"{asked.n} runs, {total} changes of 3 processes, taken back one by one to what was at first")
+
+
+if __name__ == "__main__":
+    main()
