@@ -112,3 +112,6 @@ def change_many(project: str | Path) -> None:
     (root / "pipe").chmod(0o666)
     (root / "link").symlink_to("a.txt")
     (root / "twin.txt").hardlink_to(root / "x.sh")
+    (root / "closed").mkdir()
+    (root / "closed/f").write_text("closed\n")
+    (root / "closed").chmod(0o500)

@@ -18,7 +18,7 @@ from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all,
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
-from rye.journal import commit, entries, journal, tree_changes, tree_undo
+from rye.journal import commit, entries, journal, tree_changes, tree_undo, tree_undo_steps
 from rye.journal import history as edits_history
 from rye.journal import hunks as edits_hunks
 from rye.journal.entries import Entry
@@ -407,7 +407,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                 profile.refuse_changes(ws.root)
                 taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
                 back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
-                warnings += tree_undo.make(ws, look.where, look.contents, back)
+                warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
                 if entry.git and chosen.part is None:
                     warnings.append(f"What the command did to git is not taken back: {entry.git}.")
                 made["entry_id"] = back.id

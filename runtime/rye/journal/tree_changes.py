@@ -198,14 +198,14 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
 
 def settle_undo(ws: Workspace) -> list[str]:
     """Finish an undo of a command's changes that was cut off; return what became of it. One that is under way is waited for."""
-    from rye.journal import tree_undo
+    from rye.journal import tree_undo_steps
 
     try:
         where = known_tree.folder(ws.fd)
-        if not tree_undo.is_pending(where):
+        if not tree_undo_steps.is_pending(where):
             return []
         with known_tree.locked(ws.fd) as where, Contents(where) as contents:
-            return tree_undo.recover(ws, where, contents)
+            return tree_undo_steps.recover(ws, where, contents)
     except (OSError, WorkspaceError) as err:
         return [f"An undo that was cut off could not be finished: {err}"]
 
@@ -403,10 +403,10 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`). `ending` is a command
     that is over: only others write on.
     """
-    from rye.journal import commit, tree_undo
+    from rye.journal import commit, tree_undo_steps
 
     with known_tree.locked(ws.fd) as where, Contents(where) as contents:
-        tree_undo.recover(ws, where, contents)
+        tree_undo_steps.recover(ws, where, contents)
         # An edit that was cut off has an entry of its own, too.
         with suppress(WorkspaceError):
             commit.recover(ws)

@@ -188,6 +188,45 @@ def test_an_undo_lists_the_root_a_few_times_however_many_files_it_takes_back(sta
     assert not (started / "n300").exists()
 
 
+def test_a_folder_that_the_command_closed_is_opened_for_the_undo_and_closed_by_the_redo(started):
+    """To an ordinary user its files could not be removed, and the undo ended half done."""
+    done = bash(started, "mkdir -p closed/inner; echo x > closed/inner/f; chmod 500 closed/inner; chmod 500 closed")
+    assert done["changed_count"] == 3
+    back = undo(started, entry_id=done["change_id"])
+    assert back["success"], back
+    assert not (started / "closed").exists()
+    assert undo(started, entry_id=back["entry_id"])["success"]
+    assert (started / "closed").stat().st_mode & 0o777 == 0o500
+    assert (started / "closed/inner").stat().st_mode & 0o777 == 0o500
+    assert (started / "closed/inner/f").read_text() == "x\n"
+
+
+def test_a_file_in_a_closed_folder_comes_back_and_the_folder_stays_closed(started):
+    (started / "d/closed").mkdir(parents=True)
+    (started / "d/closed/f").write_text("one\n")
+    (started / "d/closed").chmod(0o500)
+    (started / "d").chmod(0o500)
+    bash(started, "true")
+    done = bash(started, "echo two >> d/closed/f")
+    back = undo(started, entry_id=done["change_id"])
+    assert back["success"], back
+    assert (started / "d/closed/f").read_text() == "one\n"
+    assert back["file_paths"] == ["d/closed/f"]
+    assert undo(started, entry_id=back["entry_id"])["success"]
+    assert (started / "d/closed/f").read_text() == "one\ntwo\n"
+    assert [(started / one).stat().st_mode & 0o777 for one in ("d", "d/closed")] == [0o500, 0o500]
+
+
+def test_a_closed_folder_that_stays_is_closed_again(started):
+    done = bash(started, "mkdir closed; echo x > closed/f; chmod 500 closed")
+    (started / "closed").chmod(0o700)
+    (started / "closed/mine").write_text("mine\n")
+    (started / "closed").chmod(0o500)
+    answer = undo(started, entry_id=done["change_id"])
+    assert "closed stays" in answer["warnings"][0]
+    assert (os.listdir(started / "closed"), (started / "closed").stat().st_mode & 0o777) == (["mine"], 0o500)
+
+
 def test_an_undo_that_takes_nothing_back_is_refused(started):
     done = bash(started, "mkdir -p d/node_modules/x")
     assert done["changed"] == ["d"]

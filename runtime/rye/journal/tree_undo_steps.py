@@ -1,0 +1,394 @@
+"""The steps of taking back a command's change: each path is brought from the state that it is in to the one that it shall have.
+
+Before the first file is touched, the undo is written to `<state>/tree/undo`, as the journal's entry that it will be. The next
+look or undo after a crash goes on with it. Each step can be told from its result, so it is made at most once.
+
+To an ordinary user a folder may be closed in which files came back or go: it is opened first and closed again at the end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from rye.errors import EditError, WorkspaceError
+from rye.fs import atomic, beneath
+from rye.journal import entries, tree_changes
+from rye.journal.entries import Entry
+from rye.plain_class import changed
+from rye.snapshots import tree as snapshots_tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import Change, State
+from rye.workspace import atomic_replace
+from rye.workspace.path_errors import system_failure
+from rye.workspace.workspace import Workspace
+
+_PENDING: Final = "undo"
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_NAMED: Final = 5
+
+
+# --- what is there ---
+
+
+def alike(now: State | None, other: State | None) -> bool:
+    """Tell whether two states are of one kind, mode and content; their other names count for nothing."""
+    if now is None or other is None:
+        return now is other
+    return now[:3] == other[:3]
+
+
+def parted(one: Change) -> bool:
+    """Tell whether only the file's other names differ: that cannot be seen at the path itself."""
+    return one.before is not None and one.after is not None and sorted(one.before.links) != sorted(one.after.links)
+
+
+def is_folder(state: State | None) -> bool:
+    """Tell whether a folder is there."""
+    return state is not None and state.kind == "directory"
+
+
+def parts_of(path: str) -> beneath.Parts:
+    """Return the components of a recorded path."""
+    return tuple(os.fsencode(path).split(b"/"))
+
+
+@contextmanager
+def folder_of(ws: Workspace, path: str) -> Iterator[tuple[int, str]]:
+    """Open the folder of a path, through no link; yields it with the last name. Raises OSError."""
+    *above, name = parts_of(path)
+    fd = beneath.open_unlinked(ws.fd, [os.fsdecode(part) for part in above], _FOLDER)
+    try:
+        yield fd, os.fsdecode(name)
+    finally:
+        os.close(fd)
+
+
+def state_now(ws: Workspace, path: str) -> State | None:
+    """Return what is at a recorded path; None where nothing is, or a link in the place of a folder. Raises WorkspaceError."""
+    try:
+        with folder_of(ws, path) as (fd, name):
+            return snapshots_tree.state_at(fd, name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as err:
+        if err.errno == errno.ELOOP:
+            # A link lies where a folder was.
+            return None
+        raise system_failure(err, path) from None
+
+
+# --- making it ---
+
+
+def make(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[str]:
+    """Take the steps of an undo and record it; return warnings.
+
+    Args:
+        ws: the workspace.
+        where: the folder of the tree; the caller holds its lock.
+        contents: the stored contents.
+        entry: as `entry_for` returned it.
+
+    Raises:
+        EditError: `changed_since`: no step could be made.
+        WorkspaceError: a step failed; what was done is recorded, and the rest was not done.
+    """
+    contents.save()
+    # With them a crash leaves no folder open.
+    pending = changed(entry, files=[*(entry.files or ()), *_closed_above(ws, entry.files or ())])
+    atomic.write(where / _PENDING, entries.dump(entries.record_of(pending)), 0o600)
+    done, warnings = _go_on(ws, where, contents, pending)
+    if not done:
+        raise EditError(
+            "changed_since",
+            f"Nothing of change {entry.undoes} was taken back: {' '.join(warnings[:_MAX_NAMED])}",
+            "Remove what is in the way, or leave it; undo(list=true) shows what the change was.",
+        )
+    return warnings
+
+
+def is_pending(where: Path) -> bool:
+    """Tell whether an undo is under way, or was cut off."""
+    return (where / _PENDING).exists()
+
+
+def recover(ws: Workspace, where: Path, contents: Contents) -> list[str]:
+    """Go on with an undo that was cut off; the caller holds the tree's lock. Returns warnings."""
+    data = atomic.read(where / _PENDING)
+    if data is None:
+        return []
+    try:
+        entry = entries.entry_of(entries.parse(data))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # Cut short while it was written: no step had been taken.
+        (where / _PENDING).unlink(missing_ok=True)
+        return []
+    _, warnings = _go_on(ws, where, contents, entry)
+    return [f"An undo that was cut off was finished: {entry.id}.", *warnings]
+
+
+def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tuple[int, list[str]]:
+    """Take the steps that are left, then put the entry into the journal, with what was done.
+
+    Returns:
+        How many steps were done, and warnings of the others.
+    """
+    warnings: list[str] = []
+    done: list[Change] = []
+    failure: tuple[str, OSError] | None = None
+    steps = _in_order(entry.files or [])
+    later = {one.path for one in steps}
+    opened = _opened(ws, steps)
+    for one in steps:
+        later.discard(one.path)
+        try:
+            was = _info(ws, one.path)
+            warning = _step(ws, contents, entry.id, one, later)
+        except OSError as err:
+            # What was done stays recorded, so that it can be taken back in turn.
+            failure = failure or (one.path, err)
+            continue
+        if warning:
+            warnings.append(warning)
+        else:
+            done.append(one)
+            warnings += _lost(one.path, was, _info(ws, one.path))
+    made = {one.path for one in done}
+    # What stays is closed again.
+    _set_modes(ws, [*done, *(Change(one.path, None, one.before) for one in opened if one.path not in made)])
+    done = [one for one in done if one.before != one.after]
+    if done:
+        tree_changes.append(ws, changed(entry, files=done))
+    (where / _PENDING).unlink(missing_ok=True)
+    if failure is not None:
+        raise _cut_off(*failure, entry, len(done)) from None
+    return len(done), warnings
+
+
+def _cut_off(path: str, failure: OSError, entry: Entry, done: int) -> WorkspaceError:
+    """Return the failure at a path of an undo of which `done` paths are done."""
+    begun = f"{done} of {len(entry.files or ())} paths are undone, then " if done else ""
+    refusal = system_failure(failure, f"{begun}{tree_changes.printable(path)}")
+    if not done:
+        return refusal
+    more = f"See to that, then undo the rest with entry_id={entry.undoes}, or take back what was done with entry_id="
+    return WorkspaceError(refusal.code, refusal.message, f"{more}{entry.id}.", **refusal.details)
+
+
+def _in_order(changes: Sequence[Change]) -> list[Change]:
+    """Return changes in an order in which each is possible: what goes before what comes, the inner before the outer."""
+
+    def rank(one: Change) -> tuple[int, int]:
+        depth = one.path.count("/")
+        was_folder = one.before is not None and one.before.kind == "directory"
+        if one.after is None or (was_folder and one.after.kind != "directory"):
+            return (1, -depth) if was_folder else (0, -depth)
+        return (2, depth) if one.after.kind == "directory" else (3, depth)
+
+    return sorted(changes, key=rank)
+
+
+def _is_closed(state: State | None) -> bool:
+    return state is not None and state.kind == "directory" and state.mode & stat.S_IRWXU != stat.S_IRWXU
+
+
+def _closed_above(ws: Workspace, changes: Sequence[Change]) -> list[Change]:
+    """Return the folders above some paths that are closed to their owner, as steps that leave them as they are."""
+    paths = {one.path for one in changes}
+    above: set[str] = set()
+    for path in paths:
+        while (path := path.rpartition("/")[0]) and path not in above:
+            above.add(path)
+    out = []
+    for path in above - paths:
+        # What cannot be seen cannot be opened either: the step will tell.
+        with suppress(WorkspaceError):
+            now = state_now(ws, path)
+            if now is not None and _is_closed(now):
+                out.append(Change(path, now, now))
+    return out
+
+
+def _opened(ws: Workspace, steps: Sequence[Change]) -> list[Change]:
+    """Let the owner change what is in folders that he closed; return the steps of those folders."""
+    out = []
+    for one in sorted(steps, key=lambda one: one.path.count("/")):
+        if one.before is not None and _is_closed(one.before):
+            # Of another owner's the step will tell.
+            with suppress(OSError), folder_of(ws, one.path) as (fd, name):
+                now = snapshots_tree.state_at(fd, name)
+                if alike(now, one.before) or _is_begun(now, one):
+                    _set_mode(fd, name, one.before.mode | stat.S_IRWXU)
+                    out.append(one)
+    return out
+
+
+def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str]) -> str:
+    """Bring one path from its state before to the one after; return why it was left, if it was. Raises OSError.
+
+    `later` are the paths whose steps are still to come.
+    """
+    shown = tree_changes.printable(one.path)
+    try:
+        with folder_of(ws, one.path) as (fd, name):
+            temporary = _temporary(entry_id, one.path)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=fd)
+            now = snapshots_tree.state_at(fd, name)
+            # Where only the other names of the file differ, the step is taken once more, which does no harm.
+            if alike(now, one.after) and not (parted(one) and alike(now, one.before)):
+                return ""
+            if not alike(now, one.before) and not _is_begun(now, one):
+                return f"{shown} was left: it changed meanwhile."
+            # A rename puts no file in place of a folder, and no folder in place of a file.
+            if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
+                _remove(fd, name, now)
+                if one.after is None:
+                    return ""
+            if one.after.kind != "file" or not _linked(ws, fd, temporary, one, later):
+                try:
+                    _put(contents, fd, name, temporary, one.after)
+                except OSError:
+                    # Half of a file, where the disk is full.
+                    with suppress(OSError):
+                        os.unlink(temporary, dir_fd=fd)
+                    raise
+            if one.after.kind != "directory":
+                os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
+                # The kernel does nothing where both are names of one file.
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=fd)
+                os.fsync(fd)
+            return ""
+    except FileNotFoundError:
+        if one.after is None:
+            return ""
+        raise
+    except OSError as err:
+        if err.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return f"{shown} stays: it holds {_held(ws, one.path)}."
+        raise
+
+
+def _info(ws: Workspace, path: str) -> os.stat_result | None:
+    with suppress(OSError), folder_of(ws, path) as (fd, name):
+        info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        return info if stat.S_ISREG(info.st_mode) else None
+    return None
+
+
+def _lost(path: str, was: os.stat_result | None, now: os.stat_result | None) -> list[str]:
+    """Return what a file lost that an undo put another content into."""
+    if was is None or now is None:
+        return []
+    shown, out = tree_changes.printable(path), []
+    if was.st_mode & ~now.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        out.append(f"{shown} had a set-user-id or set-group-id bit, which no undo gives.")
+    if (was.st_uid, was.st_gid) != (now.st_uid, now.st_gid):
+        out.append(f"{shown} belonged to {was.st_uid}:{was.st_gid} and belongs to {now.st_uid}:{now.st_gid} now.")
+    return out
+
+
+def _held(ws: Workspace, path: str) -> str:
+    """Return, in words, what keeps a folder from being removed."""
+    with suppress(OSError), folder_of(ws, f"{path}/.git") as (fd, name):
+        os.stat(name, dir_fd=fd, follow_symlinks=False)
+        return "a git repository, which is not recorded; remove it by hand where it is not wanted"
+    return "files that this change did not make"
+
+
+def _is_begun(now: State | None, one: Change) -> bool:
+    """Tell whether a folder was opened up, or was made and has not its mode yet: modes are set last, as they may close it."""
+    if now is None or now.kind != "directory":
+        return False
+    if one.before is not None and one.before.kind == "directory" and now.mode == one.before.mode | stat.S_IRWXU:
+        return True
+    if one.after is None or one.after.kind != "directory":
+        return False
+    return (one.before is None or one.before.kind != "directory") and not now.mode & 0o077
+
+
+def _remove(fd: int, name: str, now: State | None) -> None:
+    if now is not None and now.kind == "directory":
+        os.rmdir(name, dir_fd=fd)
+    else:
+        os.unlink(name, dir_fd=fd)
+
+
+def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:
+    """Make a folder in place, or a file, link or pipe under a temporary name. Raises OSError."""
+    if state.kind == "directory":
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=fd)
+    elif state.kind == "link":
+        os.symlink(os.fsencode(state.value or ""), os.fsencode(temporary), dir_fd=fd)
+    elif state.kind == "fifo":
+        os.mkfifo(temporary, 0o600, dir_fd=fd)
+        _set_mode(fd, temporary, state.mode)
+    else:
+        _write(contents, fd, name, temporary, state)
+
+
+def _linked(ws: Workspace, fd: int, temporary: str, one: Change, later: set[str]) -> bool:
+    """Make a hard link to another name that the file had, where that name is there with the same content.
+
+    A name whose step comes `later` may be of another file still, with the same content: it will be linked to this one.
+    """
+    state = one.after
+    if state is None:
+        return False
+    for path in state.links:
+        if path in later:
+            continue
+        with suppress(OSError), folder_of(ws, path) as (other, name):
+            if alike(snapshots_tree.state_at(other, name), state):
+                os.link(name, temporary, src_dir_fd=other, dst_dir_fd=fd, follow_symlinks=False)
+                return True
+    return False
+
+
+def _write(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:
+    """Write a file under a temporary name, with the owner and the attributes of the file that is there. Raises OSError."""
+    made = os.open(temporary, _NEW, 0o600, dir_fd=fd)
+    with open(made, "wb") as file:
+        try:
+            file.writelines(contents.blocks(bytes.fromhex(state.value or "")))
+        except ValueError:
+            raise OSError(errno.EIO, "the stored content is damaged") from None
+        file.flush()
+        with suppress(FileNotFoundError):
+            there = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISREG(there.st_mode):
+                atomic_replace.copy_metadata(fd, name, made, there)
+        os.fchmod(made, state.mode)
+        os.fsync(made)
+
+
+def _set_modes(ws: Workspace, changes: Sequence[Change]) -> None:
+    """Give folders their modes, the inner first: a mode can make a folder unwritable."""
+    for one in sorted(changes, key=lambda one: -one.path.count("/")):
+        if one.after is not None and one.after.kind == "directory":
+            with suppress(OSError), folder_of(ws, one.path) as (fd, name):
+                if stat.S_IMODE(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode) != one.after.mode:
+                    _set_mode(fd, name, one.after.mode)
+
+
+def _set_mode(fd: int, name: str, mode: int) -> None:
+    opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+    try:
+        # Through /proc, because no chmod takes a descriptor opened with O_PATH.
+        os.chmod(f"/proc/self/fd/{opened}", mode)
+    finally:
+        os.close(opened)
+
+
+def _temporary(entry_id: str, path: str) -> str:
+    return f".rye-{sha256(f'{entry_id}/{path}'.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.tmp"
