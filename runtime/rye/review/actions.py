@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rye.fs import names
 from rye.journal.history import Row
 from rye.review.calls import Call, Timeline
 from rye.review.diffs import FileDiff
@@ -76,5 +75,5 @@ def _number_in(undo: Row, number: int | None) -> int | None:
 
 
 def _part(row: Row, path: str, number: int | None) -> dict[str, Any]:
-    of_file = {"file_path": names.normal(path)} if row.files > 1 or number is not None else {}
+    of_file = {"file_path": path} if row.files > 1 or number is not None else {}
     return {"entry_id": row.id, **of_file, **({} if number is None else {"hunks": [number]})}

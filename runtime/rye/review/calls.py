@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from rye.errors import RyeError
+from rye.fs import names
 from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
@@ -102,8 +103,14 @@ class Timeline(NamedTuple):
 
     def undoer_of(self, entry_id: str, path: str, number: int | None = None) -> str | None:
         """Return the undo that took back a file of an entry, or a hunk of it (from 1); None where there is none."""
-        taken = {} if number is None else self.undone_hunks.get(entry_id, {}).get(path, {})
-        return taken.get(number or 0) or self.undone_parts.get(entry_id, {}).get(path) or self.undone.get(entry_id)
+        hunks, parts = self.undone_hunks.get(entry_id, {}), self.undone_parts.get(entry_id, {})
+        # An edit's undo has the path as results show it, that of a command's part as the system has it.
+        for name in dict.fromkeys((path, os.fsdecode(names.parse(path)))):
+            by = hunks.get(name, {}).get(number) if number is not None else None
+            by = by or parts.get(name)
+            if by:
+                return by
+        return self.undone.get(entry_id)
 
     def undos_of(self, entry_id: str) -> list[str]:
         """Return the undos that took back an entry, its files or its hunks, each once."""

@@ -50,7 +50,7 @@ class FileDiff(NamedTuple):
 
     Attributes:
         entry_id: the entry that it is in.
-        path: from the project's root.
+        path: from the project's root, as results show it.
         hunks: the parts of it.
         notes: what is to be said of all of it.
         before, after: all lines; empty where they are not known.
@@ -173,21 +173,22 @@ def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, by
 
 
 def _of_path(contents: Contents, entry_id: str, change: Change) -> FileDiff:
+    path = tree_changes.printable(change.path)
     found = edits_hunks.of_change(contents, change)
     texts = edits_hunks.texts(contents, change)
     if texts is not None:
         shown = [_shown(one)._replace(note=_note(one, change)) for one in found]
-        return FileDiff(entry_id, change.path, shown, (), *map(_bare, texts[:2], texts.codes))
+        return FileDiff(entry_id, path, shown, (), *map(_bare, texts[:2], texts.codes))
     # A file that was made or deleted is one hunk, with all its lines.
     made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
     data = contents.read(bytes.fromhex(made.value)) if made and _is_text(made) and made.value else None
     code = None if data is None else edits_hunks.code_of(data)
     if made is None or data is None or code is None:
-        return FileDiff(entry_id, change.path, [Hunk(1, note=_said(change))])
+        return FileDiff(entry_id, path, [Hunk(1, note=_said(change))])
     lines = _bare(split(data, code), code.name)
     sides: tuple[list[str], list[str]] = ([], lines) if change.before is None else (lines, [])
     note = "The file was made." if change.before is None else "The file was deleted."
-    return FileDiff(entry_id, change.path, [Hunk(1, 0, 0, *sides)], (note,), *sides)
+    return FileDiff(entry_id, path, [Hunk(1, 0, 0, *sides)], (note,), *sides)
 
 
 def _is_text(state: State) -> bool:

@@ -38,6 +38,13 @@ _MOST_SAID: Final = 64
 _MOST_OUTPUT: Final = 40_000
 
 
+class _Html(HTMLResponse):
+    """A page. A byte of a folder's or command's name that is no UTF-8 is shown as an escape."""
+
+    def render(self, content: str) -> bytes:
+        return content.encode("utf-8", "backslashreplace")
+
+
 class Page(NamedTuple):
     """A page that can be made: its title, what makes its content, its entry of the navigation, and its version."""
 
@@ -102,11 +109,11 @@ class Site:
                     if made.version and request.headers.get("if-none-match") == mark:
                         return Response(status_code=304)
                     text = frame.page(made.title, made.make(), path=made.path, live=mark if made.version else "")
-                    return HTMLResponse(text)
+                    return _Html(text)
             except LookupError:
-                return HTMLResponse(frame.page("Not found", "<p>There is no such thing in this project.</p>", path="-"), 404)
+                return _Html(frame.page("Not found", "<p>There is no such thing in this project.</p>", path="-"), 404)
             except (RyeError, OSError) as err:
-                return HTMLResponse(frame._replace(said=str(err)).page("This cannot be shown", "", path="-"), 409)
+                return _Html(frame._replace(said=str(err)).page("This cannot be shown", "", path="-"), 409)
 
         return answer
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import re
 
+import pytest
+
 from rye.journal import journal
 from rye.workspace.workspace import Workspace
 from support.calling import call
-from support.review_pages import calls_in
+from support.review_pages import calls_in, serving
 from support.shell_calls import bash
 from support.waiting import until
 from support.workspace_calls import patch, replace
@@ -230,3 +232,38 @@ def test_a_project_that_was_exchanged_is_not_served(client, changed):
     answer = client.get("")
     assert answer.status_code == 409
     assert "a.txt" not in answer.text
+
+
+def test_a_file_of_an_odd_name_is_shown_taken_back_and_restored_by_file_and_hunk(served, client, changed):
+    places = [changed / name for name in ("b\udcff.txt", "new\nline.txt")]
+    for place in places:
+        place.write_text("one\n")
+    bash(changed, "true")
+    bash(changed, 'for f in b* new*; do echo two >> "$f"; done')
+    name = calls_in(client.get("").text)[0]
+    page = client.get(f"change/{name}")
+    assert page.status_code == 200
+    for at, place in enumerate(places):
+        for order in (f"{at}", f"{at} 0"):
+            served.post(client, "act", id=name, do=f"undo {order}")
+            assert place.read_text() == "one\n", order
+            assert "Restored." in served.post(client, "act", id=name, do=f"redo {order}").text
+            assert place.read_text() == "one\ntwo\n", order
+    assert client.get("since").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["b\udcff ad", "new\nline", "<b>\u202e&"])
+def test_a_project_of_an_odd_name_is_shown(tmp_path, name):
+    project = tmp_path / name
+    project.mkdir()
+    (project / "a.txt").write_text("one\n")
+    bash(project, "true")
+    bash(project, "echo two >> a.txt")
+    job = bash(project, "printf 'hello \\377\\n'; sleep 600", background=True)["job_id"]
+    with serving(project) as pages, pages.client() as one:
+        (call_id,) = calls_in(one.get("").text)
+        for path in ("", "since", "jobs", f"jobs/{job}", "tools", "keys", f"change/{call_id}"):
+            assert one.get(path).status_code == 200, path
+        assert "Taken back." in pages.post(one, "act", id=call_id, do="undo").text
+        assert (project / "a.txt").read_text() == "one\n"
+    call("rye/bash/job", project, action="end", job_id=job)
