@@ -184,7 +184,8 @@ def _unreadable(why: str) -> TrustError:
     return TrustError(
         "trust_store_unreadable",
         f"The user's trust decisions in {path()} cannot be read ({why}), so nothing is trusted.",
-        "Restore the file from a backup, or remove it and decide anew (`rye trust`).",
+        "Restore the file from a backup, or remove it and decide anew (`rye trust`). "
+        "If that folder is not yours, set USER_SPACE to one that is.",
     )
 
 

@@ -46,9 +46,13 @@ def system_failure(err: OSError, path: str) -> WorkspaceError:
     """Turn any other answer of the system into a typed failure."""
     number = err.errno or 0
     code, hint = _SYSTEM.get(number, ("io_error", "Check the disk and the path, then try again."))
+    if number in _NOT_OURS and (path == user_dirs.user_space() or f"{path}/".startswith(f"{user_dirs.user_ai()}/")):
+        # Not the project's: a home that is missing, read-only or another user's, as containers have it.
+        hint = "What is remembered is kept there: make it writable, or set USER_SPACE to a folder that is."
     return WorkspaceError(code, f"{path[:300]}: {os.strerror(number)}.", hint, errno=errno.errorcode.get(number, str(number)))
 
 
+_NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT)
 _SYSTEM = {
     errno.EACCES: ("permission_denied", "Ask the user to change the permissions, or work elsewhere."),
     errno.EPERM: ("permission_denied", "Ask the user to change the permissions, or work elsewhere."),
