@@ -121,7 +121,7 @@ def _planned(
     """Add one path to the plan; return why that cannot be, in words, or an empty text. `current` takes the lines in the way."""
     if one.after is not None and one.after.kind == "file" and one.after.value is None:
         # Asked before the file is read, which may take long.
-        return "was left as a file too large to be recorded"
+        return "was left as a file whose content is not recorded: it is too large, or may not be read"
     now = steps.state_now(ws, one.path)
     if chosen is not None and not chosen:
         made.kept.append(one.path)
@@ -178,7 +178,7 @@ def _not_stored(contents: Contents, state: State | None) -> str:
     if state.kind == "other":
         return "was a socket or a device"
     if state.value is None:
-        return "was too large to be recorded"
+        return "was a file whose content is not recorded: it was too large, or could not be read"
     return "" if contents.is_whole(bytes.fromhex(state.value)) else "has no stored content any more"
 
 
