@@ -153,6 +153,15 @@ def test_a_hunk_that_changed_since_is_refused_with_the_lines_that_are_there(proj
     assert texts(file) == ["other" if at == 8 else line for at, line in enumerate(LINES, 1)]
 
 
+def test_the_lines_in_the_way_of_a_hunk_that_is_gone_are_those_of_its_place(project, file):
+    """They once were those of line 1."""
+    entry = edited(project, 15)
+    done("write", project, file_path="f.txt", content="".join(f"whole {at}\n" for at in range(1, 21)))
+    data = call("undo", project, entry_id=entry)
+    assert data["code"] == "changed_since"
+    assert (data["current"][0]["line"], data["current"][0]["lines"]) == (15, ["whole 15"])
+
+
 @pytest.mark.parametrize("back", [False, True])
 def test_a_line_like_the_hunks_made_elsewhere_is_not_taken_out(project, file, back):
     """It once was: the line's ID had followed its text, and the one line of that text was another call's."""

@@ -159,7 +159,9 @@ def _in_the_way(document: Document, positions: Mapping[str, int], splice: Record
     """Return the lines that are between a splice's neighbours now."""
     own = [positions[name] for name in splice.added_ids if name is not None and name in positions]
     after, before = (positions.get(name) if name is not None else None for name in (splice.after_id, splice.before_id))
-    low = min(own) if own else after + 1 if after is not None else before if before is not None else 0
+    # Where none of them is there any more, the lines where it was made tell most.
+    made_at = min(splice.start, max(document.text.count - 1, 0))
+    low = min(own) if own else after + 1 if after is not None else before if before is not None else made_at
     high = max(own) + 1 if own else before if before is not None and before > low else low + 1
     if after is not None and before is not None and after < before:
         low, high = min(low, after + 1), max(high, before)
