@@ -67,6 +67,8 @@ def lint(raw: bytes, suffix: str, item_id: str | None = None, mode: int | None =
         found += _python(text, item_id)
     elif suffix in (".yaml", ".yml"):
         found += _yaml(text, item_id)
+    elif suffix not in parse.MARKERS:
+        found.append(Finding(1, "not_a_tool", f"Tools are files that end in .py, .yaml, .yml, {', '.join(parse.MARKERS)}."))
     else:
         found += _script(text, suffix, item_id)
     return sorted(found)

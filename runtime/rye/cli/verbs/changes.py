@@ -35,7 +35,12 @@ from rye.workspace.workspace import Workspace
 
 
 def _build_log(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "`rye diff ID` shows a change, `rye undo entry_id=ID` takes it back."
+    parser.epilog = """\
+  rye log                the newest 20 changes
+  rye log src/app.py     those of one file
+  rye log --new          what came since the last `rye log --new`
+  rye log --json | jq -r '.[].id'
+`rye diff ID` shows a change, `rye undo entry_id=ID` takes it back."""
     parser.add_argument("path", nargs="?", metavar="FILE", help="only the changes of this file, also under earlier names")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="most changes to show (default 20)")
     parser.add_argument("--since", metavar="ID", help="only what was changed after this change")
@@ -165,6 +170,9 @@ def _place(rows: list[Row], entry_id: str) -> int:
 
 def _build_blame(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
+  rye blame src/app.py               each line with its change, who made it and when
+  rye blame --agent-trace src/*.py   the same of several files as JSON, for other programs
+  rye blame --git-note HEAD          the lines of the last commit: `git notes --ref=rye show` prints the note
 A line stays its writer's when it moves, is indented anew or formatted. "-" is older than the record: `git blame` knows more."""
     parser.add_argument("path", metavar="FILE", nargs="*", help="a file; with --agent-trace several")
     parser.add_argument("--agent-trace", action="store_true", help="print an Agent Trace record (version 0.1.0) of the files")
@@ -266,6 +274,8 @@ def _from_root(ws: Workspace, path: str) -> str:
 
 def _build_review(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
+  rye review             open the address that it prints in a browser
+  rye review --tty       the same in this terminal
 It needs a terminal: the address that it prints opens the pages for whoever has it, once, and a key is approved on them with a
 code that is shown here. The pages load nothing from elsewhere. Press ? on a page for its keys."""
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the port to listen at (default: any free one)")
