@@ -49,6 +49,8 @@ def test_the_log_is_a_table_and_json(changed, capsys):
     assert rows[0]["id"] in table
     assert "2 older changes; --limit 3 shows all." in table
     assert [row["id"] for row in said(capsys, "log", "c.txt")] == [rows[1]["id"]]
+    assert said(capsys, "log", "--limit", "9" * 20) == rows
+    assert said(capsys, "log", "--limit", "-1") == []
     assert [row["id"] for row in said(capsys, "log", "--since", rows[1]["id"])] == [rows[0]["id"]]
 
 
@@ -221,3 +223,17 @@ def test_an_empty_record_says_so(project, capsys, monkeypatch):
     assert "Nothing is recorded here yet" in capsys.readouterr().err
     assert main(["diff"]) == 0
     assert "Nothing is recorded here yet" in capsys.readouterr().err
+
+
+def test_a_file_that_was_a_link_in_between_has_a_history_and_a_note(committed, capsys):
+    (committed / "kind.txt").write_text("old\n")
+    bash(committed, "true")
+    bash(committed, "rm kind.txt; ln -s a.txt kind.txt")
+    assert "new file mode 120000" in run(capsys, "diff")
+    assert run(capsys, "log", "kind.txt")
+    subprocess.run(["git", "add", "-A"], cwd=committed, check=True)
+    subprocess.run(["git", "commit", "-qm", "two"], cwd=committed, check=True)
+    run(capsys, "blame", "--git-note", "HEAD")
+    bash(committed, "rm kind.txt; echo new > kind.txt")
+    (row, *_) = said(capsys, "log", "kind.txt")
+    assert [one["change"] for one in said(capsys, "blame", "kind.txt")] == [row["id"]]

@@ -108,11 +108,12 @@ class _Way:
     def _take(self, entry: Entry) -> bool:
         """Go one change back; False where that cannot be told."""
         change = _change_of(entry, self._path)
-        digest_after = change.after.value if change is not None and change.after is not None else None
-        if change is None:
-            digest_after = entry.after
-        elif (change.before or change.after or State("", 0, None, 0)).kind != "file" or _is_mode_only(change):
-            return True
+        digest_after = entry.after
+        if change is not None:
+            if not (_is_file(change.before) or _is_file(change.after)) or _is_mode_only(change):
+                return True
+            # A link or a folder in the file's place is no file.
+            digest_after = change.after.value if change.after is not None and _is_file(change.after) else None
         if _digest(self._now) != digest_after and not self._outside(entry, digest_after):
             return False
         before = self._before(entry, change)
@@ -215,6 +216,10 @@ def _change_of(entry: Entry, path: str) -> Change | None:
     """Return what a change of the tree did at a path, which is as results show it."""
     raw = os.fsdecode(names.parse(path))
     return next((one for one in entry.files or () if one.path == raw), None)
+
+
+def _is_file(state: State | None) -> bool:
+    return state is not None and state.kind == "file"
 
 
 def _is_mode_only(change: Change) -> bool:

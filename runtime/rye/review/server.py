@@ -68,5 +68,7 @@ def listen(port: int) -> socket.socket:
     except (OSError, OverflowError) as err:
         listening.close()
         reason = getattr(err, "strerror", None) or err
-        raise UsageError("cannot_listen", f"Cannot listen at {HOST}:{port}: {reason}.", "Give another port, or 0.") from None
+        raise UsageError(
+            "cannot_listen", f"Cannot listen at {HOST}:{port}: {str(reason).rstrip('.')}.", "Give another port, or 0."
+        ) from None
     return listening

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
 from rye.call import command_channel
@@ -63,7 +62,7 @@ def _log(args: argparse.Namespace) -> int:
             rows = [row for row in rows if row.id in known]
         if args.actor is not None:
             rows = [row for row in rows if args.actor in row.actor]
-        shown = [timeline.logged(ws, past, row) for row in islice(rows, max(args.limit, 0))]
+        shown = [timeline.logged(ws, past, row) for row in rows[: max(args.limit, 0)]]
         if args.new and len(shown) == len(rows) and args.actor is None and args.path is None:
             timeline.looked(ws, past)
     if args.json:
