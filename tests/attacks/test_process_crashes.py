@@ -132,6 +132,54 @@ def check_job(project: Path, about: object) -> str:
     return "new" if "twin.txt" in now else "old" if len(found) == 1 else "part, recorded"
 
 
+# --- a job's start ---
+
+
+def supervisors() -> list[str]:
+    """Return the processes of this test's user that run a job."""
+    space, found = os.fsencode(f"USER_SPACE={os.environ['USER_SPACE']}"), []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            words, values = (Path(f"/proc/{name}/{one}").read_bytes() for one in ("cmdline", "environ"))
+            if b"job_supervisor" in words and space in values.split(b"\0"):
+                found.append(name)
+    return found
+
+
+def job_start(made: Template, folder: Path, project: Path) -> Victim:
+    """A process that starts a job, and is killed; the job waits until that is over."""
+    os.mkfifo(project / "go")
+    look(project)
+    ORIGINAL.clear()
+    ORIGINAL.update(photo(project))
+    command = f"read x < go; {CHANGES}"
+    parameters = {"command": command, "background": True}
+    pid = made.victim(job="execute", project=str(project), tool="rye/bash/bash", parameters=parameters, out=str(folder / "out"))
+
+    def ended() -> bool:
+        killed = made.ended() == -signal.SIGKILL
+        fd = os.open(project / "go", os.O_RDWR)
+        os.write(fd, b"x\n")
+        # A supervisor may be on its way to the job that it starts, and have no record yet.
+        assert until(lambda: not supervisors())
+        os.close(fd)
+        return killed
+
+    return Victim(Stepper(pid), lambda: os.kill(pid, signal.SIGCONT), ended)
+
+
+def check_started(project: Path, about: object) -> str:
+    assert shell_calls.bash(project, "true")["success"], about
+    now = photo(project)
+    found = listed(project)[:-1]
+    assert all(one["tool"] == "rye/bash/bash" for one in found), (about, found)
+    # The oldest is the pipe that lets the job go on, which someone else made.
+    for one in found:
+        undone(project, entry_id=one["entry_id"])
+    assert_same(photo(project), ORIGINAL, about)
+    return "new" if "twin.txt" in now else "old" if now == ORIGINAL else "part, recorded"
+
+
 # --- a tool of another signer, and `rt undo` in a command ---
 
 
@@ -188,6 +236,7 @@ STATES: dict[str, tuple[Photo, Photo, str]] = {}
 CASES = {
     "a job's end, its supervisor killed": Case(job_end(children=False), check_job),
     "a job's end, its look killed": Case(job_end(children=True), check_job),
+    "a job's start, its starter killed": Case(job_start, check_started),
     "a tool of another signer": Case(foreign_tool, check_foreign),
     "rt undo in a command": Case(rt_undo, check_rt),
 }

@@ -24,9 +24,9 @@ from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, names
-from rye.journal import entries, history
+from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
-from rye.plain_class import changed
+from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor
 from rye.sandbox import project_mounts
 from rye.snapshots import known_tree, passed_over, watch
@@ -105,6 +105,9 @@ def begin(ws: Workspace, tool: str, about: str) -> Recording:
     """
     if not context.settings().get("record.commands"):
         return Recording("", "recording is off (record.commands)")
+    # What a killed call left is that call's, not someone else's.
+    with suppress(OSError, WorkspaceError):
+        commit.recover(ws)
     token = os.urandom(8).hex()
     command = Running(
         token=token,
@@ -126,11 +129,13 @@ def begin(ws: Workspace, tool: str, about: str) -> Recording:
     return Recording(token, git=json.dumps(git), started=str(repositories.clock()))
 
 
-def hand_over(ws: Workspace, recording: Recording, process: dict[str, Any]) -> None:
-    """Note which process looks when the command ends: a job's supervisor (see `job_supervisor.identity`)."""
-    with suppress(OSError), known_tree.locked(ws.fd) as where:
-        found = known_tree.running(where)
-        known_tree.set_running(where, [changed(one, process=process) if one.token == recording.token else one for one in found])
+def to_hand_over(ws: Workspace, recording: Recording) -> dict[str, Any] | None:
+    """Return what a job's supervisor stores as `known_tree.Running` under its own process; None where nothing is recorded."""
+    with suppress(OSError):
+        found = known_tree.running(known_tree.folder(ws.fd))
+        facts = next((as_dict(one) for one in found if one.token == recording.token), None)
+        return None if facts is None else {name: value for name, value in facts.items() if name != "process"}
+    return None
 
 
 def after_job(recording: Recording) -> list[str]:

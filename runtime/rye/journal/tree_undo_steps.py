@@ -22,6 +22,7 @@ from rye.fs import atomic, beneath
 from rye.journal import entries, tree_changes
 from rye.journal.entries import Entry
 from rye.plain_class import changed
+from rye.snapshots import passed_over
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -33,6 +34,7 @@ _PENDING: Final = "undo"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_NAMED: Final = 5
+_REPOSITORY: Final = "a git repository, which is not recorded; remove it by hand where it is not wanted"
 
 
 # --- what is there ---
@@ -143,6 +145,7 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     """
     warnings: list[str] = []
     done: list[Change] = []
+    left: list[str] = []
     failure: tuple[str, OSError] | None = None
     steps = _in_order(entry.files or [])
     later = {one.path for one in steps}
@@ -157,7 +160,10 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
             failure = failure or (one.path, err)
             continue
         if warning:
-            warnings.append(warning)
+            # A folder that stays for the sake of one in it is not named once more.
+            if _REPOSITORY in warning or not any(other.startswith(f"{one.path}/") for other in left):
+                warnings.append(warning)
+            left.append(one.path)
         else:
             done.append(one)
             warnings += _lost(one.path, was, _info(ws, one.path))
@@ -301,8 +307,8 @@ def _held(ws: Workspace, path: str) -> str:
     """Return, in words, what keeps a folder from being removed."""
     with suppress(OSError), folder_of(ws, f"{path}/.git") as (fd, name):
         os.stat(name, dir_fd=fd, follow_symlinks=False)
-        return "a git repository, which is not recorded; remove it by hand where it is not wanted"
-    return "files that this change did not make"
+        return _REPOSITORY
+    return _REPOSITORY if passed_over.is_repository(ws.fd, path) else "files that this change did not make"
 
 
 def _is_begun(now: State | None, one: Change) -> bool:

@@ -1,7 +1,7 @@
 """The process that runs one background job: its parent, its reader, and what later calls talk to.
 
 Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `input`,
-`root`, `shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `after`,
+`root`, `shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `after`, `recorded`,
 `facts`), it detaches itself and answers `ok`, or an errno.
 In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
 they come), and listens on `socket`: one request a connection, one line of JSON each way.
@@ -101,6 +101,9 @@ class Supervisor:
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         if self._look is not None:
             _own_look(self._look)
+        if order["recorded"] is not None:
+            # Before the program starts, and not by the starter, who may be killed: what it changes is told by who runs it.
+            _own_changes(order["recorded"], self._root)
         # Before the program starts: what is exchanged from now on counts.
         self._mounts = MountWatch(order["covered"])
         # Before the program starts, so that none of its descendants can leave the tree.
@@ -373,6 +376,13 @@ def _own_look(look: list[Any]) -> None:
     from rye.process.autorun import command_check
 
     command_check.take_over(command_check.Look(*look))
+
+
+def _own_changes(recorded: dict[str, Any], root_fd: int) -> None:
+    from rye.snapshots import known_tree
+
+    with suppress(OSError):
+        known_tree.take_over(root_fd, known_tree.Running(**recorded, process=own_identity()))
 
 
 def _make_look(look: list[Any], report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:

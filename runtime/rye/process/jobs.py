@@ -54,6 +54,7 @@ def start(
     first_input: bytes = b"",
     look: Look | None = None,
     after: Sequence[str] = (),
+    recorded: Record | None = None,
 ) -> str:
     """Start a job and return its ID; what was made for its sandbox is its supervisor's from then on.
 
@@ -66,6 +67,7 @@ def start(
         first_input: the beginning of its standard input.
         look: the look at repositories that its supervisor makes when it is over.
         after: a program of ours that its supervisor runs then; the JSON object that it prints becomes `changes` of the record.
+        recorded: what names it in the record of running commands, whose process its supervisor is from then on.
 
     Raises:
         RyeError: `too_many_jobs`, `job_not_started`.
@@ -99,6 +101,7 @@ def start(
                 "covered": confined.covered,
                 "look": look,
                 "after": list(after),
+                "recorded": recorded,
                 # JSON holds no bytes; latin-1 maps each byte to one character and back.
                 "input": first_input.decode("latin-1"),
                 "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},

@@ -232,6 +232,12 @@ def set_running(where: Path, commands: list[Running]) -> None:
     atomic.write(where / _RUNNING, json.dumps(record).encode(), 0o600, durably=False)
 
 
+def take_over(root: str | int, command: Running) -> None:
+    """Store a command under its present process, also where a look has dropped it with the one before. Raises OSError."""
+    with locked(root) as where:
+        set_running(where, [*(one for one in running(where) if one.token != command.token), command])
+
+
 def is_running(root: str | int) -> bool:
     """Tell whether a command runs whose changes are recorded. One look at a name: every edit asks."""
     try:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from rye.fs import beneath
+from rye.workspace import repositories
 
 MOST_ENTRIES: Final = 10_000
 """So many names are looked at after a command, in all such folders together."""
@@ -22,6 +23,7 @@ MOST_ENTRIES: Final = 10_000
 CACHE: Final = "a cache that changed"
 """What is said of a cache, which programs fill by themselves."""
 
+_REPOSITORY: Final = "a git repository, which is not recorded; it changed"
 _DEPENDENCIES: Final = frozenset({"node_modules", ".venv", "venv", ".tox", ".nox", ".terraform", ".gradle"})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # So many folders of one name are named, more are counted.
@@ -37,7 +39,10 @@ def said(root_fd: int, passed: Iterable[str], gone: Iterable[str], since: int) -
         gone: those that are not there any more.
         since: the start of the command, by the clock of files (ns).
     """
-    out = {path: _what(path, "changed") for path in _changed(root_fd, passed, since)}
+    out = {
+        path: _REPOSITORY if is_repository(root_fd, path) else _what(path, "changed")
+        for path in _changed(root_fd, passed, since)
+    }
     out |= {path: _what(path, "went away") for path in gone}
     by_name: dict[str, list[str]] = {}
     for path in sorted(out):
@@ -49,6 +54,17 @@ def said(root_fd: int, passed: Iterable[str], gone: Iterable[str], since: int) -
         else:
             shown |= {path: out[path] for path in paths}
     return shown
+
+
+def is_repository(root_fd: int, path: str) -> bool:
+    """Tell whether a folder is git's own, under any name."""
+    with suppress(OSError):
+        fd = beneath.open_unlinked(root_fd, path.split("/"), _FOLDER)
+        try:
+            return repositories.is_git_directory({name.lower() for name in os.listdir(fd)})
+        finally:
+            os.close(fd)
+    return False
 
 
 def _what(path: str, verb: str) -> str:

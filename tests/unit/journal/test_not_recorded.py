@@ -154,6 +154,18 @@ def test_a_job_says_how_git_moved_and_what_is_not_recorded(started):
     assert done["git"].startswith("main at no commit -> main at ")
 
 
+def test_repositories_that_a_command_made_are_named_as_such(started):
+    made = bash(started, "mkdir -p v/w; git init -q v/w/x; touch v/w/x/f; git init -q v/w/x/y; git init -q --bare v/b.git")
+    assert made["not_recorded"] == {"v/b.git": "a git repository, which is not recorded; it changed"}
+    answer = undo(started, entry_id=made["change_id"])
+    stays = "stays: it holds a git repository, which is not recorded; remove it by hand where it is not wanted."
+    # The folders above them stay for their sake, and for no files that something else made.
+    assert sorted(answer["warnings"][:-1]) == [f"{path} {stays}" for path in ("v/b.git", "v/w/x", "v/w/x/y")]
+    assert not (started / "v/w/x/f").exists()
+    assert undo(started, entry_id=answer["entry_id"])["success"]
+    assert (started / "v/w/x/f").exists()
+
+
 TAG = "printf 'Signature: 8a477f597d28d172789f06886806bc55' > d/CACHEDIR.TAG"
 
 

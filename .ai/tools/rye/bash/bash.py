@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:54:09Z:dc1ab14ee328f6212e8f42039de5f666a36d91e162e040ed850fe1f080c9a1cf:6DRCdKalEMhwrMr03pAMuH-E5vlX8SqjRTEA-vbbYYBdZ6hq5o-w_w9yq1SgcHT2Z67Jf9BJbK-qphyryWtvDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T16:18:10Z:8d48b07537c1d968fd0ff0f187d00a26aacc136225e144ccfd20b531277c1b43:apVpOI79Poo2dbZL_RHR-baUSuQAwgIDlU-_pm1V9yTeVrX-QtmVAt_jbJJz6Rd4wZTSaf6WyLzcwzDFMAmKCQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -202,10 +202,8 @@ def _as_job(
     recording, confined, look = _confined(ws, [_shell(), "-c", params["command"]], policy, mode, params["command"])
     facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
     try:
-        after = tree_changes.after_job(recording)
-        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), input_bytes, look, after)
-        with jobs.home(ws.fd, job_id) as home:
-            tree_changes.hand_over(ws, recording, (jobs.record(home) or {}).get("supervisor", {}))
+        after, recorded = tree_changes.after_job(recording), tree_changes.to_hand_over(ws, recording)
+        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), input_bytes, look, after, recorded)
     except BaseException:
         tree_changes.drop(ws, recording)
         command_check.end(look, confined.report, ws.fd)
