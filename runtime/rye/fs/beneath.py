@@ -175,7 +175,7 @@ def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
     """
     if kernel_resolves():
         try:
-            return _openat2(root_fd, os.fsencode("/".join(parts) or "."), flags)
+            return _open_in_steps(root_fd, os.fsencode("/".join(parts) or "."), flags)
         except OSError as err:
             if err.errno not in _UNABLE:
                 raise
@@ -186,6 +186,23 @@ def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
         return os.open(parts[-1] if parts else ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=trail.here)
     finally:
         trail.close()
+
+
+def _open_in_steps(root_fd: int, path: bytes, flags: int) -> int:
+    """Open a path without `..` as `_openat2`, in steps where it is longer than the kernel takes in one."""
+    here = root_fd
+    try:
+        while len(path) >= PATH_MAX:
+            step = path[: PATH_MAX - 1].rpartition(b"/")[0]
+            path = path[len(step) + 1 :]
+            there = _openat2(here, step, DIRECTORY)
+            if here != root_fd:
+                os.close(here)
+            here = there
+        return _openat2(here, path, flags)
+    finally:
+        if here != root_fd:
+            os.close(here)
 
 
 def _lexical(parts: Sequence[bytes]) -> Parts:

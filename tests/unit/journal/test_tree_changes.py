@@ -385,3 +385,15 @@ def test_a_socket_is_left_and_named_and_the_rest_comes_back(started):
 
 
 SOCKET = "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('n/new.sock')\""
+
+
+def test_a_path_longer_than_the_kernel_takes_comes_back(started):
+    """Programs reach such a path step by step."""
+    name = "e" * 100
+    changed = bash(started, f"for i in $(seq 60); do mkdir {name}; cd {name}; done; echo deep > f")
+    assert changed["changed_count"] == 61
+    back = undo(started, entry_id=changed["change_id"])
+    assert back["success"], back
+    assert not (started / name).exists()
+    assert undo(started, entry_id=back["entry_id"])["success"]
+    assert bash(started, f"for i in $(seq 60); do cd {name}; done; cat f")["output"] == "deep\n"
