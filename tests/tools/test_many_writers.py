@@ -10,14 +10,18 @@ import itertools
 import multiprocessing
 import os
 import random
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from support.calling import call, done, undo
+from support.harness import RUNTIME
 from support.shell_calls import bash, started
 
+ENVIRONMENT = {"PYTHONPATH": str(RUNTIME)}
+RT = f"{sys.executable} -m rye.cli.rt.main"
 FILES = [f"d{number % 3}/f{number}.txt" for number in range(10)]
 
 
@@ -44,11 +48,23 @@ def write(project, seed, count, made):
                 f"sleep 0.1; cat {one} > {other}",
                 f"chmod 600 {one}",
                 f"for x in 1 2 3; do echo {tag} >> {one}; sleep 0.03; done",
+                f"echo {tag} >> {one}; echo {tag} | {RT} insert {other} 2 || true; echo {tag} >> {one}",
+                f"{RT} undo || true",
             ]
-            answer = bash(project, rng.choice(commands))
+            answer = bash(project, rng.choice(commands), env=ENVIRONMENT)
+        elif step < 0.55:
+            job = call(
+                "rye/bash/bash", project, command=f"sleep 0.1; echo {tag} >> {one}; sleep 0.1; rm {other}", background=True
+            )
+            answer = call("rye/bash/job", project, action="wait", job_id=job["job_id"], timeout=100)
         elif step < 0.65:
             answer = call("write", project, file_path=one, content=f"{tag}\n" * rng.randrange(1, 8))
-        elif step < 0.85:
+        elif step < 0.75:
+            changes = [{"file_path": path, "find": "line 2\n", "replace": f"line 2\n{tag}\n"} for path in (one, other)]
+            answer = call(
+                "edit_lines", project, changes=[*changes, {"file_path": one, "rename_to": f"{one}.{tag}"}][: rng.choice((2, 3))]
+            )
+        elif step < 0.9:
             change = {"find": "line 5\n", "replace": f"line 5\n{tag}\n"}
             answer = call("edit_lines", project, file_path=one, changes=[change])
         elif mine:

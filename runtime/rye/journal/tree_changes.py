@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -254,9 +255,13 @@ class _Look:
         skipped = snapshots_tree.SKIPPED | {*settings.texts("record.skip")}
         folders: Folders = {} if self.known is None else self.known.folders
         room = settings.number("record.max_bytes") // (2 if self.known is None else 1) - self.contents.disk_size()
-        made = project_mounts.made_names(self._ws.real)
         self._watch = watch.of_project(self._ws.fd, frozenset(skipped))
-        scope = Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made)
+        scope = Scope(
+            settings.number("record.max_file_bytes"),
+            room,
+            frozenset(skipped),
+            partial(project_mounts.made_names, self._ws.real),
+        )
         # What a command changed is looked for in every file. Between two commands there is nobody who would hide something.
         beside = any(one.token != self._ending for one in self.running)
         walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not self.running, beside=beside)

@@ -65,7 +65,7 @@ def _absent_names(root: str) -> Iterator[tuple[str, bytes | None]]:
         yield f"{root}/{name}", None
     if kind is None:
         yield git, None
-    elif kind == stat.S_IFDIR and not _is_ours(root, git):
+    elif kind == stat.S_IFDIR and not is_made(root, git):
         for name, content in _GIT.items():
             yield f"{git}/{name}", content
 
@@ -123,7 +123,7 @@ def _listed(root: str, token: str, problem: str, absent: list[str], *, when_pres
     present = [path for path, _ in _absent_names(root)]
     git = f"{root}/.git"
     # An empty `.git` that was made for the mount is covered as a whole, a real one by its parts.
-    inner = _kind(git) == stat.S_IFDIR and not _is_ours(root, git)
+    inner = _kind(git) == stat.S_IFDIR and not is_made(root, git)
     present += [] if inner else [git]
     named = _present_names(root) if when_present else []
     if when_present:
@@ -135,7 +135,7 @@ def _listed(root: str, token: str, problem: str, absent: list[str], *, when_pres
         shown = ", ".join(os.path.relpath(path, root) for path in links)
         problem = f"a symbolic link can be replaced: {shown}"
     fixed = [path for path in dict.fromkeys(present) if _kind(path) in (stat.S_IFDIR, stat.S_IFREG)]
-    made = tuple(path for path in fixed if _kind(path) == stat.S_IFDIR and _is_ours(root, path))
+    made = tuple(path for path in fixed if _kind(path) == stat.S_IFDIR and is_made(root, path))
     # Not the folder of a link: what it leads to has a name of its own.
     pinned = (*((git,) if inner else ()), *(path for path in parents if _kind(path) == stat.S_IFDIR))
     return Shield(pinned, tuple(fixed), made, problem or _other_name(root, fixed), token, tuple(absent))
@@ -235,14 +235,15 @@ def _other_name(root: str, fixed: Sequence[str]) -> str:
     return ""
 
 
-def _is_ours(root: str, path: str) -> bool:
-    """Tell whether a folder was made by `shield` and is still empty."""
+def is_made(root: str, path: str) -> bool:
+    """Tell whether a folder of the project was made for a mount and is still empty; both paths are absolute."""
     try:
         if os.listdir(path):
             return False
         made = _read(root).get("made", {})
         info = os.lstat(path)
-        return bool(made.get(path) == [info.st_dev, info.st_ino])
+        # Nothing is known yet of one that is just being made.
+        return made.get(path) in ([], [info.st_dev, info.st_ino])
     except OSError:
         return False
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.fs import beneath
@@ -117,13 +116,13 @@ class Scope(NamedTuple):
         max_file: a larger file's content is not stored (bytes).
         room: so much may be stored in all (bytes).
         skipped: names of folders that are not looked into.
-        made: names in the root that the sandbox made for its mounts, with their inodes.
+        made: returns the names in the root that the sandbox made for its mounts, with their inodes.
     """
 
     max_file: int
     room: int
     skipped: frozenset[str] = SKIPPED
-    made: Mapping[str, int] = MappingProxyType({})
+    made: Callable[[], Mapping[str, int]] = dict
 
 
 class TooLargeError(Exception):
@@ -309,13 +308,19 @@ class Walk:
             self.folders[known] = self._known[known]
         return None
 
+    def _listed(self, fd: int, path: str) -> list[os.DirEntry[str]]:
+        # Asked before and after: a job that begins or ends meanwhile makes names for mounts, or takes them away.
+        made = set() if path else {*self._made().items()}
+        with os.scandir(fd) as listing:
+            entries = list(listing)
+        made |= set() if path else {*self._made().items()}
+        return [entry for entry in entries if (entry.name, entry.inode()) not in made] if made else entries
+
     def _visit(self, fd: int, path: str) -> list[str]:
         """Compare one folder; return the names of the folders in it to look into."""
         known = self._known.get(path, {})
-        if is_passed(known) and not self._is_there_anew(fd, path):
-            known = PASSED
-        elif is_passed(known):
-            known = {}
+        if is_passed(known):
+            known = {} if self._is_there_anew(fd, path) else PASSED
         self._visited.add(path)
         # A folder is the same as before where neither it nor the one above it changed.
         if self._watch is not None and (
@@ -329,13 +334,10 @@ class Walk:
             if self._changed_names is not None:
                 # Nor are those below one that may be another.
                 self._changed_names.add(path)
-        with os.scandir(fd) as listing:
-            entries = list(listing)
+        entries = self._listed(fd, path)
         self._count += len(entries)
         if self._count > MAX_ENTRIES:
             raise TooLargeError
-        if not path and self._made:
-            entries = [entry for entry in entries if self._made.get(entry.name) != entry.inode()]
         if self.turned and self._is_in_turned(path, ENDS):
             # What is new there is not recorded any more; what was there is looked at for the last time.
             entries = [entry for entry in entries if entry.name in known]

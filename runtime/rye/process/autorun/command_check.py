@@ -281,6 +281,8 @@ def _set_aside(tree: Tree, bad: list[Finding]) -> tuple[list[dict[str, str]], li
                 # A command may close a folder to its owner, whose programs act on what is in it all the same.
                 _open_folder(tree, path.rpartition("/")[0])
                 stored = _set_file_aside(tree, path, found)
+        except FileNotFoundError:
+            continue
         except OSError:
             stored = ""
             remaining += found

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from rye.fs import beneath
+from rye.sandbox import project_mounts
 from rye.workspace import protected_paths, repositories
 
 _MAX_FILE: Final = 1 << 20
@@ -106,6 +107,9 @@ def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly
             continue
         with suppress(OSError):
             path, info, value = _followed(tree.fd, name)
+            if stat.S_ISDIR(info.st_mode) and project_mounts.is_made(tree.root, f"{tree.root}/{name}"):
+                # A job that began meanwhile is kept from the name by it.
+                continue
             yield Finding(path, NAME, f"{value}\0{_digest(tree.fd, path)}" if name in exactly else value, info.st_ctime_ns)
 
 
