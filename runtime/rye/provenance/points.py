@@ -7,10 +7,13 @@ what was done to the text, so the content around it is worked out from the file 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
 
+from rye.errors import RyeError
 from rye.fs import names
 from rye.journal import entries, file_history, history
 from rye.journal.entries import Entry
@@ -89,8 +92,15 @@ def _diff(ws: Workspace, contents: Contents, path: str, made: Sequence[Entry], r
             last = Side("file", None, step.after)
     # An edit keeps the mode, so any command's change in between knows it.
     modes = [side.mode for entry in made for side in _sides_of(contents, path, entry, read=False) if side is not None]
-    known = [mode for mode in modes if mode is not None]
+    known = [mode for mode in modes if mode is not None] or _mode_now(ws, path)
     return FileDiff(path, _with_mode(first, known[:1]), _with_mode(last, known[-1:]))
+
+
+def _mode_now(ws: Workspace, path: str) -> list[int]:
+    """Return the mode of the file as it is, which no recorded change gave it; nothing where there is none."""
+    with suppress(RyeError, OSError), ws.file(path) as file:
+        return [stat.S_IMODE(file.stat.st_mode)]
+    return []
 
 
 def _with_mode(side: Side | None, modes: Sequence[int]) -> Side | None:

@@ -142,3 +142,10 @@ def test_one_path_and_a_state_that_is_not_stored(project, user_space):
         found = {one.path: one.is_known for one in points.between(ws, rows, rows)}
     assert found == {"large": False, "small": True, "other": True}
     assert b"large" not in made(project)
+
+
+def test_a_file_that_an_edit_made_and_that_is_a_program_now_is_one_in_the_patch(project):
+    rye.execute("rye/file-system/write", {"file_path": "run", "content": "#!/bin/sh\n"}, project_path=project)
+    assert b"new file mode 100644\n" in made(project)
+    (project / "run").chmod(0o755)
+    assert b"new file mode 100755\n" in made(project)
