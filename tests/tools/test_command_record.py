@@ -126,7 +126,8 @@ def recorded(project: Path, since: str) -> list[tuple[str, list[str], str]]:
             if row.id == since:
                 break
             entry = journal.find(ws, row.id)
-            found.append((entry.id, entry.paths, entry.tool))
+            paths = [one.path for one in entry.files] if entry.files is not None else entry.paths
+            found.append((entry.id, paths, entry.tool))
     return found[::-1]
 
 
@@ -246,7 +247,7 @@ def protected(project: Path, step: Step) -> set[str]:
     with Workspace(str(project)) as ws:
         links = protected_paths.links_of(ws.fd)
         for name in step.entries:
-            for path in journal.find(ws, name).paths:
+            for path, *_ in journal.find(ws, name).files or ():
                 try:
                     ws.guard(tuple(os.fsencode(path).split(b"/")), links=links)
                 except WorkspaceError:

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from rye.errors import EditError, WorkspaceError
+from rye.fs import beneath
 from rye.journal import entries, followed_lines, history, hunks, journal, merges, tree_changes
 from rye.journal import tree_undo_steps as steps
 from rye.journal.entries import Entry
@@ -246,8 +247,7 @@ def _followed(
 
 
 def _read(folder_fd: int, name: str) -> bytes:
-    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
-    with open(fd, "rb") as file:
+    with open(beneath.open_file(folder_fd, name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         return file.read()
 
 

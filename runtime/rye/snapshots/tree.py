@@ -494,7 +494,7 @@ class Walk:
             self.short += info.st_size
         else:
             try:
-                opened = os.open(name, _READ, dir_fd=fd)
+                opened = beneath.open_file(fd, name, _READ)
             except FileNotFoundError:
                 return None
             except OSError as err:
@@ -593,7 +593,6 @@ def state_at(folder_fd: int, name: str) -> State | None:
     if kind == stat.S_IFLNK:
         value = os.readlink(name, dir_fd=folder_fd)
     elif kind == stat.S_IFREG:
-        fd = os.open(name, _READ, dir_fd=folder_fd)
-        with open(fd, "rb", buffering=0) as file:
+        with open(beneath.open_file(folder_fd, name, _READ), "rb", buffering=0) as file:
             value = hashlib.file_digest(file, "sha256").hexdigest()
     return state_of(Mark(0, info.st_ino, info.st_mode, info.st_size, value, info.st_nlink > 1))
