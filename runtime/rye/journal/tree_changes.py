@@ -322,6 +322,9 @@ class _Look:
         if change.path not in self._ours:
             return False
         left = self._ours[change.path][-1][1]
+        if isinstance(left, str) and change.before and change.after and change.before.mode != change.after.mode:
+            # An edit keeps the mode: someone else gave the file another one since.
+            return False
         # A folder that was there has another mode now.
         return _is_state(change.after, left) and (left != _MADE_FOLDER or change.before is None)
 

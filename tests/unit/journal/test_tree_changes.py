@@ -397,3 +397,13 @@ def test_a_path_longer_than_the_kernel_takes_comes_back(started):
     assert not (started / name).exists()
     assert undo(started, entry_id=back["entry_id"])["success"]
     assert bash(started, f"for i in $(seq 60); do cd {name}; done; cat f")["output"] == "deep\n"
+
+
+def test_a_mode_that_someone_else_gave_an_edited_file_is_theirs_alone(started):
+    call("write", started, file_path="a.txt", content="two\n")
+    (started / "a.txt").chmod(0o755)
+    bash(started, "true")
+    theirs, ours = listed(started)[:2]
+    assert (theirs["tool"], theirs["file_path"], ours["tool"]) == ("changed by someone else", "a.txt", "rye/file-system/write")
+    assert undo(started, entry_id=theirs["entry_id"])["success"]
+    assert ((started / "a.txt").read_text(), (started / "a.txt").stat().st_mode & 0o777) == ("two\n", 0o644)
