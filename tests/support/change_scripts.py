@@ -349,7 +349,7 @@ def _by_tools(random_: random.Random, one: str, two: str, three: str, above: str
         f"printf '{rules}' > Makefile; echo '{word}' >> g; make -s -j4",
         "make -s -B all; make -s -t",
         f'python3 -c "{wheel}"; python3 -m pip install -q --no-index --no-deps --upgrade --target libs ./w-1-py3-none-any.whl',
-        'printf \'{"name": "p", "version": "1.0.0"}\' > package.json; npm pack --silent --offline',
+        'printf \'{"name": "p", "version": "1.0.0", "files": ["g"]}\' > package.json; npm pack --silent --offline',
         "python3 -m compileall -q -b src",
         "python3 -m venv --without-pip env; rm -f env/bin/activate.fish",
         "printf 'int main(void) { return 0; }' > m.c; gcc -c m.c -o m.o && gcc m.o -o m.out; ar rc m.a m.o",
