@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import socket
 import stat
 import sys
@@ -21,6 +22,7 @@ _NEW_USER_NAMESPACE: Final = 0x10000000
 """Of unshare, in its manual: CLONE_NEWUSER."""
 
 _INT: Final = 4
+_SECONDS: Final = 10.0
 
 
 def open_own(folder_fd: int, name: str, flags: int) -> int:
@@ -54,14 +56,18 @@ def open_own(folder_fd: int, name: str, flags: int) -> int:
                 if not unshare(_NEW_USER_NAMESPACE):
                     for one, text in maps.items():
                         _write(f"/proc/self/{one}", text)
-                    socket.send_fds(there, [b"."], [os.open(name, flags, dir_fd=folder_fd)])
+                    fd = os.open(name, flags, dir_fd=folder_fd)
+                    there.sendmsg([b"."], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(_INT, sys.byteorder))])
             finally:
                 os._exit(0)
         there.close()
         passed: list[tuple[int, int, bytes]] = []
+        here.settimeout(_SECONDS)
         with suppress(OSError):
             # Not by `recv_fds`, which forgets its flags in some versions of Python.
             _, passed, _, _ = here.recvmsg(1, socket.CMSG_LEN(_INT), socket.MSG_CMSG_CLOEXEC)
+        # It has nothing more to do, and must not stay if it could not do it.
+        os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     if not passed:
         raise refusal
