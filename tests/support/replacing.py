@@ -39,14 +39,14 @@ def refused(code, call, *args, **options):
 
 
 def without(monkeypatch, *flags, code=errno.ENOSYS):
-    real = atomic_replace._rename
+    real = atomic_replace.rename
 
     def rename(dir_fd, source, target, wanted):
         if wanted in flags:
             raise OSError(code, os.strerror(code))
         real(dir_fd, source, target, wanted)
 
-    monkeypatch.setattr(atomic_replace, "_rename", rename)
+    monkeypatch.setattr(atomic_replace, "rename", rename)
 
 
 def left_behind(project):

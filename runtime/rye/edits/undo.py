@@ -32,6 +32,8 @@ from rye.workspace.workspace import Workspace
 
 # What is left of a result's bytes for the lines beside the diff.
 _NOTICES = 700
+# So often a change is planned anew while a command writes its files.
+_LOOKS = 5
 _MAX_NAMED = 5
 
 
@@ -383,15 +385,30 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     )
 
 
+def _planned(ws: Workspace, look: tree_changes.Look, entry: Entry, chosen: _Chosen) -> tuple[tree_changes.Look, tree_undo.Plan]:
+    """Return how a command's change is taken back, and the last look before that."""
+    for _ in range(_LOOKS):
+        # What changed until now is recorded as what it is, before anything is written.
+        look.attribute()
+        planned = tree_undo.plan(ws, look.contents, entry, chosen.part, chosen.hunks)
+        if look.saw(planned.changes):
+            return look, planned
+        # A command that runs wrote since: that is its change, and is recorded first.
+        look = look.again()
+    raise EditError(
+        "changed_since",
+        "A command that runs writes these files on and on. Nothing was written.",
+        "Wait for its end, or end the job, then undo.",
+    )
+
+
 def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     """Undo what a command changed, or its part at one path."""
     (entry,) = chosen.entries
     try:
         held = [os.fsencode(one.path) for one in entry.files or () if chosen.part in (None, one.path)]
-        with cache.locked(ws, *held), tree_changes.look_at(ws) as look:
-            # What changed until now is recorded as what it is, before anything is written.
-            look.attribute()
-            planned = tree_undo.plan(ws, look.contents, entry, chosen.part, chosen.hunks)
+        with cache.locked(ws, *held), tree_changes.look_at(ws) as first:
+            look, planned = _planned(ws, first, entry, chosen)
             if not planned.changes:
                 raise EditError(
                     "already_undone",

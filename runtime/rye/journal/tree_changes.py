@@ -224,7 +224,7 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
     return False
 
 
-class _Look:
+class Look:
     """One look at the tree; the caller holds its lock."""
 
     def __init__(self, ws: Workspace, where: Path, contents: Contents, *, quick: bool = False, ending: str = "") -> None:
@@ -267,6 +267,25 @@ class _Look:
         walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not self.running, beside=beside)
         walk.run(self._ws.fd)
         return walk
+
+    def again(self) -> Look:
+        """Look once more, under the same lock."""
+        return Look(self._ws, self.where, self.contents)
+
+    def saw(self, changes: Iterable[Change]) -> bool:
+        """Tell whether files that changes begin with are as this look found them, or nothing runs that could have written."""
+        return not self.running or all(self._saw(one.path, one.before) for one in changes)
+
+    def _saw(self, path: str, now: State | None) -> bool:
+        folder, _, name = path.rpartition("/")
+        marks = self._folders.get(folder)
+        if marks is None or snapshots_tree.is_passed(marks) or (now is not None and now.kind != "file"):
+            return True
+        mark = marks.get(name)
+        found = None if mark is None else state_of(mark)
+        if found is None or now is None:
+            return found is now
+        return found.value is None or found[:3] == now[:3]
 
     def repositories(self) -> list[str]:
         """Return the folders below the root that hold a repository of their own, at most 50."""
@@ -410,7 +429,7 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 
 
 @contextmanager
-def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator[_Look]:
+def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator[Look]:
     """Hold the project's tree and look at it; what was cut off before is finished first. Raises OSError, TooLargeError.
 
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`). `ending` is a command
@@ -423,7 +442,7 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator
         # An edit that was cut off has an entry of its own, too.
         with suppress(WorkspaceError):
             commit.recover(ws)
-        look = _Look(ws, where, contents, quick=quick, ending=ending)
+        look = Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look
         lost = [one for one in look.running if job_supervisor.identity(one.process.get("pid", 0)) != one.process]

@@ -246,19 +246,21 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
     try:
         with folder_of(ws, one.path) as (fd, name):
             temporary = _temporary(entry_id, one.path)
-            with suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=fd)
+            _settle_temporary(fd, name, temporary, one)
+            was = _stat_at(fd, name)
             now = snapshots_tree.state_at(fd, name)
             # Where only the other names of the file differ, the step is taken once more, which does no harm.
             if alike(now, one.after) and not (parted(one) and alike(now, one.before)):
                 return ""
             if not alike(now, one.before) and not _is_begun(now, one):
-                return f"{shown} was left: it changed meanwhile."
+                return _changed_meanwhile(shown)
             # A rename puts no file in place of a folder, and no folder in place of a file.
             if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
-                _remove(fd, name, now)
+                if not _remove(fd, name, temporary, was):
+                    return _changed_meanwhile(shown)
                 if one.after is None:
                     return ""
+                was = None
             if one.after.kind != "file" or not _linked(ws, fd, temporary, one, later):
                 try:
                     _put(contents, fd, name, temporary, one.after)
@@ -268,11 +270,11 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
                         os.unlink(temporary, dir_fd=fd)
                     raise
             if one.after.kind != "directory":
-                os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
-                # The kernel does nothing where both are names of one file.
+                in_place = _put_in_place(fd, name, temporary, was)
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=fd)
                 os.fsync(fd)
+                return "" if in_place else _changed_meanwhile(shown)
             return ""
     except FileNotFoundError:
         if one.after is None:
@@ -322,11 +324,81 @@ def _is_begun(now: State | None, one: Change) -> bool:
     return (one.before is None or one.before.kind != "directory") and not now.mode & 0o077
 
 
-def _remove(fd: int, name: str, now: State | None) -> None:
-    if now is not None and now.kind == "directory":
+def _changed_meanwhile(shown: str) -> str:
+    return f"{shown} was left: it changed meanwhile."
+
+
+def _stat_at(fd: int, name: str) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    return None
+
+
+def _is_same(was: os.stat_result | None, there: os.stat_result | None) -> bool:
+    """Tell whether nobody wrote to a file since. A rename changes its ctime, so that does not count."""
+    if was is None or there is None:
+        return was is there
+    return (was.st_ino, was.st_size, was.st_mtime_ns) == (there.st_ino, there.st_size, there.st_mtime_ns)
+
+
+def _settle_temporary(fd: int, name: str, temporary: str, one: Change) -> None:
+    """Remove what a step that was cut off left; what another program wrote meanwhile gets its name back. Raises OSError."""
+    left = snapshots_tree.state_at(fd, temporary)
+    if left is None:
+        return
+    foreign = not alike(left, one.before) and not alike(left, one.after)
+    if foreign and alike(snapshots_tree.state_at(fd, name), one.after):
+        _put_back(fd, name, temporary)
+    with suppress(FileNotFoundError):
+        os.unlink(temporary, dir_fd=fd)
+
+
+def _put_back(fd: int, name: str, temporary: str) -> None:
+    source, target = os.fsencode(temporary), os.fsencode(name)
+    try:
+        atomic_replace.rename(fd, source, target, atomic_replace.EXCHANGE)
+    except FileNotFoundError:
+        atomic_replace.rename(fd, source, target, atomic_replace.NOREPLACE)
+
+
+def _remove(fd: int, name: str, temporary: str, was: os.stat_result | None) -> bool:
+    """Remove what is at a name; False, with nothing changed, where another program wrote it since `was`. Raises OSError."""
+    if was is None or stat.S_ISDIR(was.st_mode):
         os.rmdir(name, dir_fd=fd)
-    else:
-        os.unlink(name, dir_fd=fd)
+        return True
+    # Moved first, then compared: between a look and an unlink another program could write.
+    try:
+        atomic_replace.rename(fd, os.fsencode(name), os.fsencode(temporary), atomic_replace.NOREPLACE)
+    except FileNotFoundError:
+        return True
+    if not _is_same(was, _stat_at(fd, temporary)):
+        _put_back(fd, name, temporary)
+        return False
+    os.unlink(temporary, dir_fd=fd)
+    return True
+
+
+def _put_in_place(fd: int, name: str, temporary: str, was: os.stat_result | None) -> bool:
+    """Give a file its name; False, with nothing changed, where another program wrote there since `was`. Raises OSError.
+
+    What it displaced is under the temporary name then.
+    """
+    source, target = os.fsencode(temporary), os.fsencode(name)
+    try:
+        atomic_replace.rename(fd, source, target, atomic_replace.NOREPLACE if was is None else atomic_replace.EXCHANGE)
+    except (FileExistsError, FileNotFoundError):
+        return False
+    except OSError as err:
+        if was is None or err.errno not in atomic_replace.UNSUPPORTED:
+            raise
+        if not _is_same(was, _stat_at(fd, name)):
+            return False
+        os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
+        return True
+    if was is None or _is_same(was, _stat_at(fd, temporary)):
+        return True
+    _put_back(fd, name, temporary)
+    return False
 
 
 def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:

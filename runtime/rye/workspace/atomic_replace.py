@@ -21,10 +21,10 @@ from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import MAX_FILE_BYTES, Place, read_all
 
 # <linux/fs.h>; glibc and musl export renameat2, others do not.
-_NOREPLACE, _EXCHANGE = 1, 2
+NOREPLACE, EXCHANGE = 1, 2
 _libc = ctypes.CDLL(None, use_errno=True)
 _BUFFER = 1 << 18
-_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
+UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 
 
 def temporary_name() -> bytes:
@@ -111,7 +111,7 @@ def set_aside(place: Place, temporary: bytes, expected: str) -> None:
     # Moved first, then compared: between a check and an unlink another program could write.
     """Move the file in `place` to `temporary` if its content is `expected` (SHA-256); errors as `put`."""
     try:
-        _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
+        rename(place.dir_fd, place.name, temporary, NOREPLACE)
     except FileNotFoundError:
         raise conflict(place) from None
     try:
@@ -150,7 +150,7 @@ def give_back(place: Place, temporary: bytes) -> None:
     """Give a file that was moved aside its name back; under another visible name where that is taken now."""
     try:
         try:
-            _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+            rename(place.dir_fd, temporary, place.name, NOREPLACE)
         except FileExistsError:
             keep(place, temporary)
     except OSError as err:
@@ -160,7 +160,7 @@ def give_back(place: Place, temporary: bytes) -> None:
 def keep(place: Place, temporary: bytes) -> bytes:
     """Rename what is under the temporary name, and is not ours to delete, to a name that people see."""
     visible = place.name[:200] + b"." + os.urandom(4).hex().encode() + b".rye-conflict"
-    _rename(place.dir_fd, temporary, visible, _NOREPLACE)
+    rename(place.dir_fd, temporary, visible, NOREPLACE)
     return visible
 
 
@@ -227,14 +227,14 @@ def _copy_attributes(dir_fd: int, name: str | bytes, fd: int) -> None:
 
 def _put_new(place: Place, temporary: bytes, inode: int) -> None:
     try:
-        _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+        rename(place.dir_fd, temporary, place.name, NOREPLACE)
     except FileExistsError:
         raise conflict(place) from None
     try:
         sync_directory(place.dir_fd)
     except OSError as err:
         try:
-            _rename(place.dir_fd, place.name, temporary, _NOREPLACE)
+            rename(place.dir_fd, place.name, temporary, NOREPLACE)
             # Another program may have replaced our file in between: then its file gets the name back.
             if _inode_at(place.dir_fd, temporary) != inode:
                 give_back(place, temporary)
@@ -245,11 +245,11 @@ def _put_new(place: Place, temporary: bytes, inode: int) -> None:
 
 def _exchange_checked(place: Place, temporary: bytes, expected: str, inode: int, backup: bytes | None) -> None:
     try:
-        _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
+        rename(place.dir_fd, temporary, place.name, EXCHANGE)
     except FileNotFoundError:
         raise conflict(place) from None
     except OSError as err:
-        if err.errno not in _UNSUPPORTED:
+        if err.errno not in UNSUPPORTED:
             raise
         _check_then_rename(place, temporary, expected, backup)
         return
@@ -271,12 +271,12 @@ def _put_back(place: Place, temporary: bytes, inode: int, why: OSError | None) -
     try:
         while True:
             try:
-                _rename(place.dir_fd, temporary, place.name, _EXCHANGE)
+                rename(place.dir_fd, temporary, place.name, EXCHANGE)
                 break
             except FileNotFoundError:
                 # Deleted meanwhile; if it comes back right then, it is exchanged after all.
                 with contextlib.suppress(FileExistsError):
-                    _rename(place.dir_fd, temporary, place.name, _NOREPLACE)
+                    rename(place.dir_fd, temporary, place.name, NOREPLACE)
                     return
         if _inode_at(place.dir_fd, temporary) != inode:
             keep(place, temporary)
@@ -307,16 +307,16 @@ def _copy(place: Place, backup: bytes) -> None:
     stage(place, data, backup, None)
 
 
-def _rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
-    """Call `renameat2` within one directory; without it NOREPLACE is done by a hard link."""
+def rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
+    """Call `renameat2` within one directory, with NOREPLACE, which is done without it, too, or EXCHANGE. Raises OSError."""
     call = getattr(_libc, "renameat2", None)
     if call is not None:
         if call(dir_fd, source, dir_fd, target, flags) == 0:
             return
         code = ctypes.get_errno()
-        if code not in _UNSUPPORTED or flags == _EXCHANGE:
+        if code not in UNSUPPORTED or flags == EXCHANGE:
             raise OSError(code, os.strerror(code))
-    elif flags == _EXCHANGE:
+    elif flags == EXCHANGE:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     # `link` fails where the target exists, which is what NOREPLACE asks for.
     os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)

@@ -35,7 +35,7 @@ class Cut(BaseException):
 def project(request, project, monkeypatch):
     """Also a file system that cannot exchange names."""
     if request.param != "exchange":
-        without(monkeypatch, atomic_replace._EXCHANGE)
+        without(monkeypatch, atomic_replace.EXCHANGE)
     for path, data in BEFORE.items():
         (project / path).parent.mkdir(exist_ok=True)
         (project / path).write_bytes(data)

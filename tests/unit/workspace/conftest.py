@@ -19,5 +19,5 @@ def file(project):
 def way(request, monkeypatch):
     """Also a file system that cannot exchange."""
     if request.param != "exchange":
-        without(monkeypatch, atomic_replace._EXCHANGE)
+        without(monkeypatch, atomic_replace.EXCHANGE)
     return request.param

@@ -201,7 +201,7 @@ def test_a_new_file_never_replaces_what_appeared_meanwhile(project, monkeypatch,
 
 def at_rename(monkeypatch, number, action):
     """Do something right before the n-th rename of a replacement."""
-    real, seen = atomic_replace._rename, []
+    real, seen = atomic_replace.rename, []
 
     def rename(*args):
         seen.append(args)
@@ -209,7 +209,7 @@ def at_rename(monkeypatch, number, action):
             action()
         real(*args)
 
-    monkeypatch.setattr(atomic_replace, "_rename", rename)
+    monkeypatch.setattr(atomic_replace, "rename", rename)
 
 
 def test_a_second_change_between_the_two_exchanges_is_kept_in_sight(project, file, monkeypatch):

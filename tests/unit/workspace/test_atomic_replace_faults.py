@@ -83,7 +83,7 @@ def test_a_file_system_without_directory_sync_is_written(project, file, monkeypa
 
 
 def test_when_nothing_works_any_more_both_contents_remain_and_the_caller_is_told(project, file, monkeypatch):
-    real, seen = atomic_replace._rename, []
+    real, seen = atomic_replace.rename, []
 
     def rename(*args):
         seen.append(args)
@@ -91,7 +91,7 @@ def test_when_nothing_works_any_more_both_contents_remain_and_the_caller_is_told
             raise OSError(errno.EIO, "dead")
         real(*args)
 
-    monkeypatch.setattr(atomic_replace, "_rename", rename)
+    monkeypatch.setattr(atomic_replace, "rename", rename)
     err = refused("unsettled", put, project, meanwhile=lambda: by_rename(file))
     (aside,) = left_behind(project)
     assert aside.name in err.message
