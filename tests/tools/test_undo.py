@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -609,3 +611,29 @@ def test_a_folder_that_an_undo_would_remove_and_a_link_has_replaced_stays(projec
     (project / "n").symlink_to(outside.parent)
     refused("path_outside", "undo", project, entry_id=entry)
     assert outside.is_dir()
+
+
+ONE_UNDO = """import sys, rye
+sys.stdin.read(1)
+print(rye.execute("rye/file-system/undo", {"entry_id": sys.argv[2]}, project_path=sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("tool", ["write", "bash"])
+def test_of_several_undos_of_one_change_at_one_time_one_is_made(project, file, tool):
+    """Each comes after the choice of the others."""
+    before = file.read_bytes()
+    if tool == "write":
+        entry = done("write", project, file_path="f.txt", content="x\n")["entry_id"]
+    else:
+        command = {"command": "echo x > f.txt; mkdir n; echo y > n/y"}
+        entry = rye.execute("rye/bash/bash", command, project_path=str(project))["data"]["change_id"]
+    words = [sys.executable, "-c", ONE_UNDO, str(project), entry]
+    calls = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for one in calls:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    said = [one.communicate()[0] for one in calls]
+    assert sorted("'code': 'already_undone'" in one for one in said) == [False, True, True], said
+    assert file.read_bytes() == before
+    assert not (project / "n").exists()

@@ -96,7 +96,14 @@ def undo(
             chosen = _last(ws, history, path)
         chosen = _with_hunks(ws, history, chosen, hunks)
         revert = _revert if chosen.entries[0].files is None else _revert_tree
-        answer = revert(ws, chosen, dry_run=dry_run)
+        try:
+            answer = revert(ws, chosen, dry_run=dry_run)
+        except EditError as err:
+            if err.code == "changed_since" and chosen.part is None and not chosen.hunks:
+                # Another process may have taken it back since it was chosen: that is the reason then.
+                for entry in chosen.entries:
+                    _entry(ws, History(ws), entry.id)
+            raise
         answer["warnings"][:0] = [*recovered, *chosen.warnings]
         return answer
 
@@ -408,6 +415,9 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     try:
         held = [os.fsencode(one.path) for one in entry.files or () if chosen.part in (None, one.path)]
         with cache.locked(ws, *held), tree_changes.look_at(ws) as first:
+            if chosen.part is None and not chosen.hunks:
+                # Another process may have taken it back since it was chosen.
+                _entry(ws, History(ws), entry.id)
             look, planned = _planned(ws, first, entry, chosen)
             if not planned.changes:
                 raise EditError(

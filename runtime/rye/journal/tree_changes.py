@@ -166,7 +166,7 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
             git = moved(json.loads(recording.git), git_positions(ws, look.repositories()))
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
-            left_out = look.said_of_left_out(int(recording.started))
+            left_out = _said_of_root(ws) | look.said_of_left_out(int(recording.started))
     except TooLargeError:
         return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
@@ -174,6 +174,15 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
     if entry is None:
         return Recorded(None, (), left_out, (), git)
     return Recorded(entry.id, entry.files or (), left_out, entry.shared, git)
+
+
+def _said_of_root(ws: Workspace) -> dict[str, str]:
+    """Return what to say where another folder lies in the project's place now: what is in it belongs to no look."""
+    with suppress(OSError):
+        info = os.stat(ws.root)
+        if (info.st_dev, info.st_ino) == ws.identity:
+            return {}
+    return {".": "the project's folder was moved or replaced; what lies in its place now is not recorded"}
 
 
 def drop(ws: Workspace, recording: Recording) -> None:

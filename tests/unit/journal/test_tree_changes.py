@@ -407,3 +407,10 @@ def test_a_mode_that_someone_else_gave_an_edited_file_is_theirs_alone(started):
     assert (theirs["tool"], theirs["file_path"], ours["tool"]) == ("changed by someone else", "a.txt", "rye/file-system/write")
     assert undo(started, entry_id=theirs["entry_id"])["success"]
     assert ((started / "a.txt").read_text(), (started / "a.txt").stat().st_mode & 0o777) == ("two\n", 0o644)
+
+
+def test_a_command_that_puts_another_folder_in_the_projects_place_is_told(started, user_space):
+    set_sandbox(user_space, "off")
+    changed = bash(started, f"mv {started} {started}-old; mkdir {started}; echo x > {started}/x")
+    assert list(changed["not_recorded"]) == ["."]
+    assert (started / "x").exists()
