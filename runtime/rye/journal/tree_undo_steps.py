@@ -168,6 +168,8 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
             done.append(one)
             warnings += _lost(one.path, was, _info(ws, one.path))
     made = {one.path for one in done}
+    # Before modes are set, which may close one.
+    _sync_folders(ws, steps)
     # What stays is closed again.
     _set_modes(ws, [*done, *(Change(one.path, None, one.before) for one in opened if one.path not in made)])
     done = [one for one in done if one.before != one.after]
@@ -177,6 +179,17 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     if failure is not None:
         raise _cut_off(*failure, entry, len(done)) from None
     return len(done), warnings
+
+
+def _sync_folders(ws: Workspace, steps: Sequence[Change]) -> None:
+    """Make the names of all steps durable, each folder once: until then the undo counts as under way."""
+    for folder in {one.path.rpartition("/")[0] for one in steps}:
+        with suppress(OSError):
+            fd = beneath.open_unlinked(ws.fd, folder.split("/") if folder else [], _FOLDER)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
 
 
 def _cut_off(path: str, failure: OSError, entry: Entry, done: int) -> WorkspaceError:
@@ -273,7 +286,6 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
                 in_place = _put_in_place(fd, name, temporary, was)
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=fd)
-                os.fsync(fd)
                 return "" if in_place else _changed_meanwhile(shown)
             return ""
     except FileNotFoundError:
