@@ -266,7 +266,7 @@ def _by_git(random_: random.Random, one: str, two: str, three: str, above: str, 
         f"git init -q {nested}; echo '{word}' >> {nested}/f; {mine} add -A; {mine} commit -qm n",
         f"{mine} reset -q --hard HEAD~1; {mine} checkout -q -b other; echo '{word}' > {nested}/g",
         "git worktree add -q tree HEAD~1; echo more > tree/more",
-        "git worktree remove -f tree",
+        "git worktree remove -f ./tree",
         f"git -c protocol.file.allow=always submodule --quiet add $PWD/{nested} sub",
         "git submodule --quiet deinit -f --all; git submodule --quiet update --init",
         (

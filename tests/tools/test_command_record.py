@@ -153,7 +153,10 @@ def run(project: Path, count: int, seed: int, files: Sequence[str] = ()) -> Coun
         results = made(project, way, texts, about)
         after = photo(project, before)
         expected = changed(before, after, were, inodes(project))
-        missed = {path for one in results for path in one.get("not_recorded") or {}}
+        said = [item for one in results for item in (one.get("not_recorded") or {}).items()]
+        # A look at a large file that the other command writes tells so; the look at that one's end counts.
+        passing = {path for path, why in said if way == "command beside a job" and why == "changed while it was read"}
+        missed = {path for path, _ in said} - passing
         assert all(SKIPPED.intersection(path.split("/")) for path in missed), (about, results)
         entries = recorded(project, last)
         paths = {path for _, found, _ in entries for path in found}
@@ -226,9 +229,7 @@ def undone(project: Path, step: Step, left: Left) -> list[str]:
         if answer.get("code") == "already_undone":
             # Two commands at one time: one made what the other one removed.
             continue
-        if answer.get("code") == "changed_since" and " stays: it holds files that this change did not make" in str(
-            answer["error"]
-        ):
+        if answer.get("code") == "changed_since" and " stays: it holds " in str(answer["error"]):
             # It made nothing but folders that stay.
             continue
         if answer.get("code") == "protected_path":
