@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rye.fs import names
 from rye.plain_class import Record, as_dict, changed, field
 from rye.snapshots.tree import Change, State
+from rye.workspace.encoding import Encoding, mark_of
+from rye.workspace.text import split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -218,3 +220,34 @@ def load(path: Path) -> Entry | None:
 
 
 __all__ = ["Entry", "Recorded", "dump", "emptied", "entry_of", "load", "parse", "record_of"]
+
+
+def content_before(entry: Entry, data: bytes) -> bytes | None:
+    """Return the content before an entry of one file, from the content that it left; None where its lines are not recorded."""
+    if not entry.splices:
+        return None
+    if entry.whole:
+        return b"".join(entry.splices[0].removed)
+    code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
+    mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
+    lines = split(data[len(mark) :], code)
+    shift = sum(len(one.added) - len(one.removed) for one in entry.splices)
+    for one in reversed(entry.splices):
+        shift -= len(one.added) - len(one.removed)
+        start = one.start + shift
+        lines[start : start + len(one.added)] = one.removed
+    return mark + b"".join(lines)
+
+
+def content_after(entry: Entry, data: bytes) -> bytes | None:
+    """Return what an entry of one file made of a content, which is the one before it; None where its lines are not recorded."""
+    if not entry.splices:
+        return None
+    if entry.whole:
+        return b"".join(entry.splices[0].added)
+    code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
+    mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
+    lines = split(data[len(mark) :], code)
+    for one in reversed(entry.splices):
+        lines[one.start : one.start + len(one.removed)] = one.added
+    return mark + b"".join(lines)

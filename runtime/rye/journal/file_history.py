@@ -24,8 +24,6 @@ from rye.journal.merges import lines_of
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
-from rye.workspace.encoding import Encoding, mark_of
-from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
 # A file that came where another went is that file under a new name, if so many of its lines were in it.
@@ -142,11 +140,11 @@ class _Way:
         at: Entry | None = entry
         for _ in range(_MOST_EDITS):
             data = self._contents.read(bytes.fromhex(digest))
-            if data is None and at is not None and at.whole and at.splices:
-                data = b"".join(at.splices[0].added)
+            if data is None and at is not None and at.whole:
+                data = entries.content_after(at, b"")
             if data is not None:
                 for one in reversed(following):
-                    data = _redone(one, data)
+                    data = None if data is None else entries.content_after(one, data)
                 return data
             if at is None or at.files is not None or at.before is None:
                 return None
@@ -177,7 +175,7 @@ class _Way:
             return _UNKNOWN if data is None else data
         if entry.before is None:
             return None
-        data = _reversed(entry, self._now or b"")
+        data = entries.content_before(entry, self._now or b"")
         return data if _digest(data) == entry.before else _UNKNOWN
 
     def _follow_rename(self, entry: Entry) -> None:
@@ -224,33 +222,6 @@ def _is_file(state: State | None) -> bool:
 
 def _is_mode_only(change: Change) -> bool:
     return change.before is not None and change.after is not None and change.before.value == change.after.value
-
-
-def _reversed(entry: Entry, data: bytes) -> bytes | None:
-    """Return the content before an entry of one file, from the content that it left."""
-    if not entry.splices:
-        return None
-    if entry.whole:
-        return b"".join(entry.splices[0].removed)
-    code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
-    mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
-    lines = split(data[len(mark) :], code)
-    shift = sum(len(one.added) - len(one.removed) for one in entry.splices)
-    for one in reversed(entry.splices):
-        shift -= len(one.added) - len(one.removed)
-        start = one.start + shift
-        lines[start : start + len(one.added)] = one.removed
-    return mark + b"".join(lines)
-
-
-def _redone(entry: Entry, data: bytes) -> bytes:
-    """Return what an edit of lines makes of a content, which is the one before it."""
-    code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
-    mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
-    lines = split(data[len(mark) :], code)
-    for one in reversed(entry.splices):
-        lines[one.start : one.start + len(one.removed)] = one.added
-    return mark + b"".join(lines)
 
 
 def touched(ws: Workspace, rows: list[Row]) -> Iterator[str]:

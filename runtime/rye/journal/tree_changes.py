@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +26,7 @@ from rye.errors import WorkspaceError
 from rye.fs import atomic, names
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
+from rye.journal.own_edits import OwnEdits
 from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor
 from rye.sandbox import project_mounts
@@ -42,12 +42,8 @@ SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
 _CUT_OFF: Final = "cut off"
-# What an edit left where it made a folder; no digest.
-_MADE_FOLDER: Final = "folder"
 _ABOUT: Final = 200
 _SHARES: Final = 64
-# Of a file that came and went between two looks.
-_NEW_MODE: Final = 0o644
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
 _MOST_ROWS: Final = 2_000
@@ -322,12 +318,13 @@ class Look:
         Returns:
             The entry that was made, None where nothing changed.
         """
-        if self._is_same:
-            assert self.known is not None  # it is the same as something
+        if self._is_same and self.known is not None and self.known.newest == _newest(self._ws):
             known_tree.remember(self.where, self.known)
             self._watch.settle(self.known.folders)
             return None
-        rest = [self._since_ours(one) for one in self._changes if not self._is_ours(one)]
+        # The first look has nothing to compare with.
+        own = None if self.known is None else OwnEdits(self._ws, self.known.newest)
+        rest = [] if own is None else own.without(self._changes, self._folders, self.contents)
         entry = changed(self._entry(rest, token), git=git) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""
@@ -340,41 +337,6 @@ class Look:
         if self.contents.disk_size() > context.settings().number("record.max_bytes"):
             self._bound([self._folders], 0)
         return entry
-
-    def _is_ours(self, change: Change) -> bool:
-        """Tell whether one of our tools left what is there now."""
-        if self._ours is None:
-            self._ours = {}
-            for path, before, left in _recorded_since(self._ws, self.known.newest if self.known is not None else ""):
-                self._ours[path] = [*self._ours.get(path, ()), (before, left)]
-        if change.path not in self._ours:
-            return False
-        left = self._ours[change.path][-1][1]
-        if isinstance(left, str) and change.before and change.after and change.before.mode != change.after.mode:
-            # An edit keeps the mode: someone else gave the file another one since.
-            return False
-        # A folder that was there has another mode now.
-        return _is_state(change.after, left) and (left != _MADE_FOLDER or change.before is None)
-
-    def _since_ours(self, change: Change) -> Change:
-        """Return a change without what edits of ours made of the file in between, where they follow each other."""
-        if not self._ours or not (edits := self._ours.get(change.path)) or not _is_state(change.before, edits[0][0]):
-            return change
-        if any(left != before for (_, left), (before, _) in pairwise(edits)):
-            return change
-        left = edits[-1][1]
-        if not isinstance(left, str):
-            return change._replace(before=left)
-        if left == _MADE_FOLDER:
-            return change
-        content = self.contents.read(bytes.fromhex(left))
-        if content is None:
-            return change
-        kept = next((one for one in (change.before, change.after) if one is not None and one.kind == "file"), None)
-        return change._replace(before=State("file", _NEW_MODE if kept is None else kept.mode, left, len(content)))
-
-    # By path what our own tools made of it since the last look, one after the other: before and after.
-    _ours: dict[str, list[tuple[State | str | None, State | str | None]]] | None = None
 
     def _entry(self, changes: list[Change], token: str) -> Entry:
         """Return the entry for changes, put down to the command that ends, to those that run, or to someone else."""
@@ -417,17 +379,6 @@ class Look:
                 # Newest first: what does not fit any more is older than all that does.
                 path.unlink(missing_ok=True)
         self.contents.keep_only(needed)
-
-
-def _is_state(found: State | None, recorded: State | str | None) -> bool:
-    """Tell whether what a look found is what an entry says: a state, or the digest of a file's content."""
-    if found is None or recorded is None:
-        return found is recorded
-    if isinstance(recorded, State):
-        return recorded[:3] == found[:3]
-    if recorded == _MADE_FOLDER:
-        return found.kind == "directory"
-    return found.kind == "file" and found.value == recorded
 
 
 def _digests(entry: Entry) -> Iterator[bytes]:
@@ -474,31 +425,6 @@ def append(ws: Workspace, entry: Entry) -> None:
 
 def _newest(ws: Workspace) -> str:
     return next((row.id for row in history.History(ws)), "")
-
-
-def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, State | str | None, State | str | None]]:
-    """Yield the paths that later entries changed, and the states or the digests before and after, the oldest first."""
-    rows = []
-    # In the order in which they were put into the journal: an edit has its ID before its file is written.
-    for row in islice(history.History(ws), _MOST_ROWS):
-        if row.id == newest:
-            break
-        rows.append(row)
-    for row in reversed(rows):
-        entry = entries.load(history.folder(ws) / f"{row.id}.json")
-        if entry is None:
-            continue
-        if entry.files is None:
-            yield _as_walked(entry.path), entry.before, entry.after
-            before, after = (None if digest is None else _MADE_FOLDER for digest in (entry.before, entry.after))
-            yield from ((_as_walked(folder), before, after) for folder in entry.folders)
-        else:
-            yield from entry.files
-
-
-def _as_walked(shown: str) -> str:
-    """Return a path as a look has it: an entry of an edit names its file as results do."""
-    return os.fsdecode(names.parse(shown))
 
 
 def printable(path: str) -> str:

@@ -1,0 +1,167 @@
+"""What our own tools changed since the last look at the tree: it has entries already, and is nobody else's change.
+
+Where someone else, or a command, went on with a file that one of our tools had changed, only what came after that is theirs.
+The content in between is made from the older one by the recorded edits; its digest proves it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import islice
+from typing import Final, NamedTuple
+
+from rye.fs import names
+from rye.journal import entries, history
+from rye.journal.entries import Entry
+from rye.snapshots import tree
+from rye.snapshots.contents import Contents
+from rye.snapshots.tree import Change, Folders, State
+from rye.workspace.workspace import Workspace
+
+_MOST_ROWS: Final = 2_000
+# Of a file that came and went between two looks.
+_NEW_MODE: Final = 0o644
+
+
+class _Digest(NamedTuple):
+    """A regular file with this content, or a folder where it is empty; its mode is what it was before."""
+
+    value: str
+
+
+_FOLDER: Final = _Digest("")
+
+
+class _Step(NamedTuple):
+    """What one entry did at a path. `entry` is an edit of one file; None: a change of the tree, whose contents are stored."""
+
+    before: State | _Digest | None
+    after: State | _Digest | None
+    entry: Entry | None = None
+
+
+class OwnEdits:
+    """The changes that the journal has since its entry `newest`, by path."""
+
+    def __init__(self, ws: Workspace, newest: str) -> None:
+        self._steps: dict[str, list[_Step]] = {}
+        for path, step in _recorded_since(ws, newest):
+            self._steps.setdefault(path, []).append(step)
+
+    def without(self, changes: Iterable[Change], folders: Folders, contents: Contents) -> list[Change]:
+        """Return the changes that others made.
+
+        Args:
+            changes: what a look found.
+            folders: the tree as that look found it.
+            contents: where contents are stored; those that lie between edits and the changes are added.
+        """
+        found = {one.path: one for one in changes}
+        out = [self._rest(one, contents) for one in found.values() if not self._is_own(one)]
+        # A file that came after the last look and is gone is not seen by comparing the two.
+        return out + [one for path in self._steps.keys() - found.keys() if (one := self._unseen(path, folders, contents))]
+
+    def _is_own(self, change: Change) -> bool:
+        steps = self._steps.get(change.path)
+        if steps is None:
+            return False
+        after = steps[-1].after
+        if isinstance(after, _Digest) and change.before and change.after and change.before.mode != change.after.mode:
+            # An edit keeps the mode: someone else gave the file, or a folder that was there, another one since.
+            return False
+        return _fits(change.after, after) and (after is not _FOLDER or change.before is None)
+
+    def _rest(self, change: Change, contents: Contents) -> Change:
+        """Return a change without what our tools made of the file before, where one step follows the other."""
+        steps = self._steps.get(change.path)
+        if not steps or not _fits(change.before, steps[0].before):
+            return change
+        found, left = _left(steps, change.before, contents)
+        return change._replace(before=left) if found else change
+
+    def _unseen(self, path: str, folders: Folders, contents: Contents) -> Change | None:
+        """Return what others made of a file that is as it was at the last look, though our tools left it otherwise."""
+        folder, _, name = path.rpartition("/")
+        marks = folders.get(folder, {})
+        if tree.is_passed(marks):
+            return None
+        mark = marks.get(name)
+        now = None if mark is None else tree.state_of(mark)
+        steps = self._steps[path]
+        if _fits(now, steps[-1].after) or not _fits(now, steps[0].before):
+            return None
+        found, left = _left(steps, now, contents)
+        return Change(path, left, now) if found and left != now else None
+
+
+def _left(steps: list[_Step], before: State | None, contents: Contents) -> tuple[bool, State | None]:
+    """Return whether it can be told what the last of some steps left, and that; `before` is what the first one found."""
+    now = before
+    for number, step in enumerate(steps):
+        if number and step.before != steps[number - 1].after:
+            return False, None
+        if not isinstance(step.after, _Digest):
+            now = step.after
+        elif step.after is _FOLDER or step.entry is None:
+            return False, None
+        else:
+            data = _content(step.entry, step.after.value, now, contents)
+            if data is None:
+                return False, None
+            mode = now.mode if now is not None and now.kind == "file" else _NEW_MODE
+            now = State("file", mode, step.after.value, len(data))
+    return True, now
+
+
+def _content(entry: Entry, digest: str, before: State | None, contents: Contents) -> bytes | None:
+    """Return what an edit left, and store it; None where it cannot be told."""
+    data = contents.read(bytes.fromhex(digest))
+    if data is not None:
+        return data
+    old: bytes | None = b""
+    if not entry.whole and before is not None:
+        old = contents.read(bytes.fromhex(before.value)) if before.kind == "file" and before.value else None
+    data = None if old is None else entries.content_after(entry, old)
+    if data is None or sha256(data).hexdigest() != digest:
+        return None
+    contents.put(data)
+    return data
+
+
+def _fits(found: State | None, recorded: State | _Digest | None) -> bool:
+    """Tell whether what a look found is what an entry says."""
+    if found is None or recorded is None:
+        return found is recorded
+    if isinstance(recorded, State):
+        return recorded[:3] == found[:3]
+    if recorded is _FOLDER:
+        return found.kind == "directory"
+    return found.kind == "file" and found.value == recorded.value
+
+
+def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, _Step]]:
+    """Yield the paths that entries after `newest` changed, and what they did there, the oldest first."""
+    rows = []
+    # In the order in which they were put into the journal: an edit has its ID before its file is written.
+    for row in islice(history.History(ws), _MOST_ROWS):
+        if row.id == newest:
+            break
+        rows.append(row)
+    for row in reversed(rows):
+        entry = entries.load(history.folder(ws) / f"{row.id}.json")
+        if entry is None:
+            continue
+        if entry.files is None:
+            before, after = (None if digest is None else _Digest(digest) for digest in (entry.before, entry.after))
+            yield _as_walked(entry.path), _Step(before, after, entry)
+            made = _Step(before and _FOLDER, after and _FOLDER)
+            yield from ((_as_walked(folder), made) for folder in entry.folders)
+        else:
+            yield from ((one.path, _Step(one.before, one.after)) for one in entry.files)
+
+
+def _as_walked(shown: str) -> str:
+    """Return a path as a look has it: an entry of an edit names its file as results do."""
+    return os.fsdecode(names.parse(shown))

@@ -1,0 +1,87 @@
+"""What someone else did to a file after one of our tools is theirs alone, and is taken back without the tool's own change."""
+
+from __future__ import annotations
+
+import pytest
+
+from rye.journal.tree_changes import SOMEONE_ELSE
+from support.calling import done, undo
+from support.shell_calls import bash
+
+LINES = "".join(f"line {number}\n" for number in range(20))
+CODECS = ["utf-8", "utf-8-sig", "utf-16", "latin-1"]
+
+
+@pytest.fixture
+def looked(project):
+    """A project whose tree was looked at."""
+    for codec in CODECS:
+        (project / f"{codec}.txt").write_bytes(LINES.encode(codec))
+    bash(project, "true")
+    return project
+
+
+def edit(project, path, old, new):
+    return done("edit_lines", project, file_path=path, changes=[{"find": f"{old}\n", "replace": f"{new}\n"}])["entry_id"]
+
+
+def by_someone_else(project):
+    """The entries of what no tool made, newest first, after a look."""
+    bash(project, "true")
+    return [one for one in undo(project, list=True)["entries"] if one["tool"] == SOMEONE_ELSE]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("first", ["theirs", "ours"])
+def test_what_someone_does_after_edits_is_theirs_alone(looked, codec, first):
+    path = looked / f"{codec}.txt"
+    edits = [edit(looked, path.name, "line 5", "line five"), edit(looked, path.name, "line 7", "line seven\nand more")]
+    between = path.read_bytes()
+    theirs = between.decode(codec).replace("line 15", "line fifteen").encode(codec)
+    path.write_bytes(theirs)
+    (other,) = by_someone_else(looked)
+    assert "files" not in other
+    if first == "theirs":
+        assert undo(looked, entry_id=other["entry_id"])["success"]
+        assert path.read_bytes() == between
+    for entry in reversed(edits):
+        assert undo(looked, entry_id=entry)["success"]
+    if first == "ours":
+        assert path.read_bytes().decode(codec) == LINES.replace("line 15", "line fifteen")
+        assert undo(looked, entry_id=other["entry_id"])["success"]
+    assert path.read_bytes() == LINES.encode(codec)
+
+
+@pytest.mark.parametrize("way", ["write", "edit"])
+def test_what_a_tool_made_and_someone_removed_is_recorded_as_removed(looked, way):
+    done("write", looked, file_path="new.txt", content="one\n")
+    if way == "edit":
+        edit(looked, "new.txt", "one", "two")
+    content = (looked / "new.txt").read_text()
+    (looked / "new.txt").unlink()
+    (other,) = by_someone_else(looked)
+    assert undo(looked, entry_id=other["entry_id"])["success"]
+    assert (looked / "new.txt").read_text() == content
+
+
+def test_what_a_tool_removed_and_someone_put_back_is_recorded_as_made(looked):
+    content = (looked / "utf-8.txt").read_bytes()
+    done("edit_lines", looked, file_path="utf-8.txt", changes=["utf-8.txt delete file"])
+    (looked / "utf-8.txt").write_bytes(content)
+    (other,) = by_someone_else(looked)
+    assert undo(looked, entry_id=other["entry_id"])["success"]
+    assert not (looked / "utf-8.txt").exists()
+
+
+def test_what_a_command_does_after_an_edit_is_the_commands_alone(looked):
+    edit(looked, "utf-8.txt", "line 5", "line five")
+    between = (looked / "utf-8.txt").read_bytes()
+    change = bash(looked, "sed -i s/15/fifteen/ utf-8.txt")["change_id"]
+    assert undo(looked, entry_id=change)["success"]
+    assert (looked / "utf-8.txt").read_bytes() == between
+
+
+def test_edits_alone_are_nobody_elses(looked):
+    edit(looked, "utf-8.txt", "line 5", "line five")
+    done("write", looked, file_path="sub/new.txt", content="one\n")
+    assert by_someone_else(looked) == []
