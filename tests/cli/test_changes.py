@@ -237,3 +237,11 @@ def test_a_file_that_was_a_link_in_between_has_a_history_and_a_note(committed, c
     bash(committed, "rm kind.txt; echo new > kind.txt")
     (row, *_) = said(capsys, "log", "kind.txt")
     assert [one["change"] for one in said(capsys, "blame", "kind.txt")] == [row["id"]]
+
+
+def test_what_others_changed_until_now_is_shown(changed, capsys):
+    (changed / "a.txt").write_text("by hand\n")
+    assert main(["log", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["tool"] == "changed by someone else"
+    assert main(["blame", "a.txt", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["who"] == "someone else"

@@ -207,6 +207,18 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
             look.attribute()
 
 
+def catch_up(ws: Workspace) -> None:
+    """Record what others changed since the last look, before the record is shown.
+
+    Not while a command runs, whose changes would become several; nor where none was recorded yet: the first look takes long.
+    """
+    if known_tree.is_running(ws.fd) or not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
+        return
+    with suppress(OSError, TooLargeError), look_at(ws, quick=True) as look:
+        if not look.running:
+            look.attribute()
+
+
 def settle_undo(ws: Workspace) -> list[str]:
     """Finish an undo of a command's changes that was cut off; return what became of it. One that is under way is waited for."""
     from rye.journal import tree_undo_steps

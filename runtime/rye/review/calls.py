@@ -25,6 +25,8 @@ _COUNT_SECONDS: Final = 0.12
 _SEARCH_SECONDS: Final = 1.5
 _MOST_FACTS: Final = 20_000
 _MOST_PATHS: Final = 200
+# What others changed is looked for so often at most.
+_EVERY_SECONDS: Final = 2.0
 
 
 class Call(NamedTuple):
@@ -132,10 +134,14 @@ class Calls:
         self._root = root
         self._lock = threading.Lock()
         self._known: tuple[str, Timeline] | None = None
+        self._caught_up = -_EVERY_SECONDS
         self._facts: dict[str, Facts] = {}
 
     def version(self, ws: Workspace) -> str:
-        """Return a text that changes whenever the journal does."""
+        """Return a text that changes whenever the journal does, also by what others changed until now."""
+        if time.monotonic() - self._caught_up > _EVERY_SECONDS:
+            self._caught_up = time.monotonic()
+            tree_changes.catch_up(ws)
         try:
             info = os.stat(history.folder(ws) / "index")
         except OSError:

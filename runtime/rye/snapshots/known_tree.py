@@ -238,6 +238,14 @@ def take_over(root: str | int, command: Running) -> None:
         set_running(where, [*(one for one in running(where) if one.token != command.token), command])
 
 
+def is_known(root: str | int) -> bool:
+    """Tell whether the project's tree was looked at."""
+    try:
+        return os.path.exists(folder(root) / _TREE)
+    except OSError:
+        return False
+
+
 def is_running(root: str | int) -> bool:
     """Tell whether a command runs whose changes are recorded. One look at a name: every edit asks."""
     try:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rye.journal.tree_changes import SOMEONE_ELSE
+from rye.snapshots import known_tree
+from rye.workspace.workspace import Workspace
 from support.calling import done, undo
-from support.shell_calls import bash
+from support.shell_calls import bash, started
+from support.waiting import until
 
 LINES = "".join(f"line {number}\n" for number in range(20))
 CODECS = ["utf-8", "utf-8-sig", "utf-16", "latin-1"]
@@ -85,3 +88,26 @@ def test_edits_alone_are_nobody_elses(looked):
     edit(looked, "utf-8.txt", "line 5", "line five")
     done("write", looked, file_path="sub/new.txt", content="one\n")
     assert by_someone_else(looked) == []
+
+
+def test_the_record_is_up_to_date_where_it_is_shown(looked):
+    (looked / "utf-8.txt").write_text("other\n")
+    (entry,) = undo(looked, list=True)["entries"]
+    assert (entry["tool"], entry["file_path"]) == (SOMEONE_ELSE, "utf-8.txt")
+
+
+def test_showing_the_record_does_not_cut_a_running_commands_change_in_parts(looked):
+    job = started(looked, "echo one > one.txt; while test ! -e go; do sleep 0.05; done; echo two > two.txt")
+    assert until((looked / "one.txt").exists)
+    assert undo(looked, list=True)["entries"] == []
+    (looked / "go").touch()
+    ended = done("rye/bash/job", looked, action="wait", job_id=job, timeout=60)
+    assert {"one.txt", "two.txt"} <= {*ended["changed"]}
+
+
+def test_a_project_that_was_never_looked_at_is_not_read_for_a_list(project):
+    (project / "a.txt").write_text("one\n")
+    done("write", project, file_path="b.txt", content="one\n")
+    assert len(undo(project, list=True)["entries"]) == 1
+    with Workspace(project) as ws:
+        assert not known_tree.is_known(ws.fd)

@@ -181,6 +181,12 @@ def test_a_page_is_exchanged_only_when_it_changed(client, changed):
     assert len(calls_in(answer.text)) == 2
 
 
+def test_what_a_person_changes_by_hand_is_shown_as_it_comes(client, changed):
+    (changed / "by hand.txt").write_text("x\n")
+    until(lambda: "by hand.txt" in client.get("").text)
+    assert "changed by someone else" in client.get("").text
+
+
 def test_a_job_is_shown_with_its_output_and_ended(served, client, changed):
     job = bash(changed, "printf 'he<b>\\033[1mllo\\n'; sleep 600", background=True)["job_id"]
     until(lambda: "he&lt;b&gt;" in client.get(f"jobs/{job}").text)

@@ -27,7 +27,7 @@ from rye.cli.shared import (
 from rye.edits import change_texts
 from rye.errors import RyeError, UsageError
 from rye.fs import names
-from rye.journal import file_history, history
+from rye.journal import file_history, history, tree_changes
 from rye.journal.history import Row
 from rye.provenance import blame, exports, patch, points, timeline
 from rye.workspace.workspace import Workspace
@@ -238,8 +238,6 @@ def _blamed(number: int, line: blame.BlamedLine) -> dict[str, Any]:
 def _revision(ws: Workspace) -> str:
     import re
 
-    from rye.journal import tree_changes
-
     found = re.search(r" at ([0-9a-f]{40,64})", tree_changes.git_position(ws, whole=True))
     return found[1] if found else ""
 
@@ -256,6 +254,7 @@ def _workspace(folder: str | None) -> Workspace:
             "The record of changes cannot be seen from inside a command or a job: the sandbox hides it.",
             "Run this outside of it; undo, read and the other file tools do work here.",
         )
+    tree_changes.catch_up(ws)
     return ws
 
 
