@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# Not compiled: an edit may leave a file's size, in the same second, and Python would run what it compiled before.
+RUN = "python3 -B run.py"
 _MODULES = ("orders", "prices", "stock")
 
 
@@ -124,13 +126,13 @@ def _address(text: str, line: str) -> str:
 
 def _two_files(session: Session, project: Path) -> None:
     """A bug in two files. The failing test, both places in one search, one edit, the test again."""
-    failed = session("bash", command="python3 run.py")
+    failed = session("bash", command=RUN)
     assert "exit code 1" in failed
     places = session("grep", pattern=r"1 - rate")
     first, second = (_address(places, f"    return {word} * (1 - rate)") for word in ("sum(prices)", "price"))
     changes = [f"{first}|    return sum(prices) * (1 + rate)", f"shop/prices.py:{second}|    return price * (1 + rate)"]
     session("edit_lines", file_path="shop/orders.py", changes=changes)
-    assert session("bash", command="python3 run.py").startswith("ok")
+    assert session("bash", command=RUN).startswith("ok")
     assert "1 + rate" in (project / "shop/prices.py").read_text()
 
 
@@ -143,7 +145,7 @@ def _rename(session: Session, project: Path) -> None:
     # Lines are counted; in this project each has the name once.
     changes = [{"file_path": name, **words, "count": int(count)} for name, count in counts.items()]
     session("edit_lines", file_path=next(iter(counts)), changes=changes)
-    assert session("bash", command="python3 run.py").startswith("ok")
+    assert session("bash", command=RUN).startswith("ok")
     assert not any("parse_amount" in path.read_text() for path in project.rglob("*.py"))
 
 
@@ -168,7 +170,7 @@ def _test(session: Session, project: Path) -> None:
             }
         ],
     )
-    assert session("bash", command="python3 run.py").startswith("ok")
+    assert session("bash", command=RUN).startswith("ok")
     assert "test_no_orders" in (project / "tests/test_shop.py").read_text()
 
 
@@ -180,12 +182,12 @@ def _undo(session: Session, project: Path) -> None:
         file_path="shop/stock.py",
         changes=[{"find": "return read_amount(text)", "replace": "return read_amount(txt)"}],
     )
-    assert "exit code 1" in session("bash", command="python3 -c 'from shop.stock import count; count(\"1\")'")
+    assert "exit code 1" in session("bash", command="python3 -B -c 'from shop.stock import count; count(\"1\")'")
     session("undo")
     assert (project / "shop/stock.py").read_bytes() == before
     right = {"find": "return read_amount(text)", "replace": "return read_amount(text or '0')"}
     session("edit_lines", file_path="shop/stock.py", changes=[right])
-    assert session("bash", command="python3 -c 'from shop.stock import count; print(count(\"\"))'").startswith("0")
+    assert session("bash", command="python3 -B -c 'from shop.stock import count; print(count(\"\"))'").startswith("0")
 
 
 TASKS: tuple[Callable[[Session, Path], None], ...] = (_two_files, _rename, _crlf, _test, _undo)

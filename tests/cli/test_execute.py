@@ -16,6 +16,7 @@ import pytest
 
 from rye import execute, toolset
 from rye.errors import UsageError
+from support.harness import AT_A_PROMPT
 from support.in_process import rye
 from support.signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
 from support.signed_tools import rye as process
@@ -464,13 +465,7 @@ def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
     number = str(random.SystemRandom().randrange(10_000_000, 99_999_999))
     command = f"command=echo up; (setsid sleep {number} &); sleep {number}"
     env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
-    # A shell that starts the tests in the background ignores the signal, and a child inherits that.
-    start = [
-        sys.executable,
-        "-c",
-        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
-    ]
-    words = [*start, sys.executable, "-m", "rye", *BASH, command]
+    words = [*AT_A_PROMPT, sys.executable, "-m", "rye", *BASH, command]
     with subprocess.Popen(words, cwd=here, env=env, stderr=subprocess.DEVNULL) as child:
         _until(lambda: len(_sleepers(number)) == 2)
         child.send_signal(signal.SIGINT)

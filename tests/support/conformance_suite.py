@@ -37,7 +37,8 @@ _URIS = {
 def put_items(project):
     """Sign the suite's items with a key that the test's user trusts, and put them into the project."""
     trust_key()
-    for path in sorted(ITEMS.rglob("*.*")):
+    # Python may have compiled the tools.
+    for path in sorted(one for one in ITEMS.rglob("*.*") if one.suffix != ".pyc"):
         kind, _, rest = path.relative_to(ITEMS).as_posix().partition("/")
         item_type = kind.removesuffix("s") if kind != "knowledge" else kind
         raw = signed(path.read_bytes(), item_type=item_type, suffix=path.suffix)
@@ -47,7 +48,7 @@ def put_items(project):
 def _names():
     """Return the suite's name -> ours, as they stand in JSON."""
     found = {f'"{uri}"': f'"{ours}"' for uri, ours in _URIS.items()}
-    for path in [*(ITEMS / "tools").iterdir(), *(ITEMS / "directives").iterdir()]:
+    for path in [*(ITEMS / "tools").glob("*.*"), *(ITEMS / "directives").glob("*.*")]:
         found[f'"{path.stem}"'] = f'"{encode(f"conformance/{path.stem}")}"'
     return found
 

@@ -17,6 +17,12 @@ import rye
 
 RUNTIME = Path(rye.__file__).parents[1]
 EXCHANGE = 2
+# Words before a program's, which make it take Ctrl-C: what a shell starts in the background, as the tests may be, ignores it.
+AT_A_PROMPT = [
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+]
 _SWAPPER = """
 import ctypes, select, sys
 one, other = (name.encode() for name in sys.argv[1:])

@@ -215,7 +215,7 @@ def test_a_server_that_swells_or_idles_is_ended(project, user_space):
 
     (pid,) = [one.wire.pid for one in own()]
     assert until(lambda: not own())
-    assert not os.path.exists(f"/proc/{pid}/cwd")
+    assert until(lambda: not os.path.exists(f"/proc/{pid}/cwd"))
 
 
 def test_parallel_questions_are_all_answered(project):

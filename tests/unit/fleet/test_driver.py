@@ -13,7 +13,7 @@ import pytest
 
 import rye
 from rye.cli.main import main
-from support.harness import RUNTIME
+from support.harness import AT_A_PROMPT, RUNTIME
 from support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.slow
@@ -91,7 +91,7 @@ def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(work
     file, out = jobs_file(tmp_path, jobs), tmp_path / "out.jsonl"
     words = [sys.executable, "-m", "rye", "fleet", "run", file, "--workers", "2", "--out", str(out)]
     env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    driver = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
+    driver = subprocess.Popen([*AT_A_PROMPT, *words], env=env, stderr=subprocess.PIPE, text=True)
     try:
         assert until(lambda: (workspaces[0] / "ran").exists() and out.exists() and len(records(out)) == 5, 4 * PATIENCE)
         driver.send_signal(signal.SIGINT)
@@ -132,7 +132,7 @@ def test_ctrl_c_at_a_terminal_while_workers_start_ends_the_run_without_a_word_of
     words = [sys.executable, "-m", "rye", "fleet", "run", file, "--workers", "2", "--out", str(tmp_path / "out.jsonl")]
     env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
     # A terminal sends the signal to the whole group.
-    driver = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    driver = subprocess.Popen([*AT_A_PROMPT, *words], env=env, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         assert until(lambda: len(_children_of(driver.pid)) >= 2, PATIENCE)
         os.killpg(driver.pid, signal.SIGINT)
