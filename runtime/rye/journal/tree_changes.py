@@ -214,7 +214,8 @@ def catch_up(ws: Workspace) -> None:
     """
     if known_tree.is_running(ws.fd) or not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
         return
-    with suppress(OSError, TooLargeError), look_at(ws, quick=True) as look:
+    # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
+    with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, quick=True) as look:
         if not look.running:
             look.attribute()
 
