@@ -7,6 +7,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -219,35 +220,32 @@ def load(path: Path) -> Entry | None:
     return entry if entry.id == path.stem else None
 
 
-__all__ = ["Entry", "Recorded", "dump", "emptied", "entry_of", "load", "parse", "record_of"]
-
-
 def content_before(entry: Entry, data: bytes) -> bytes | None:
     """Return the content before an entry of one file, from the content that it left; None where its lines are not recorded."""
-    if not entry.splices:
-        return None
-    if entry.whole:
-        return b"".join(entry.splices[0].removed)
-    code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
-    mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
-    lines = split(data[len(mark) :], code)
-    shift = sum(len(one.added) - len(one.removed) for one in entry.splices)
-    for one in reversed(entry.splices):
-        shift -= len(one.added) - len(one.removed)
-        start = one.start + shift
-        lines[start : start + len(one.added)] = one.removed
-    return mark + b"".join(lines)
+    pieces, shift = [], 0
+    for one in entry.splices:
+        pieces.append((one.start + shift, len(one.added), one.removed))
+        shift += len(one.added) - len(one.removed)
+    return _replaced(entry, data, pieces)
 
 
 def content_after(entry: Entry, data: bytes) -> bytes | None:
     """Return what an entry of one file made of a content, which is the one before it; None where its lines are not recorded."""
-    if not entry.splices:
+    return _replaced(entry, data, [(one.start, len(one.removed), one.added) for one in entry.splices])
+
+
+def _replaced(entry: Entry, data: bytes, pieces: Sequence[tuple[int, int, list[bytes]]]) -> bytes | None:
+    """Return a content with other lines in places: the first line, how many go, what comes; None without any."""
+    if not pieces:
         return None
     if entry.whole:
-        return b"".join(entry.splices[0].added)
+        return b"".join(pieces[0][2])
     code = Encoding(entry.encoding, newline="\n".encode(entry.encoding))
     mark = mark_of(entry.encoding) if data.startswith(mark_of(entry.encoding)) else b""
     lines = split(data[len(mark) :], code)
-    for one in reversed(entry.splices):
-        lines[one.start : one.start + len(one.removed)] = one.added
+    for start, count, new in reversed(pieces):
+        lines[start : start + count] = new
     return mark + b"".join(lines)
+
+
+__all__ = ["Entry", "Recorded", "content_after", "content_before", "dump", "emptied", "entry_of", "load", "parse", "record_of"]

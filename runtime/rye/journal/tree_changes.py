@@ -46,7 +46,6 @@ _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
-_MOST_ROWS: Final = 2_000
 _MOST_REPOSITORIES: Final = 50
 _AFTER_JOB: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); from rye.journal import tree_changes; tree_changes.end_job(*sys.argv[2:])"

@@ -28,9 +28,6 @@ from rye.workspace.encoding import Encoding
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
-_PENDING: Final = "undo"
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_NAMED: Final = 5
 # Of so many later changes it is asked whether they are undone.
 _MOST_ROWS: Final = 5_000
