@@ -426,6 +426,8 @@ class Walk:
             kept = {path: marks for path, marks in self.folders.items() if not _is_below(path, left)}
             beside = {path: PASSED for path in self.passed if path.rpartition("/")[0] in left}
             self.folders = kept | beside | dict.fromkeys(left, PASSED)
+            # The folder itself is named: what could not be read in it is not recorded either way.
+            self.left_out = {path: why for path, why in self.left_out.items() if not _is_below(path, left)}
 
     def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
         """Tell whether a folder is a cache or a repository's own, by what is in it."""
