@@ -73,8 +73,6 @@ HEAVY = {
     "rich",
     "charset_normalizer",
     "ddgs",
-    "html_to_markdown",
-    "selectolax",
     "tomllib",
     "multiprocessing",
     "dask",
@@ -87,7 +85,6 @@ HEAVY = {
 # Themselves imported only where they are used, so that their own heavy imports are late too.
 LATE = {
     "rye.web.transport",
-    "rye.web.html_text",
     "rye.agent_sandbox.server",
     "rye.agent_sandbox.uploads",
     "rye.review.guard",

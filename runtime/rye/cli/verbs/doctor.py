@@ -38,7 +38,6 @@ _EXTRAS = {
     "review": ("starlette", "the pages of rye review"),
     "tty": ("textual", "rye review --tty"),
     "pdf": ("pypdf", "reading PDFs"),
-    "web": ("html-to-markdown", "reading HTML pages"),
     "search": ("ddgs", "searching the web without a key"),
 }
 _MAX_SETTINGS = 8 << 20
