@@ -79,6 +79,8 @@ HEAVY = {
     "python_multipart",
     "distributed",
     "textual",
+    "jinja2",
+    "markupsafe",
 }
 
 
@@ -90,6 +92,7 @@ LATE = {
     "rye.review.guard",
     "rye.review.server",
     "rye.review.site",
+    "rye.review.frame",
     "rye.review.terminal",
 }
 
