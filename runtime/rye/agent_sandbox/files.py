@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from io import FileIO
 from typing import Any, Final
 
 from rye.call import context, profile
@@ -131,15 +132,15 @@ class Upload:
         self._stack.__exit__(type(err) if err else None, err, err.__traceback__ if err else None)
 
 
-def opened(root: str, path: str) -> tuple[int, int]:
-    """Return a descriptor of a file to send, which the caller closes, and its size. Errors as `Workspace.open_file`."""
+def opened(root: str, path: str) -> tuple[FileIO, int]:
+    """Return a file to send, which the caller closes, and its size. Errors as `Workspace.open_file`."""
     with Workspace(root) as ws, ws.file(tool_path(path)) as file:
-        return os.dup(file.fd), file.stat.st_size
+        return FileIO(os.dup(file.fd)), file.stat.st_size
 
 
-def piece_at(fd: int, at: int, end: int) -> bytes:
+def piece_at(file: FileIO, at: int, end: int) -> bytes:
     """Return the next bytes of a file, none at its end."""
-    return os.pread(fd, min(_PIECE, end - at), at)
+    return os.pread(file.fileno(), min(_PIECE, end - at), at)
 
 
 def entries_of(root: str, path: str) -> list[dict[str, Any]]:

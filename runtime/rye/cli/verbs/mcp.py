@@ -254,14 +254,11 @@ def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -
 def _program(*, uvx: bool) -> list[str]:
     """Return how to start this very installation from anywhere."""
     if uvx:
-        return ["uvx", "--from", _source(), "rye"]
+        if not (clone := shared.clone()):
+            raise UsageError("no_clone", "uvx needs the folder that rye was installed from.", "Install rye from its clone.")
+        return ["uvx", "--from", f"{clone}[mcp]", "rye"]
     in_environment = os.path.join(os.path.dirname(sys.executable), "rye")
     return [in_environment] if os.access(in_environment, os.X_OK) else [sys.executable, "-m", "rye"]
-
-
-def _source() -> str:
-    """Return what pip and uvx install to have this installation with the server: the folder it came from, or its name."""
-    return shared.source("mcp")
 
 
 VERBS = {"mcp": Verb("Serve the project's tools over MCP, or print a client's configuration for it.", _build, _run)}
