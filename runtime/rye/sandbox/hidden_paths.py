@@ -230,7 +230,8 @@ def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> Vi
     needed: dict[str, None] = {}
     for path in dict.fromkeys(_needed(extra_read)):
         needed.update(dict.fromkeys(_unchangeable(path, root)))
-    needed.update(dict.fromkeys(_repository(root)))
+    if linked := linked_repository(root):
+        needed[linked[0]] = None
     shown = [path for path in needed if _within(path, tops) and path not in tops and not is_below(path, root)]
     kept = [path for path in shown if not _shown_with(path, shown, tops)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
@@ -394,27 +395,29 @@ def real_path(path: str, root: str) -> str:
     return at if at != "/" else ""
 
 
-def _repository(root: str) -> Iterator[str]:
-    """Yield the repository's folder when the project is a linked worktree of one that lies outside the project.
+def linked_repository(root: str) -> tuple[str, str] | None:
+    """Return the repository outside the project of which the project is a linked worktree, and the worktree's own folder in it.
 
     An archive, or a command, can bring a `.git` file, so nothing that it names is believed by itself. The place must be
     `REPOSITORY/worktrees/NAME`, name this very project, and lie where no command of this project can write.
     """
     try:
         if not stat.S_ISREG(os.lstat(f"{root}/.git").st_mode):
-            return
+            return None
         kind, _, named = _line(f"{root}/.git").partition(":")
         # The named folder must name this project in turn: a `.git` file alone could name any repository.
-        place = real_path(os.path.join(root, named.strip()), root) if kind == "gitdir" else ""
+        # Joined first: a relative name leads out of the project by `..` alone.
+        place = real_path(os.path.normpath(os.path.join(root, named.strip())), root) if kind == "gitdir" else ""
         if not place or os.path.realpath(os.path.join(place, _line(f"{place}/gitdir"))) != f"{root}/.git":
-            return
+            return None
         worktrees, repository = os.path.dirname(place), os.path.dirname(os.path.dirname(place))
         common = os.path.realpath(os.path.join(place, _line(f"{place}/commondir")))
         if os.path.basename(worktrees) == "worktrees" and common == repository and _is_repository(repository):
-            yield repository
+            return repository, place
     except (OSError, ValueError):
         # ValueError: the file holds a NUL.
-        return
+        pass
+    return None
 
 
 def _is_repository(folder: str) -> bool:
