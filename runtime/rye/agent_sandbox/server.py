@@ -141,7 +141,7 @@ class Runtime:
         return self._commands
 
     async def upload(self, request: Request) -> Response:
-        """Take a file, written as it comes."""
+        """Take a file."""
         name = await receive(request, self._root)
         return _json({"message": f"File '{name}' uploaded successfully."})
 
