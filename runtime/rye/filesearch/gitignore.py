@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from rye.call.context import advice
 from rye.errors import UsageError, WorkspaceError
 from rye.filesearch import globs
 from rye.fs import beneath, names
@@ -66,7 +67,7 @@ class Pipes:
             raise WorkspaceError(
                 "bad_ignore_file",
                 f"{names.show(b'/'.join(parts))} {what}, which no search can read to its end.",
-                "Give no_ignore=true, or ask the user to remove it.",
+                f"{advice('no_ignore', 'Give no_ignore=true, or ask', 'Ask')} the user to remove it.",
             )
 
 
