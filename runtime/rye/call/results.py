@@ -46,6 +46,12 @@ def start_index(offset: int, total: int, unit: str, timed_out: bool = False) -> 
     return offset - 1
 
 
+def call_text(tool: str, **arguments: Any) -> str:
+    """Return a call as a model writes it: `read(file_path="a.py", offset=3)`; `...` stands for what the caller fills in."""
+    words = [f"{name}={'…' if value is ... else json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
+    return f"{tool}({', '.join(words)})"
+
+
 def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) -> Callable[[int], str]:
     """Return what writes a tool's call with another offset; `schema` (its CONFIG_SCHEMA) says what need not be written."""
     written = {
@@ -53,8 +59,7 @@ def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) 
         for name, value in parameters.items()
         if name != "offset" and value is not None and value != schema["properties"][name].get("default")
     }
-    words = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in written.items()]
-    return lambda offset: f"{tool}({', '.join([*words, f'offset={offset}'])})"
+    return lambda offset: call_text(tool, **written, offset=offset)
 
 
 def first_few(paths: Sequence[str]) -> str:

@@ -147,7 +147,9 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
     response: dict[str, Any] = {"status": "error", "type": call.item_type, "item_id": call.item_id, "data": None, "chain": []}
     # A nested call shares the outer settings, so that a file changed meanwhile does not split one call.
     settings = context.current().settings or Settings()
-    with context.using(options=call.options, host=call.host, settings=settings, needs=(), printed=None) as here:
+    with context.using(
+        options=call.options, host=call.host, settings=settings, needs=(), printed=None, parameters=None
+    ) as here:
         try:
             with user_dirs.HeldSpace():
                 _log(call, settings, "start")
@@ -431,7 +433,8 @@ def _invoke(
     if cancellation is not None:
         cancellation.when_cancelled(decide)
     run_code.route_output()
-    with context.using(deadline=limit, needs=_needs(tool), printed=[]) as here:
+    offered = tool.offered if context.current().options.agent_defaults else frozenset(tool.schema.get("properties", ()))
+    with context.using(deadline=limit, needs=_needs(tool), printed=[], parameters=offered) as here:
         # A new thread starts with an empty context: without the copy it would have no deadline.
         copied = contextvars.copy_context()
         run_code.start(work)

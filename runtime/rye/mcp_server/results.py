@@ -19,6 +19,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from rye.agents.model_text import Answer, Sessions
+from rye.call.results import call_text
 from rye.call.safe_text import encodable
 from rye.errors import RyeError
 from rye.plain_class import Record
@@ -100,7 +101,7 @@ class Results(Record):
         try:
             # Storing may fail (a full disk); the tool has run, so the call must answer even then.
             stored = self.store(whole)
-            said += f' Call job(action="read", job_id="{stored}") to see it, or ask for less in one call.'
+            said += f" Call {call_text('job', action='read', job_id=stored)} to see it, or ask for less in one call."
         except RyeError as err:
             said += f" {err} Ask for less in one call."
         shorter = {**result, "content": [{"type": "text", "text": said}]}

@@ -13,7 +13,7 @@ from typing import Any
 
 from rye.call import event_log
 from rye.call.context import output_budget
-from rye.call.results import cut_notice, fit_lines, ok, size_of
+from rye.call.results import call_text, cut_notice, fit_lines, ok, size_of
 from rye.edits import patch_store
 from rye.edits.apply import apply_all
 from rye.errors import EditError, RyeError
@@ -164,7 +164,7 @@ def _result(
     count = sum(len(work.patch.changes) for work in works)
     head = [f"{verb} batch {batch.id}: {len(works)} file(s), {count} change(s)."]
     if status == "stored":
-        head.append(f'Call workspace_apply_patch(batchId="{batch.id}") to apply it.')
+        head.append(f"Call {call_text('workspace_apply_patch', batchId=batch.id)} to apply it.")
     head += [f"Warning: {warning}" for warning in problems.warnings]
     request = batch.request
     keys: dict[str, Any] = {key: request[key] for key in ("batchKey", "batchLabel") if key in request}
@@ -175,11 +175,11 @@ def _result(
     ids, ids_cut = fit_lines(id_lines(files), budget // 2)
     head += ids
     if ids_cut:
-        head.append(f'[not all IDs are listed: call get_patch_change(id="{batch.id}"), or read the result]')
+        head.append(f"[not all IDs are listed: call {call_text('get_patch_change', id=batch.id)}, or read the result]")
     diff = [line for work in works for line in work.diff]
     shown, cut = fit_lines(diff, budget - size_of(ids))
     if cut:
-        rest = "workspace_read_file of each file" if status == "dry_run" else f'get_patch_change(id="{batch.id}")'
+        rest = "workspace_read_file of each file" if status == "dry_run" else call_text("get_patch_change", id=batch.id)
         head.append(cut_notice(len(shown), len(diff), "diff lines", rest))
     if status == "dry_run":
         files = [{**fields, "diff": "\n".join(work.diff)} for fields, work in zip(files, works, strict=True)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
-from rye.call.results import cut_notice, fit_lines, ok
+from rye.call.results import call_text, cut_notice, fit_lines, ok
 from rye.edits import pasted_ids
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
@@ -179,7 +179,7 @@ def _result(
         path, (first, _) = applied.document.path, request.span
         total = request.added + len(diff)
         notices.append(
-            cut_notice(min(len(head) + len(shown), total), total, "lines", f'open_file_chunk(path="{path}", line={first})')
+            cut_notice(min(len(head) + len(shown), total), total, "lines", call_text("open_file_chunk", path=path, line=first))
         )
     if diff:
         facts["diff"] = "\n".join(shown)

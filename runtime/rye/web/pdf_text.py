@@ -36,7 +36,7 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
             `Workspace.file`.
     """
     from rye.call import context
-    from rye.call.results import cut_notice, ok
+    from rye.call.results import call_text, cut_notice, ok
     from rye.errors import UsageError
     from rye.workspace.workspace import Workspace
 
@@ -67,7 +67,7 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
         budget_left -= len(fitting.encode("utf-8", "replace")) + 1
         at += 1
     if at <= total:
-        lines.append(cut_notice(at - start, total, "pages", f'read(file_path="{path}", offset={at})', total - at + 1))
+        lines.append(cut_notice(at - start, total, "pages", call_text("read", file_path=path, offset=at), total - at + 1))
     following = {"next_offset": at} if at <= total else {}
     return ok(
         "\n".join(lines),

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T16:18:10Z:8d48b07537c1d968fd0ff0f187d00a26aacc136225e144ccfd20b531277c1b43:apVpOI79Poo2dbZL_RHR-baUSuQAwgIDlU-_pm1V9yTeVrX-QtmVAt_jbJJz6Rd4wZTSaf6WyLzcwzDFMAmKCQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:2c027bc05969e1b0a7550aacca75a0a0a6c2e27b24c7436e5a033a8242ad4b0a:i4qI9jVr56C5cHUk7Xcvq-Tcy5wHkDln0MTA6l4qmh0pJ81sYAIHJGtuuMuNym0twAHP6FBRw0z5Y2yhC_wbDQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -17,7 +17,6 @@ confined, paged and carry line IDs.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from rye.call import profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
-from rye.call.results import ok
+from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
 from rye.journal import tree_changes
@@ -309,7 +308,7 @@ def _shell() -> str:
 
 
 def _started(job_id: str, report: dict[str, Any]) -> dict[str, Any]:
-    call = f'job(action="read", job_id="{job_id}")'
+    call = call_text("job", action="read", job_id=job_id)
     return ok(f"Started as job {job_id}. {call} shows its output.", job_id=job_id, sandbox=report)
 
 
@@ -346,8 +345,8 @@ def _run(
 
 
 def _paging(output_id: str, stream: str) -> Callable[[int], str]:
-    which = "" if stream == "stdout" else f", stream={json.dumps(stream)}"
-    return lambda offset: f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
+    which = {} if stream == "stdout" else {"stream": stream}
+    return lambda offset: call_text("job", action="read", job_id=output_id, **which, offset=offset)
 
 
 def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:49Z:4b4b81b0faf2b47eb55d5d68b186b0225f01883382a9df743c5b49a5d9548ab7:wbAgVtmDT2rStsz1RvITcsHYdJXrtxV2Btns2Xz91KUWazzVFXXSKQ_KQGdIdYv5n6eTwRfSdOrk0w8QVZtgAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:a5d80abe5bb22cc2bdb26e33a5b0c6e8e8ba027891b96e4b2229f5e0682ce4f3:_nMuAJAzKq0UFqGP4E0HnChGbS55Yh9mm480PShFdawjT2D349cfd1fjI6bUttfEJLAstbYjIDFxC1BlcOhxAQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.toolkit import Applied, Edited, Show, cut_notice, edit_files, fit_lines, ok, output_budget
+from rye.toolkit import Applied, Edited, Show, call_text, cut_notice, edit_files, fit_lines, ok, output_budget
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -31,14 +31,19 @@ __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
 "12|new text" or "12-15|one\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
-"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or, as JSON,
-{"find": "exact text", "replace": "new", "count": 1}.
+"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or, as JSON in
+a string, {"find": "exact text", "replace": "new", "count": 1}.
 Requires: lines that were shown (find needs none).
 Does not: guess or apply a part: refused changes come back with the lines as they are.
 Side effects: writes files; one undo takes the call back.
 Returns: the new addresses, one line around each place; new syntax errors.
 Prefer it to write for existing files."""
-__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only"}
+__agent_parameters__ = {
+    "file_path": "",
+    "changes": "All land or none",
+    "dry_run": "Show the diff only",
+    "encoding": "Only where it is not recognised",
+}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -198,7 +203,7 @@ def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[
     output += _warnings(applied.warnings, params)
     if cut:
         total = len(applied.diff) + sum(stop - start for start, stop in applied.regions())
-        call = f'read(file_path="{params["file_path"]}")'
+        call = call_text("read", file_path=params["file_path"])
         output.append(cut_notice(sum(not line.startswith("[") for line in output), total, "lines", call))
     lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
     return ok(

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:49Z:b9d626f58507a90846bf483ed457f7838e9a4347d837b6f60805996c3af51b58:0e8LCkBZZW6bWiENXs_k8MWzElCQDTfJlwio8zygFslN3gjJaMIMjzu1XjprnP4wy6qgACzWWovI-ht2PYM3Ag==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:28:14Z:9932ee57bcb37ab2d7919e50bb55bb6dbbef8eeb0ec6bf87acb3897086e38aee:kl_FWk1xtqR1NvKq_w_8YpXhuvcA1CVYIMXKWQ5uIQ21udKnnDPWZRM7E5KmX0kX13yugf93jPmhcYLmqvaKCw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -28,6 +28,7 @@ from rye.toolkit import (
     RyeError,
     UsageError,
     WorkspaceError,
+    call_text,
     cut_notice,
     notebook_view,
     ok,
@@ -56,6 +57,7 @@ __agent_parameters__ = {
     "offset": "First line, from 1; negative from the end",
     "limit": "",
     "changes_since": "Version of your last read",
+    "encoding": "Only where it is not recognised",
     "more": 'Other files and ranges: ["b.py", "b.py:20-40", ":200-240"]',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
@@ -181,7 +183,7 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
     try:
         if budget_left < _LEAST:
             raise UsageError(
-                "no_room", "There is no room left in this answer.", f'Call read(file_path="{params["file_path"]}").'
+                "no_room", "There is no room left in this answer.", f"Call {call_text('read', file_path=params['file_path'])}."
             )
         part = _read(params, project_path, budget_left)
     except RyeError as err:
@@ -299,19 +301,16 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
     truncated = stop < total
     is_full_range = stop - start == params["limit"] and window.short and params.get("ranged", False)
     if truncated and not is_full_range:
-        call = f'read(file_path="{params["file_path"]}", offset={stop + 1})'
+        call = call_text("read", file_path=params["file_path"], offset=stop + 1)
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
     if notice := document.encoding_notice([(start, stop)]):
         lines.append(notice)
     if window.short:
-        lines.append(
-            f"[version {document.short_version}; {total} lines]" if is_full_range else f"[version {document.short_version}]"
-        )
+        lines.append(f"[version {document.short_version}{f'; {total} lines' if is_full_range else ''}]")
     if not total:
-        lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
+        lines.append('[empty file: insert with edit_lines, "end+|text"]')
     fields: dict[str, Any] = {"next_offset": stop + 1} if truncated else {}
-    fields |= {"cells": len(book.cells)} if book else {}
-    fields |= {"media": media} if media else {}
+    fields |= ({"cells": len(book.cells)} if book else {}) | ({"media": media} if media else {})
     return ok("\n".join(lines), line_count=stop - start, offset=start + 1, truncated=truncated, **fields, **_facts(document))
 
 
@@ -354,8 +353,10 @@ def _changes(
         lines.append(f"[version {document.short_version}]")
     fields: dict[str, Any] = {}
     if cut_at is not None:
-        call = f'read(file_path="{params["file_path"]}", offset={cut_at + 1})'
-        lines.append(cut_notice(len(window.lines), count, "changed lines", call))
+        call = call_text("read", file_path=params["file_path"], offset=cut_at + 1)
+        # Without the unchanged lines around them.
+        passed = sum(min(stop, cut_at) - start for start, stop in ranges if start < cut_at)
+        lines.append(cut_notice(passed, count, "changed lines", call))
         fields["next_offset"] = cut_at + 1
     return ok(
         "\n".join(lines),

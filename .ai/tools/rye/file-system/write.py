@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:50Z:6e99ee073a136c072dc75639257caabab353dd671838053aaf0128c3d2f74c46:gXc9fO1djK2wY_zqzttXJabsDb20Q7Ti8Bw56X18k5bm8x1ncHohugg7ezMtekqWUBOkZzNXxGYTndo0Q5f2Bw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:8e31e7be2ccf3e099287f14fbbd767b3af50b57ac7548857de65ccc582d3bdbe:yUpBOhFzcO_HPxXEQkGgXEnK6MiuUkRhuVBUWePUfo8WEycN46NHW37-h6cgNdCO2yjducpw5MxrLPaA5eyUCA==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rye.toolkit import Replaced, cut_notice, fit_lines, ok, output_budget, replace_file
+from rye.toolkit import Replaced, call_text, cut_notice, fit_lines, ok, output_budget, replace_file
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -34,7 +34,7 @@ Does not: append or merge; write files that other programs run (.git, .vscode, .
 Side effects: makes missing folders; undo takes it back.
 Returns: the addresses that its lines have now ("1-57": line 12 is 12), so an edit can follow.
 Prefer it for new files; edit_lines changes a part of one."""
-__agent_parameters__ = {"file_path": "", "content": ""}
+__agent_parameters__ = {"file_path": "", "content": "", "encoding": "Only where it is not recognised"}
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -106,7 +106,8 @@ def _result(replaced: Replaced) -> dict[str, Any]:
     size = len(replaced.data)
     shown, cut = fit_lines(_described(replaced, size), output_budget())
     if cut:
-        shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", f'read(file_path="{replaced.path}")', omitted=1))
+        call = call_text("read", file_path=replaced.path)
+        shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", call, omitted=1))
     unchanged = replaced.entry is None
     return ok(
         "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),
