@@ -181,28 +181,6 @@ def commands(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     plain = tuple(a + b for a, b in zip(found["sed"], found["pass"], strict=True))
     yield Row("`rye execute … read`, cold", found["read"], "`python3 -c pass`", found["pass"], "4 times")
     yield Row("`rt open` of a line in a million", found["open"], "`sed -n` and `python3 -c pass`", plain, "1.3 times")
-    yield from helped(root, project, env, args)
-
-
-def helped(root: Path, project: Path, env: dict[str, str], args: argparse.Namespace) -> Iterator[Row]:
-    """Compare commands that a helper makes with an interpreter that looks for no packages, and does nothing."""
-    daemon = [sys.executable, "-c", "from rye.cli.main import command; command()", "daemon"]
-    for words in (["launchers", str(root / "launchers")], ["start"]):
-        subprocess.run([*daemon, *words], env=env, stdout=subprocess.DEVNULL, check=True)
-    read = ["execute", "rye/file-system/read", "file_path=a.py"]
-    programs = {"launcher": root / "launchers", "installed": Path(sys.executable).parent}
-    words = {"pass": [sys.executable, "-I", "-S", "-c", "pass"]}
-    for name, folder in programs.items():
-        words[f"read {name}"] = [str(folder / "rye"), *read]
-        words[f"open {name}"] = [str(folder / "rt"), "open", "big.log:750000"]
-    try:
-        found = turns({name: shell(one, project, env) for name, one in words.items()}, args.rounds * 3)
-    finally:
-        subprocess.run([*daemon, "stop"], env=env, stdout=subprocess.DEVNULL, check=True)
-    for name in programs:
-        beside = ("`python3 -I -S -c pass`", found["pass"], "1.5 times" if name == "launcher" else "")
-        yield Row(f"`rye execute … read`, with the helper, {name}", found[f"read {name}"], *beside)
-        yield Row(f"`rt open` of a line in a million, with the helper, {name}", found[f"open {name}"], *beside)
 
 
 def large(root: Path, args: argparse.Namespace) -> Iterator[Row]:
