@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from rye.call.results import MAX_LINE_CHARS, shorten_all
 from rye.edits import short_answer, syntax_check
-from rye.edits.splices import Splice, refine, render, unified_diff
+from rye.edits.splices import Revived, Splice, joined, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
 from rye.fs.digest import hexdigest
 from rye.journal import commit, journal
@@ -103,17 +103,6 @@ class Show(Record):
     short_rows: bool = False
 
 
-class Revived(NamedTuple):
-    """What the lines of a splice were called before, one each: their IDs and short addresses, None where unknown.
-
-    `shown` tells of each whether it was shown as it is now.
-    """
-
-    ids: Sequence[str | None]
-    shorts: Sequence[str | None] = ()
-    shown: Sequence[bool] = ()
-
-
 class Plan(Record):
     """One change, located: lines [start, stop) of the present text become `raw` lines, called `names` from then on.
 
@@ -147,24 +136,21 @@ class Prepared(Record):
     entry: Entry
 
 
-def prepare(
-    document: Document, splices: Sequence[Splice], tool: str, *, undoes: str | None = None, revive: Sequence[Revived] = ()
-) -> Prepared:
+def prepare(document: Document, splices: Sequence[Splice], tool: str, *, undoes: str | None = None) -> Prepared:
     """Work out what assembled splices make of a document that is open for editing; nothing is written.
 
     Args:
         document: from `open_for_edit`, with an index of its present content.
-        splices: ascending raw splices, complete (see `edits.assemble`).
+        splices: ascending raw splices, one for each change, complete (see `splices.assemble`).
         tool: item id for the journal.
         undoes: the journal entry that this reverts.
-        revive: for each splice what its lines were called; then splices are taken as they are.
 
     Raises:
         EditError: `no_change` when the splices change nothing.
     """
     text = document.text
-    # `revive` pairs with the splices one for one; refined splices would lose that pairing.
-    exact = list(splices) if revive else refine(text, splices)
+    refined = refine(text, splices)
+    exact = joined(refined)
     if not any(text.lines(s.start, s.stop) != s.lines for s in exact):
         raise EditError(
             "no_change",
@@ -173,9 +159,9 @@ def prepare(
         )
     new = render(document.data or b"", text, exact)
     diff = unified_diff(document.path, text, exact)
-    changes = _changes(document, exact, revive)
+    changes = _changes(document, refined)
     index = reconcile.splice(document.index, changes, hexdigest(new))
-    after = text.after(exact, new)
+    after = text.after([one[:3] for one in exact], new)
     # Before new IDs are given: past the bound they must come from a new epoch.
     documents.bound_dead(document.ws, document.file.path, index)
     _give_ids(index, after, exact)
@@ -194,7 +180,6 @@ def apply(
     *,
     dry_run: bool = False,
     show: Show | None = None,
-    revive: Sequence[Revived] = (),
     guard: str = "tell",
 ) -> Applied:
     """Apply assembled splices to a document that is open for editing; with `dry_run` write nothing.
@@ -205,7 +190,7 @@ def apply(
         EditError: as `prepare`.
         WorkspaceError, DeadlineError: nothing was written.
     """
-    made = prepare(document, splices, tool, revive=revive)
+    made = prepare(document, splices, tool)
     syntax_findings = syntax_warnings(document, made.document, guard, short=show is not None and show.short)
     if dry_run:
         # A dry run opens no place, so a protected path must be refused here, as the real call refuses it.
@@ -334,15 +319,12 @@ def index_not_stored(err: Exception) -> str:
     return f"The change is made, but its line IDs could not be stored ({why}). Read the file again before the next edit."
 
 
-def _changes(document: Document, exact: list[Splice], revive: Sequence[Revived]) -> list[reconcile.Change]:
+def _changes(document: Document, splices: list[Splice]) -> list[reconcile.Change]:
     """Return the splices as changes of text; a change of terminators alone is none."""
     keys = partial(documents.keys, code=document.text.encoding)
-    if revive:
-        pairs = zip(exact, revive, strict=True)
-        return [reconcile.Change(s.start, s.stop, keys(s.lines), names.ids, names.shorts) for s, names in pairs]
     # Compared without terminators: a line whose CRLF became LF keeps its ID.
-    finer = refine(document.text, exact, keys=keys)
-    return [reconcile.Change(s.start, s.stop, keys(s.lines)) for s in finer]
+    finer = refine(document.text, splices, keys=keys)
+    return [reconcile.Change(s.start, s.stop, keys(s.lines), *(s.names or _NO_NAMES)[:2]) for s in finer]
 
 
 def _give_ids(index: Index, text: Text, exact: list[Splice]) -> None:

@@ -12,7 +12,6 @@ from rye.edits.apply import (
     Applied,
     FileChange,
     Prepared,
-    Revived,
     Show,
     WholeFile,
     apply,
@@ -26,7 +25,7 @@ from rye.edits.change_forms import Change
 from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
 from rye.edits.refusals import wrong_version
-from rye.edits.splices import FinalNewline, Newline
+from rye.edits.splices import FinalNewline, Newline, Revived
 from rye.errors import EditError, UsageError
 from rye.journal import commit, journal
 from rye.line_ids import addresses, store
@@ -129,10 +128,10 @@ def edit_files(
                     if not requested and final_newline == "keep" and convert_newlines is None:
                         why = "changes is empty, and no newline option is given."
                         raise UsageError("no_changes", why, "Give at least one change.")
-                    splices, revive = checker.spliced(final_newline)
+                    splices = checker.spliced(final_newline)
                     if convert_newlines is not None:
-                        splices, revive = edits_splices.converted(document.text, splices, convert_newlines), []
-                    applied = apply(document, splices, tool, dry_run=dry_run, show=show, revive=revive, guard=guard)
+                        splices = edits_splices.converted(document.text, splices, convert_newlines)
+                    applied = apply(document, splices, tool, dry_run=dry_run, show=show, guard=guard)
         else:
             if bom != "keep" or convert_newlines is not None or encoding is not None or final_newline != "keep":
                 why = "bom, convert_newlines, final_newline and encoding are of one file."
@@ -240,9 +239,9 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
     for file in files.values():
         try:
             if file.checker is not None and file.document is not None:
-                splices, revive = file.checker.spliced()
+                splices = file.checker.spliced()
                 if splices:
-                    file.made = prepare(file.document, splices, job.tool, revive=revive)
+                    file.made = prepare(file.document, splices, job.tool)
         except EditError as err:
             refused.append(err)
     if refused:

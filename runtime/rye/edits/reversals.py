@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Never
 
 from rye.edits import splices as edits_splices
-from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, prepare
+from rye.edits.apply import FileChange, Prepared, WholeFile, prepare
+from rye.edits.splices import Revived
 from rye.errors import EditError, WorkspaceError
 from rye.journal import followed_lines, hunks, journal, merges
 from rye.journal.entries import Entry, Recorded
@@ -80,7 +81,8 @@ def _reversal(
         names = [_revivable(splice) for at, splice in enumerate(entry.splices, 1) if numbers is None or at in numbers]
     if not _apart(document.text, spots):
         raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
-    made = prepare(document, spots, UNDO, undoes=entry.id, revive=names)
+    spots = [spot._replace(names=known) for spot, known in zip(spots, names, strict=True)]
+    made = prepare(document, spots, UNDO, undoes=entry.id)
     # From exactly the content that the change left, undo must give exactly the content before it.
     if exact and numbers is None and made.entry.after != entry.before:
         raise _damaged(entry)

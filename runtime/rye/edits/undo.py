@@ -14,8 +14,9 @@ from typing import Any
 from rye.call import context, profile
 from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, store_applied
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, store_applied
 from rye.edits.patch_store import new_id
+from rye.edits.splices import Revived
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal import commit, entries, journal, tree_changes, tree_undo, tree_undo_steps

@@ -228,9 +228,14 @@ class Index(Record, frozen=False):
         return mark.short if mark is not None and mark.short_shown else None
 
 
-def loose_digest(text: bytes) -> bytes:
+def bare(text: bytes) -> bytes:
     """Return what stays the same of a line when only its white space changes."""
-    return sha256(text.translate(None, _SPACE)).digest()[:8]
+    return text.translate(None, _SPACE)
+
+
+def loose_digest(text: bytes) -> bytes:
+    """Return a digest of what stays the same of a line when only its white space changes."""
+    return sha256(bare(text)).digest()[:8]
 
 
 def digest_lines(texts: Sequence[bytes], width: int) -> bytes:

@@ -1,13 +1,15 @@
 """Reconcile line IDs from one state of a file to the next.
 
-`splice` follows our own edits, which say what they changed. `reconcile` follows anyone else's: lines that the alignment finds
-again keep their ID, then lines that moved and are unmistakable, then lines that differ in white space only. Everything else
-is new, and the IDs of what is gone stay reserved.
+`splice` follows our own edits, which say what they changed: what a change writes is new, but for the lines that the same change
+replaces and that are equal, white space aside. `reconcile` follows anyone else's: lines that the alignment finds again keep
+their ID, then lines that moved and are unmistakable, then lines that differ in white space only. Everything else is new, and
+the IDs of what is gone stay reserved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rye.line_ids.diff import align, indentation
@@ -16,6 +18,9 @@ from rye.plain_class import changed
 
 Name = tuple[str, str | None]
 """A line's ID, and its short address where that is known."""
+
+Gap = tuple[int, int, int, int]
+"""Old lines [start, stop) that became new lines [start, stop)."""
 
 
 class Change(NamedTuple):
@@ -36,7 +41,8 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
 
     Args:
         index: the state before.
-        changes: ascending, not overlapping, exact: every old line outside is untouched.
+        changes: ascending, not overlapping, exact: every old line outside is untouched. No ID passes from one to another,
+            unless it is named there.
         content_hash: SHA-256 of the new content.
     """
     count = index.count
@@ -49,17 +55,19 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
     texts: dict[int, bytes] = {}
     revived: dict[int, Name] = {}
     pieces: list[bytes] = []
+    gaps: list[Gap] = []
     for (old_at, new_at, length), change in zip(blocks, [*changes, None], strict=True):
         pieces.append(index.digests[old_at * index.width : (old_at + length) * index.width])
         if change is not None:
             pieces.append(digest_lines(change.texts, index.width))
             first = new_at + length
+            gaps.append((change.start, change.stop, first, first + len(change.texts)))
             texts.update(enumerate(change.texts, first))
             shorts = change.shorts or [None] * len(change.ids)
             names = zip(change.ids, shorts, strict=True)
             revived.update((first + at, (name, short)) for at, (name, short) in enumerate(names) if name is not None)
     step = _Step(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
-    return step.finish(revived)
+    return step.finish(gaps, revived)
 
 
 def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], content_hash: str) -> Index:
@@ -75,7 +83,8 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
     old = [index.digests[at : at + width] for at in range(0, len(index.digests), width)]
     new = [digests[at : at + width] for at in range(0, len(digests), width)]
     blocks = align(old, new, lambda at: indentation(texts(at)))
-    return _Step(index, digests, blocks, texts, content_hash).finish({})
+    step = _Step(index, digests, blocks, texts, content_hash)
+    return step.finish(step.gaps(), moves=True)
 
 
 class _Step:
@@ -92,18 +101,19 @@ class _Step:
         self.found: dict[int, int] = {}
         self.loose_of_new: dict[int, bytes] = {}
 
-    def finish(self, revived: dict[int, Name]) -> Index:
-        """Recognise what is left, and build the next index."""
-        gaps = list(self._gaps())
+    def finish(self, gaps: list[Gap], revived: Mapping[int, Name] = MappingProxyType({}), *, moves: bool = False) -> Index:
+        """Recognise what is left, with `moves` also from one gap to another, and build the next index."""
         # An ID that is given back to its line is not to be found on another one.
         promised, known = {name for name, _ in revived.values()}, self.old.marks
         left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at in known and known[at].id not in promised]
         left_new = [at for _, _, c, d in gaps for at in range(c, d) if at not in revived]
         if left_old and left_new:
             # The surest evidence first: each step takes only what the step before has left.
-            self._recognise_moved(left_old, left_new)
+            if moves:
+                self._recognise_moved(left_old, left_new)
             self._recognise_loose(gaps, set(left_old), set(left_new))
-            self._recognise_loose_moved(left_old, left_new)
+            if moves:
+                self._recognise_loose_moved(left_old, left_new)
         marks = self._surviving_ids()
         index = changed(
             self.old,
@@ -120,7 +130,7 @@ class _Step:
         self._bury(index, gaps)
         return index
 
-    def _revive(self, index: Index, marks: dict[int, LineId], revived: dict[int, Name]) -> None:
+    def _revive(self, index: Index, marks: dict[int, LineId], revived: Mapping[int, Name]) -> None:
         """Give lines back their IDs and short addresses: those that an undo restores, and those that our own edit moves."""
         if not revived:
             return
@@ -144,8 +154,8 @@ class _Step:
             shorts.add(short)
             marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, short, short_shown)
 
-    def _gaps(self) -> list[tuple[int, int, int, int]]:
-        """Return the (old start, old stop, new start, new stop) between the blocks, ends included."""
+    def gaps(self) -> list[Gap]:
+        """Return what is between the blocks, ends included."""
         out = []
         old = new = 0
         for old_at, new_at, length in [*self.blocks, (self.old_count, self.count, 0)]:
@@ -164,7 +174,7 @@ class _Step:
         return known
 
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
-        """Follow lines that are elsewhere now and whose text is unique before and after, and their neighbours with them."""
+        """Follow runs of lines that are elsewhere now: unmistakable ones, with a line whose text is unique before and after."""
         digests, width = self.old.digests, self.old.width
         by_old = {digests[at * width : (at + 1) * width]: at for at in left_old}
         by_new = {self._new_digest(at): at for at in left_new}
@@ -175,22 +185,22 @@ class _Step:
         unique = _once(self.old.digests, self.old.width, shared) & _once(self.digests, self.old.width, shared)
         free_old, free_new = set(left_old), set(left_new)
         # Sorted, so that the result does not depend on the order of a set.
-        for digest in sorted(unique):
-            self._pair(by_old[digest], by_new[digest], free_old, free_new)
-        for old_at, new_at in list(self.found.items()):
+        for seed in sorted((by_old[digest], by_new[digest]) for digest in unique):
+            if seed[0] not in free_old or seed[1] not in free_new:
+                continue
+            run = [seed]
             # A moved block has repeated lines too, such as braces: they follow their unique neighbours.
             for step in (1, -1):
-                a, b = old_at + step, new_at + step
+                a, b = seed[0] + step, seed[1] + step
                 while a in free_old and b in free_new and self.old.digest(a) == self._new_digest(b):
-                    self._pair(a, b, free_old, free_new)
+                    run.append((a, b))
                     a, b = a + step, b + step
+            if sum(_weight(self.texts(b)) for _, b in run) >= _UNMISTAKABLE:
+                self.found.update(run)
+                free_old.difference_update(a for a, _ in run)
+                free_new.difference_update(b for _, b in run)
 
-    def _pair(self, old_at: int, new_at: int, free_old: set[int], free_new: set[int]) -> None:
-        self.found[old_at] = new_at
-        free_old.discard(old_at)
-        free_new.discard(new_at)
-
-    def _recognise_loose(self, gaps: list[tuple[int, int, int, int]], from_old: set[int], to_new: set[int]) -> None:
+    def _recognise_loose(self, gaps: list[Gap], from_old: set[int], to_new: set[int]) -> None:
         """Within a gap, in order: lines that differ in white space only."""
         used = set(self.found.values())
         for a, b, c, d in gaps:
@@ -214,8 +224,7 @@ class _Step:
             return
         known = _singles((mark.loose, at) for at, mark in self.old.marks.items())
         for loose in both:
-            # All blank lines have the same digest, so it proves nothing.
-            if loose in known and loose != _BLANK:
+            if loose in known and _weight(self.texts(new[loose])) >= _UNMISTAKABLE:
                 self.found[old[loose]] = new[loose]
 
     def _surviving_ids(self) -> dict[int, LineId]:
@@ -249,7 +258,7 @@ class _Step:
             new = new_at + length
         return Runs(runs)
 
-    def _bury(self, index: Index, gaps: list[tuple[int, int, int, int]]) -> None:
+    def _bury(self, index: Index, gaps: list[Gap]) -> None:
         """Reserve the IDs of lines that are gone, and tell what became of them."""
         alive = {mark.id for mark in index.marks.values()}
         for a, b, c, d in gaps:
@@ -271,7 +280,16 @@ class _Step:
         return mark.id if mark else None
 
 
-_BLANK = loose_digest(b"")
+# So many letters and digits a line, or a run of lines, must have to be the same one elsewhere: `return x` is written again.
+_UNMISTAKABLE = 16
+
+
+def _weight(text: bytes) -> int:
+    """Return how many letters and digits a text has; bytes beyond ASCII count as letters."""
+    return len(text.translate(None, _NO_LETTERS))
+
+
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 def _once(digests: bytes, width: int, candidates: set[bytes]) -> set[bytes]:
