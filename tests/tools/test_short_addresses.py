@@ -346,3 +346,33 @@ def test_a_line_that_others_moved_is_the_same_only_where_it_is_unmistakable(proj
     found = view_lines(str(project), "f.txt", lambda document: document.shorts(4, 4 + count))
     assert (found == [str(at) for at in range(2, 2 + count)]) == keeps
     assert keeps or not {*found} & {str(at) for at in range(1, 5 + count)}
+
+
+@pytest.mark.parametrize("form", ["short", "lid"])
+@pytest.mark.parametrize("count", [50, 2_500])
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("grep", {"pattern": "line 8$", "path": "f.txt"}),
+        ("read", {"file_path": "f.txt", "offset": 8, "limit": 1}),
+        ("edit_lines", {"file_path": "f.txt", "changes": [{"find": "line 8\n", "replace": "eight\nmore\n"}]}),
+    ],
+)
+def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, parameters, count, form):
+    """Once such lines got numbers past the end at the next edit, so that those of a traceback named nothing."""
+    file = project / "f.txt"
+    file.write_text("".join(f"line {at}\n" for at in range(1, count + 1)))
+    done(tool, project, **parameters, line_ids="short")
+    if tool != "edit_lines":
+        done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
+    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["30|never shown"])
+    named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
+    assert named == [*map(str, range(1, 8)), str(count + 1), str(count + 2), *map(str, range(9, count + 1))]
+    # The same where another program wrote, and where the line is seen first in the other form.
+    file.write_text("top\n" + file.read_text())
+    done("read", project, file_path="f.txt", line_ids=form, offset=30, limit=4)
+    assert shown(project, offset=32, limit=1).startswith("30\tline 30\n")
+    edit(project, "30|thirty", on_stale="rebase")
+    assert file.read_text().split("\n")[31] == "thirty"
+    done("undo", project)
+    assert shown(project, offset=32, limit=1).startswith("30\tline 30\n")

@@ -324,7 +324,7 @@ def _changes(document: Document, splices: list[Splice]) -> list[reconcile.Change
     keys = partial(documents.keys, code=document.text.encoding)
     # Compared without terminators: a line whose CRLF became LF keeps its ID.
     finer = refine(document.text, splices, keys=keys)
-    return [reconcile.Change(s.start, s.stop, keys(s.lines), *(s.names or _NO_NAMES)[:2]) for s in finer]
+    return [reconcile.Change(s.start, s.stop, keys(s.lines), *(s.names or _NO_NAMES)[:3]) for s in finer]
 
 
 def _give_ids(index: Index, text: Text, exact: list[Splice]) -> None:
@@ -345,16 +345,18 @@ def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Re
     shift = 0
     for splice in exact:
         new_at = splice.start + shift
+        old_lines = range(splice.start, splice.stop)
         out.append(
             Recorded(
                 splice.start,
                 before.text.lines(splice.start, splice.stop),
                 list(splice.lines),
-                [_id(before.index, at) for at in range(splice.start, splice.stop)],
+                [_id(before.index, at) for at in old_lines],
                 [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
                 _id(after.index, new_at - 1),
                 _id(after.index, new_at + len(splice.lines)),
-                [before.index.shown_short(at) for at in range(splice.start, splice.stop)],
+                before.index.addresses.part(splice.start, splice.stop),
+                told=any(map(before.index.is_told, old_lines)),
             )
         )
         shift += len(splice.lines) - (splice.stop - splice.start)
@@ -373,18 +375,15 @@ class WholeFile(NamedTuple):
         entry: from `journal.whole_entry`.
         data: the new content.
         encoding: codec name for its index.
-        ids, shorts: IDs and short addresses that its lines get back, one each; empty when new.
-        seen: of each line, whether the caller has seen it as it will be.
+        names: what its lines are called; empty when new.
         shown: the caller has seen these lines as they will be.
     """
 
     entry: Entry
     data: bytes | None
     encoding: str = "utf-8"
-    ids: Sequence[str | None] = ()
+    names: Revived = Revived(())
     shown: bool = False
-    shorts: Sequence[str | None] = ()
-    seen: Sequence[bool] = ()
 
 
 class FileChange(NamedTuple):
@@ -408,8 +407,7 @@ def apply_all(ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str
             warnings += store_applied(piece.made, piece.place, entry, ()).warnings
         elif piece.made.data is not None:
             made = piece.made
-            names = Revived(made.ids, made.shorts, made.seen)
-            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, names, shown=made.shown)
+            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, made.names, shown=made.shown)
     return commit.Committed(committed.entries, warnings)
 
 
@@ -444,14 +442,16 @@ def index_whole(
         keys = documents.keys(text.lines(), code)
         for at, name in enumerate(names.ids):
             if name is not None:
-                known = names.shorts[at] if names.shorts else None
-                loose, short = line_ids_index.loose_digest(keys[at]), known or line_ids_index.new_short(index, at)
-                revision_shown = 0 if shown or (names.shown and names.shown[at]) else -1
-                index.marks[at] = line_ids_index.LineId(name, loose, 0, revision_shown, short, known is not None)
+                told, revision_shown = (
+                    bool(names.told) and names.told[at],
+                    0 if shown or (names.shown and names.shown[at]) else -1,
+                )
+                index.marks[at] = line_ids_index.LineId(name, line_ids_index.loose_digest(keys[at]), 0, revision_shown, told)
+        index.addresses = addresses.Addresses(names.shorts) if names.shorts else index.addresses
     if ranges is not None and 0 < text.count <= _TOLD_LINES:
         line_ids_index.give_ids(index, 0, documents.keys(text.lines(), code))
         line_ids_index.note_shown(index, 0, text.count, short=True)
-        ranges.append(addresses.ranges([index.marks[at].short for at in range(text.count)]))
+        ranges.append(addresses.ranges(index.addresses.names(0, text.count)))
     documents.fit(index, text)
     try:
         # Through the held directory: the path may lead elsewhere by now.

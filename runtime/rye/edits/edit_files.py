@@ -315,7 +315,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
             names = _names(document)
     entry = journal.whole_entry(job.ws, job.tool, target.place, None, data, encoding)
     entry = changed(entry, mode=before.mode)
-    made = WholeFile(entry, data, encoding, names.ids, shorts=names.shorts, seen=names.shown)
+    made = WholeFile(entry, data, encoding, names)
     source.is_deleted, source.pieces = True, [FileChange(source.place, WholeFile(before, None))]
     target.pieces = [FileChange(target.place, made)]
     target.note = f"renamed {source.place.shown} to {target.place.shown}"
@@ -324,13 +324,9 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
 
 
 def _names(document: Document) -> Revived:
-    marks = document.index.marks
-    ids = [marks[at].id if at in marks else None for at in range(document.count)]
-    return Revived(
-        ids,
-        [document.index.shown_short(at) for at in range(document.count)],
-        [document.is_seen(at) for at in range(document.count)],
-    )
+    index, lines = document.index, range(document.count)
+    ids = [index.marks[at].id if at in index.marks else None for at in lines]
+    return Revived(ids, index.addresses.runs, [index.is_told(at) for at in lines], [document.is_seen(at) for at in lines])
 
 
 def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
@@ -374,5 +370,4 @@ def _store(job: _Job, file: _File, entry: str, edited: Edited) -> None:
         edited.files.append(store_applied(made, piece.place, entry, (), job.show))
         edited.warnings.extend(edited.files[-1].warnings)
     elif made.data is not None:
-        names = Revived(made.ids, made.shorts, made.seen)
-        edited.warnings.extend(index_whole(job.ws, piece.place, made.data, made.encoding, names))
+        edited.warnings.extend(index_whole(job.ws, piece.place, made.data, made.encoding, made.names))

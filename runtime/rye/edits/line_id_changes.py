@@ -176,8 +176,8 @@ class Checker:
         if isinstance(address, int) and str(address) in self._positions:
             problems.add("invalid_line_id", f'Change {number}: {address} is an ID: write it in quotes, "{address}".')
             return None
-        at = index.places().get(short)
-        if at is not None and index.marks[at].short_shown:
+        at = index.place(short)
+        if at is not None and index.is_told(at):
             # What is beside an insertion must be as it was shown, too: a number says nothing of its line's text.
             age = index.ages.values(at, at + 1)[0]
             if index.marks[at].shown < age or (self._since is not None and age > self._since):
@@ -257,7 +257,7 @@ class Checker:
                 line if document.text.encoding.terminator(line) else self._terminated(at, [line])[0]
                 for line in document.text.lines(start, stop)
             ]
-        names = Revived(document.ids(start, stop), document.shorts(start, stop)) if moved else None
+        names = Revived(document.ids(start, stop), document.index.addresses.part(start, stop)) if moved else None
         self.plans.append(Plan(change.number, at, at, raw, names))
 
     def target(self, change: Change) -> int | None:

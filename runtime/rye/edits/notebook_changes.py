@@ -77,7 +77,7 @@ def _in_cell(document: Document, cell: Cell, plans: Sequence[Plan]) -> tuple[lis
 
 
 def _same_name(document: Document, at: int) -> Revived:
-    return Revived(document.ids(at, at + 1), document.shorts(at, at + 1))
+    return Revived(document.ids(at, at + 1), document.index.addresses.part(at, at + 1))
 
 
 def _whole_source(document: Document, cell: Cell, number: int, texts: list[str]) -> Plan:

@@ -15,6 +15,7 @@ from rye.errors import EditError, WorkspaceError
 from rye.journal import followed_lines, hunks, journal, merges
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document as documents
+from rye.line_ids.addresses import Addresses
 from rye.line_ids.document import Document
 from rye.plain_class import changed
 from rye.workspace import cache
@@ -112,8 +113,11 @@ def _damaged(entry: Entry) -> EditError:
     )
 
 
-def _revivable(splice: Recorded) -> Revived:
-    return Revived(splice.removed_ids or [None] * len(splice.removed), splice.removed_shorts)
+def _revivable(splice: Recorded, start: int = 0, stop: int | None = None) -> Revived:
+    """Return what the removed lines [start, stop) of a splice were called."""
+    stop = len(splice.removed) if stop is None else stop
+    ids = splice.removed_ids[start:stop] or [None] * (stop - start)
+    return Revived(ids, Addresses(splice.removed_shorts).part(start, stop), [splice.told] * len(ids))
 
 
 def _spots(
@@ -189,11 +193,7 @@ def _spots_in_whole(
     recorded = entry.splices[0]
     found = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     spans = [(one.start - 1, one.start - 1 + len(one.removed)) for one in found]
-    names = [
-        Revived(recorded.removed_ids[low:high] or [None] * (high - low), recorded.removed_shorts[low:high])
-        for low, high in spans
-    ]
-    return spots, names
+    return spots, [_revivable(recorded, low, high) for low, high in spans]
 
 
 def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
@@ -281,4 +281,4 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:
         back = changed(back, folders=entry.folders)
     # A guess at the encoding of a file that nobody had read stays one.
     declared = entry.encoding if any(splice.removed_ids) or "\n".encode(entry.encoding) != b"\n" else "utf-8"
-    return WholeFile(back, data, declared, splice.removed_ids, shorts=splice.removed_shorts)
+    return WholeFile(back, data, declared, _revivable(splice))

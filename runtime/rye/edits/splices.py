@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
 from rye.errors import EditError
+from rye.line_ids.addresses import Run
 from rye.line_ids.diff import align
 from rye.line_ids.index import bare
 from rye.workspace.encoding import Encoding
@@ -22,13 +23,14 @@ CONTEXT = 3
 
 
 class Revived(NamedTuple):
-    """What the lines of a splice were called before, one each: their IDs and short addresses, None where unknown.
+    """What the lines of a splice were called before: the ID of each, None where it has none; their short addresses, as runs.
 
-    `shown` tells of each whether it was shown as it is now.
+    `told` tells of each whether its short address was ever printed, `shown` whether it was shown as it is now.
     """
 
     ids: Sequence[str | None]
-    shorts: Sequence[str | None] = ()
+    shorts: Sequence[Run] = ()
+    told: Sequence[bool] = ()
     shown: Sequence[bool] = ()
 
 

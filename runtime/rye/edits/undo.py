@@ -16,7 +16,6 @@ from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
 from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, store_applied
 from rye.edits.patch_store import new_id
-from rye.edits.splices import Revived
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal import commit, entries, journal, tree_changes, tree_undo, tree_undo_steps
@@ -506,8 +505,7 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
     else:
         warnings = journal.apply_change(ws, place, made.data, made.entry)
         if made.data is not None:
-            names = Revived(made.ids, made.shorts)
-            warnings += index_whole(ws, place, made.data, made.encoding, names, shown=made.shown)
+            warnings += index_whole(ws, place, made.data, made.encoding, made.names, shown=made.shown)
     return {"entry_id": made.entry.id}, warnings
 
 

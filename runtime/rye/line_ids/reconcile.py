@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from rye.line_ids import addresses
+from rye.line_ids.addresses import Addresses
 from rye.line_ids.diff import align, indentation
-from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest, new_short
+from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest
 from rye.plain_class import changed
 
-Name = tuple[str, str | None]
-"""A line's ID, and its short address where that is known."""
+Name = tuple[str | None, addresses.Number | None, bool]
+"""A line's ID and its short address, where they are known, and whether that address was ever printed."""
 
 Gap = tuple[int, int, int, int]
 """Old lines [start, stop) that became new lines [start, stop)."""
@@ -26,14 +28,16 @@ Gap = tuple[int, int, int, int]
 class Change(NamedTuple):
     """Lines [start, stop) of the old state became `texts`.
 
-    `ids` revives an ID for each new line where it is not None, and `shorts` the short address that belongs to it.
+    `ids` revives an ID for each new line where it is not None, `shorts` the short addresses of all of them, and `told` says of
+    each whether its address was ever printed.
     """
 
     start: int
     stop: int
     texts: Sequence[bytes]
     ids: Sequence[str | None] = ()
-    shorts: Sequence[str | None] = ()
+    shorts: Sequence[addresses.Run] = ()
+    told: Sequence[bool] = ()
 
 
 def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
@@ -63,9 +67,9 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
             first = new_at + length
             gaps.append((change.start, change.stop, first, first + len(change.texts)))
             texts.update(enumerate(change.texts, first))
-            shorts = change.shorts or [None] * len(change.ids)
-            names = zip(change.ids, shorts, strict=True)
-            revived.update((first + at, (name, short)) for at, (name, short) in enumerate(names) if name is not None)
+            numbers: Sequence[addresses.Number | None] = Addresses(change.shorts).numbers(0, len(change.ids))
+            told = change.told or [False] * len(change.ids)
+            revived.update(enumerate(zip(change.ids, numbers or [None] * len(change.ids), told, strict=True), first))
     step = _Step(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
     return step.finish(gaps, revived)
 
@@ -104,8 +108,8 @@ class _Step:
     def finish(self, gaps: list[Gap], revived: Mapping[int, Name] = MappingProxyType({}), *, moves: bool = False) -> Index:
         """Recognise what is left, with `moves` also from one gap to another, and build the next index."""
         # An ID that is given back to its line is not to be found on another one.
-        promised, known = {name for name, _ in revived.values()}, self.old.marks
-        left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at in known and known[at].id not in promised]
+        promised, known = {name for name, _, _ in revived.values()}, self.old.marks
+        left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at not in known or known[at].id not in promised]
         left_new = [at for _, _, c, d in gaps for at in range(c, d) if at not in revived]
         if left_old and left_new:
             # The surest evidence first: each step takes only what the step before has left.
@@ -127,32 +131,48 @@ class _Step:
         )
         self._revive(index, marks, revived)
         index.marks = dict(sorted(marks.items()))
+        self._number(index, revived)
         self._bury(index, gaps)
         return index
 
     def _revive(self, index: Index, marks: dict[int, LineId], revived: Mapping[int, Name]) -> None:
-        """Give lines back their IDs and short addresses: those that an undo restores, and those that our own edit moves."""
+        """Give lines back their IDs: those that an undo restores, and those that our own edit moves."""
         if not revived:
             return
-        alive, shorts = {mark.id for mark in marks.values()}, {mark.short for mark in marks.values()}
-        promised = {name for name, _ in revived.values()}
+        alive, promised = {mark.id for mark in marks.values()}, {name for name, _, _ in revived.values()}
         before = {mark.id: (at, mark) for at, mark in self.old.marks.items() if mark.id in promised}
-        for at, (name, recorded) in revived.items():
+        for at, (name, _, was_told) in revived.items():
             # Another line may have been recognised under this ID already; no ID names two lines.
-            if name in alive:
+            if name is None or name in alive:
                 continue
-            end = index.dead.pop(name, None)
-            short, short_shown, shown = recorded or (end.short if end else ""), recorded is not None, -1
+            index.dead.pop(name, None)
+            told, shown = was_told, -1
             if name in before:
                 place, old_mark = before[name]
                 # Whoever moves a line that was shown has seen it.
                 was_seen = old_mark.shown >= self.old.ages.values(place, place + 1)[0]
-                short, short_shown, shown = old_mark.short, old_mark.short_shown, self.revision if was_seen else -1
-            if not short or short in shorts:
-                short, short_shown = new_short(index, at), False
+                told, shown = old_mark.short_shown, self.revision if was_seen else -1
             alive.add(name)
-            shorts.add(short)
-            marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, short, short_shown)
+            marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, told)
+
+    def _number(self, index: Index, revived: Mapping[int, Name]) -> None:
+        """Give every line its short address: that which it has; or had, where it is given back; or a new one."""
+        found = [(old_at, new_at, 1) for old_at, new_at in self.found.items()]
+        stay = [(new_at, self.old.addresses.part(old_at, old_at + many)) for old_at, new_at, many in [*self.blocks, *found]]
+        taken = Addresses(run for _, part in stay for run in part)
+        given = set[addresses.Number]()
+        for at, (_, number, _) in revived.items():
+            if number is not None and number not in given and taken.place(*number) is None:
+                given.add(number)
+                stay.append((at, [(1, *number)]))
+        runs, at = list[addresses.Run](), 0
+        for new_at, part in [*sorted(stay), (self.count, [])]:
+            if new_at > at:
+                runs.append((new_at - at, index.numbers + 1, index.epoch))
+                index.numbers += new_at - at
+            runs += part
+            at = new_at + sum(length for length, _, _ in part)
+        index.addresses = Addresses(runs)
 
     def gaps(self) -> list[Gap]:
         """Return what is between the blocks, ends included."""
@@ -204,7 +224,7 @@ class _Step:
         """Within a gap, in order: lines that differ in white space only."""
         used = set(self.found.values())
         for a, b, c, d in gaps:
-            old = [at for at in range(a, b) if at in from_old and at not in self.found]
+            old = [at for at in range(a, b) if at in from_old and at not in self.found and at in self.old.marks]
             new = [at for at in range(c, d) if at in to_new and at not in used] if old else []
             if not new:
                 continue
@@ -216,15 +236,16 @@ class _Step:
     def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Anywhere: a line moved and changed in white space, unmistakable among what is left and among all known lines."""
         used = set(self.found.values())
-        old, new = _singles((self.old.marks[a].loose, a) for a in left_old if a not in self.found), {}
+        known = self.old.marks
+        old, new = _singles((known[a].loose, a) for a in left_old if a in known and a not in self.found), {}
         if old:
             new = _singles((self._loose(a), a) for a in left_new if a not in used)
         both = old.keys() & new.keys()
         if not both:
             return
-        known = _singles((mark.loose, at) for at, mark in self.old.marks.items())
+        unique = _singles((mark.loose, at) for at, mark in known.items())
         for loose in both:
-            if loose in known and _weight(self.texts(new[loose])) >= _UNMISTAKABLE:
+            if loose in unique and _weight(self.texts(new[loose])) >= _UNMISTAKABLE:
                 self.found[old[loose]] = new[loose]
 
     def _surviving_ids(self) -> dict[int, LineId]:
@@ -239,13 +260,14 @@ class _Step:
                 new_place = positions[at] - old_at + new_at
                 # A block's first line has another line above it now, unless both begin the file.
                 if positions[at] == old_at and not (old_at == 0 and new_at == 0):
-                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short, mark.short_shown)
+                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short_shown)
                 marks[new_place] = mark
                 at += 1
         for old_at, new_at in self.found.items():
-            mark = self.old.marks[old_at]
-            loose = self.loose_of_new.get(new_at, mark.loose)
-            marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short, mark.short_shown)
+            if old_at in self.old.marks:
+                mark = self.old.marks[old_at]
+                loose = self.loose_of_new.get(new_at, mark.loose)
+                marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short_shown)
         return marks
 
     def _ages(self) -> Runs:
@@ -269,7 +291,8 @@ class _Step:
             before, after = self._name(index, d), self._name(index, c - 1)
             for at in deleted:
                 mark = self.old.marks[at]
-                index.dead[mark.id] = LineEnd(how, at + 1, after, before, self.revision, mark.short)
+                (short,) = self.old.addresses.names(at, at + 1)
+                index.dead[mark.id] = LineEnd(how, at + 1, after, before, self.revision, short)
         # Dicts keep their order, so the oldest ends lose their details first.
         surplus = [name for name, end in index.dead.items() if end is not None][:-ENDS_STORED]
         for name in surplus:
