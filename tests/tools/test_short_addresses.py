@@ -8,6 +8,7 @@ from tests.support.calling import call, done, refused
 
 import rye
 from rye.agents.toolset import toolset
+from rye.toolkit import view_lines
 
 
 @pytest.fixture
@@ -279,3 +280,99 @@ def test_a_patch_tells_of_a_syntax_error_or_is_refused(project):
     assert not (project / "new.py").exists()
     done("rye/workspace/workspace_write_patch", project, **new)
     assert (project / "new.py").exists()
+
+
+WANDERING = "def f():\n    a = [\n        1\n    ]\n    return x\n\ndef g():\n    b = 2\n    return y\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "now"),
+    [
+        # One change deletes a line that another one writes: once its address went over.
+        (["2-5|    return x", "8+|    b = [\n    ]"], "1 5 6 7 8 10 11 9"),
+        (["4|    )", "8|    ]"], "1 2 3 10 5 6 7 11 9"),
+        (["5 delete", "9|    return x"], "1 2 3 4 6 7 8 10"),
+        # Side by side, too.
+        (["4|    return x", "5|    ]"], "1 2 3 10 11 6 7 8 9"),
+        (["4+|    ]\n    )", "4 delete"], "1 2 3 10 11 5 6 7 8 9"),
+        # What a change replaces by an equal line, white space aside, and what it moves, keeps its address.
+        (["3-5|  1\n\n    ]\n    return z"], "1 2 3 10 4 11 6 7 8 9"),
+        (["4 move after 8", "4+|    ]"], "1 2 3 10 5 6 7 8 4 9"),
+        (["4 copy after 8", "4 delete"], "1 2 3 5 6 7 8 10 9"),
+        ([{"find": "    ]\n", "replace": ""}, {"find": "b = 2", "replace": "b = [\n    ]"}], "1 2 3 5 6 7 10 11 9"),
+    ],
+)
+def test_nothing_passes_from_one_change_to_another_but_by_move(project, changes, now):
+    file = project / "f.txt"
+    file.write_text(WANDERING)
+    ids = dict(zip(map(str, range(1, 10)), rows(project), strict=True))
+    shown(project)
+    done("edit_lines", project, file_path="f.txt", changes=changes, line_ids="short")
+    found = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
+    assert " ".join(found) == now
+    after = dict(zip(found, rows(project), strict=True))
+    # Both views of the identity live and die together.
+    assert {name for name in ids.items() if name[0] in found} == {name for name in after.items() if int(name[0]) < 10}
+    done("undo", project)
+    assert view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count)) == [*ids]
+    assert file.read_text() == WANDERING
+
+
+def rows(project):
+    """The IDs of all lines."""
+    return ROW_IDS.findall(done("read", project, file_path="f.txt")["output"])
+
+
+ROW_IDS = re.compile(r"^\[LID:([0-9a-z]+)\]", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("moved", "keeps"),
+    [
+        ("    return x\n", False),
+        ("    ]\n", False),
+        ("\n", False),
+        ("    raise NotImplementedError\n", True),
+        ("    one = 1\n    ]\n    second = 2\n    third = one\n", True),
+    ],
+)
+def test_a_line_that_others_moved_is_the_same_only_where_it_is_unmistakable(project, moved, keeps):
+    file = project / "f.txt"
+    file.write_text(f"first\n{moved}second\nthird\nfourth\n")
+    count = moved.count("\n")
+    shown(project)
+    file.write_text(f"first\nsecond\nthird\nfourth\n{moved}")
+    shown(project)
+    found = view_lines(str(project), "f.txt", lambda document: document.shorts(4, 4 + count))
+    assert (found == [str(at) for at in range(2, 2 + count)]) == keeps
+    assert keeps or not {*found} & {str(at) for at in range(1, 5 + count)}
+
+
+@pytest.mark.parametrize("form", ["short", "lid"])
+@pytest.mark.parametrize("count", [50, 2_500])
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("grep", {"pattern": "line 8$", "path": "f.txt"}),
+        ("read", {"file_path": "f.txt", "offset": 8, "limit": 1}),
+        ("edit_lines", {"file_path": "f.txt", "changes": [{"find": "line 8\n", "replace": "eight\nmore\n"}]}),
+    ],
+)
+def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, parameters, count, form):
+    """Once such lines got numbers past the end at the next edit, so that those of a traceback named nothing."""
+    file = project / "f.txt"
+    file.write_text("".join(f"line {at}\n" for at in range(1, count + 1)))
+    done(tool, project, **parameters, line_ids="short")
+    if tool != "edit_lines":
+        done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
+    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["30|never shown"])
+    named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
+    assert named == [*map(str, range(1, 8)), str(count + 1), str(count + 2), *map(str, range(9, count + 1))]
+    # The same where another program wrote, and where the line is seen first in the other form.
+    file.write_text("top\n" + file.read_text())
+    done("read", project, file_path="f.txt", line_ids=form, offset=30, limit=4)
+    assert shown(project, offset=32, limit=1).startswith("30\tline 30\n")
+    edit(project, "30|thirty", on_stale="rebase")
+    assert file.read_text().split("\n")[31] == "thirty"
+    done("undo", project)
+    assert shown(project, offset=32, limit=1).startswith("30\tline 30\n")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from rye.call.results import call_text
 from rye.call.safe_text import nearest
 from rye.edits import change_forms, find_replace, pasted_ids
 from rye.edits import splices as edits_splices
-from rye.edits.apply import Plan, Revived
+from rye.edits.apply import Plan
 from rye.edits.change_forms import Change
 from rye.edits.refusals import ENDS, Problems, around_dead, clean_id, refusal, stale_error, why_dead, wrong_version
-from rye.edits.splices import FinalNewline, Newline, Splice
+from rye.edits.splices import FinalNewline, Newline, Revived, Splice
 from rye.errors import EditError
 from rye.line_ids import addresses
 from rye.line_ids.document import Document
-from rye.plain_class import Record, changed
+from rye.plain_class import Record
 
 _AVAILABLE = 20
 _FORMS = ({"line_id"}, {"start_line_id", "end_line_id"}, {"after_line_id"}, {"before_line_id"})
@@ -35,13 +35,6 @@ class Options(Record):
     newline: Newline = "keep"
     on_stale: str = "refuse"
     form: str = "lid"
-
-
-class Spliced(NamedTuple):
-    """What changes mean on the present text: assembled splices, and the names that each one's lines keep, if any keep one."""
-
-    splices: list[Splice]
-    revive: list[Revived]
 
 
 class Checker:
@@ -184,8 +177,8 @@ class Checker:
         if isinstance(address, int) and str(address) in self._positions:
             problems.add("invalid_line_id", f'Change {number}: {address} is an ID: write it in quotes, "{address}".')
             return None
-        at = index.places().get(short)
-        if at is not None and index.marks[at].short_shown:
+        at = index.place(short)
+        if at is not None and index.is_told(at):
             # What is beside an insertion must be as it was shown, too: a number says nothing of its line's text.
             age = index.ages.values(at, at + 1)[0]
             if index.marks[at].shown < age or (self._since is not None and age > self._since):
@@ -265,7 +258,7 @@ class Checker:
                 line if document.text.encoding.terminator(line) else self._terminated(at, [line])[0]
                 for line in document.text.lines(start, stop)
             ]
-        names = Revived(document.ids(start, stop), document.shorts(start, stop)) if moved else None
+        names = Revived(document.ids(start, stop), document.index.addresses.part(start, stop)) if moved else None
         self.plans.append(Plan(change.number, at, at, raw, names))
 
     def target(self, change: Change) -> int | None:
@@ -284,33 +277,26 @@ class Checker:
     def _terminated(self, at: int, bodies: list[bytes]) -> list[bytes]:
         return edits_splices.terminated(self.document.text, at, at, bodies).lines
 
-    def spliced(self, final_newline: FinalNewline = "keep") -> Spliced:
-        """Check all changes, and return the splices.
+    def spliced(self, final_newline: FinalNewline = "keep") -> list[Splice]:
+        """Check all changes, and return what they mean on the present text: assembled splices, one for each change.
 
         Raises:
             EditError: `invalid_line_id`, `unseen_lines`, `overlapping_changes`, `malformed_change`, `pasted_ids`,
                 `text_count`, `text_not_found`, `unencodable`. Nothing was written.
         """
-        # By position for the checks below; at one position in the request's order, in which insertions are joined.
+        # By position for the checks below; at one position in the request's order.
         plans = sorted(self.plans, key=lambda plan: (plan.start, plan.stop, plan.number))
         for plan in plans:
             self._check_seen(plan)
         _check_overlaps(plans, self.problems)
         if self.problems.messages:
             raise refusal(self.document, self.problems)
-        joined = _joined_plans(plans)
         if (book := self.document.cells()) is not None:
             from rye.edits import notebook_changes
 
-            joined = notebook_changes.encoded(self.document, book, joined)
-        splices = edits_splices.assemble(
-            self.document.text, [Splice(plan.start, plan.stop, plan.raw) for plan in joined], final_newline
-        )
-        if not any(plan.names for plan in joined):
-            return Spliced(splices, [])
-        # Assembling may add a splice at the end of the file; its lines keep no name by order of the caller.
-        names = {(plan.start, plan.stop, len(plan.raw)): plan.names for plan in joined}
-        return Spliced(splices, [_named_or_none(names.get((s.start, s.stop, len(s.lines))), len(s.lines)) for s in splices])
+            plans = notebook_changes.encoded(self.document, book, plans)
+        splices = [Splice(plan.start, plan.stop, plan.raw, plan.names) for plan in plans]
+        return edits_splices.assemble(self.document.text, splices, final_newline)
 
     def _named_lines(self, positions: list[int]) -> str:
         some = positions[:8]
@@ -379,30 +365,6 @@ class Checker:
         return sum(text.encoding.key(line) == key for line in text.lines(0, text.count)) > 1
 
 
-def _named_or_none(names: Revived | None, count: int) -> Revived:
-    return names if names is not None else Revived([None] * count)
-
-
-def _joined_plans(plans: Sequence[Plan]) -> list[Plan]:
-    """Join changes that meet, such as insertions at one point in the order given."""
-    out: list[Plan] = []
-    for plan in plans:
-        if not out or out[-1].stop != plan.start:
-            out.append(plan)
-            continue
-        last = out[-1]
-        names = None
-        if last.names or plan.names:
-            a, b = _named_or_none(last.names, len(last.raw)), _named_or_none(plan.names, len(plan.raw))
-            names = Revived([*a.ids, *b.ids], [*_shorts(a), *_shorts(b)])
-        out[-1] = changed(last, stop=plan.stop, raw=[*last.raw, *plan.raw], names=names)
-    return out
-
-
-def _shorts(names: Revived) -> Sequence[str | None]:
-    return names.shorts or [None] * len(names.ids)
-
-
 def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:
     reach, holder = -1, 0
     for plan in plans:
@@ -415,15 +377,4 @@ def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:
             reach, holder = plan.stop, plan.number
 
 
-def joined(splices: list[Splice]) -> list[Splice]:
-    """Join splices that meet, such as insertions at one point in the order given."""
-    out: list[Splice] = []
-    for splice in splices:
-        if out and out[-1].stop == splice.start:
-            out[-1] = Splice(out[-1].start, splice.stop, [*out[-1].lines, *splice.lines])
-        else:
-            out.append(splice)
-    return out
-
-
-__all__ = ["Checker", "Options", "Plan", "Spliced", "joined"]
+__all__ = ["Checker", "Options", "Plan"]

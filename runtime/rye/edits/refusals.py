@@ -73,8 +73,8 @@ def why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid")
     """Return what became of a line that is gone."""
     end = index.dead.get(name)
     if end is not None:
-        by_id = {position: mark.short if form == "short" else mark.id for position, mark in index.marks.items()}
-        sides = [by_id[around[side]] for side in ("after", "before") if side in around]
+        places = [around[side] for side in ("after", "before") if side in around]
+        sides = [index.addresses.names(at, at + 1)[0] if form == "short" else index.marks[at].id for at in places]
         where = " between " if len(sides) == 2 else " next to " if sides else ""
         name = end.short if form == "short" else name
         return f"line {name} was {end.how} (it was line {end.line}{where}{' and '.join(sides)})."
@@ -136,9 +136,12 @@ def refusal(document: Document, problems: Problems) -> EditError:
 
 def names_in(index: Index, changes: Sequence[Change]) -> list[str]:
     """Return the IDs of the lines that changes name, each once; a short address that no line has stays as it is."""
-    ids = {mark.short: mark.id for mark in index.marks.values()}
-    values = [value for change in changes for value in change.names.values() if clean_id(value) not in ENDS]
-    return [*dict.fromkeys(ids.get(short_of(value) or "") or clean_id(value) for value in values)]
+    out = dict[str, None]()
+    for value in [value for change in changes for value in change.names.values() if clean_id(value) not in ENDS]:
+        short = short_of(value)
+        mark = index.marks.get(-1 if short is None or (at := index.place(short)) is None else at)
+        out[mark.id if mark is not None else clean_id(value)] = None
+    return [*out]
 
 
 def wrong_version(document: Document, version: str, changes: Sequence[Change], form: str) -> EditError:

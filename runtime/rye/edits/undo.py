@@ -14,7 +14,7 @@ from typing import Any
 from rye.call import context, profile
 from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, store_applied
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, store_applied
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
@@ -506,8 +506,7 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
     else:
         warnings = journal.apply_change(ws, place, made.data, made.entry)
         if made.data is not None:
-            names = Revived(made.ids, made.shorts)
-            warnings += index_whole(ws, place, made.data, made.encoding, names, shown=made.shown)
+            warnings += index_whole(ws, place, made.data, made.encoding, made.names, shown=made.shown)
     return {"entry_id": made.entry.id}, warnings
 
 

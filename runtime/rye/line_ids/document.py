@@ -186,7 +186,8 @@ class Document(Record, frozen=False):
 
     def shorts(self, start: int, stop: int) -> list[str]:
         """Return the short addresses of lines [start, stop), as `ids` returns their IDs."""
-        return [mark.short for mark in self._named(start, stop)]
+        self._named(start, stop)
+        return self.index.addresses.names(start, stop)
 
     def name(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Give every line of some ranges an ID, all at once."""

@@ -27,7 +27,7 @@ from typing import Any
 from rye.errors import WorkspaceError
 from rye.fs import names
 from rye.fs.digest import sha256_for
-from rye.line_ids.addresses import runs_of
+from rye.line_ids.addresses import Addresses
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
@@ -37,7 +37,7 @@ from rye.workspace.workspace import OpenFile, Workspace
 
 FOLDER = ("tools", "read", "line_index")
 UNUSED_DAYS = 30
-_FORMAT = 4
+_FORMAT = 5
 _MAGIC = b"RYELINES"
 # magic, format, digest width, lines, checkpoints
 _HEAD = struct.Struct("<8sHHQQ")
@@ -156,19 +156,25 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
             return None
     loose = bytes.fromhex(record["loose"])
     near, shown, told = (_expand(record[name]) for name in ("near", "shown", "told"))
-    short = _addresses(record["short"])
+    named = Addresses(
+        (whole_number(length), whole_number(first), whole_number(epoch)) for length, first, epoch in record["short"]
+    )
     marks = {
         whole_number(row["line_num"]) - 1: LineId(
-            _word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at], short[at], told[at] == 1
+            _word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at], told[at] == 1
         )
         for at, row in enumerate(rows)
     }
     dead = {_word(name): _line_end(*line_end) if line_end else None for name, line_end in record["dead"].items()}
     alive = {mark.id for mark in marks.values()}
-    shorts = {mark.short for mark in marks.values()}
     ages = Runs((whole_number(a), whole_number(b)) for a, b in record["ages"])
-    complete = len(alive) == len(shorts) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
-    if not complete or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
+    complete = len(alive) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == len(named) == total
+    if (
+        not complete
+        or not named.is_sound()
+        or len(loose) != 8 * len(rows)
+        or (marks and not 0 <= min(marks) <= max(marks) < total)
+    ):
         return None
     id_epoch = whole_number(record.get("id_epoch", 0))
     if not 0 < whole_number(record["epoch"]) < EPOCHS or id_epoch >= EPOCHS:
@@ -186,6 +192,7 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
         dead,
         id_epoch,
         whole_number(record["numbers"]),
+        named,
     )
     encoding = encoding_of(*record["encoding"])
     stamp = record["stamp"]
@@ -209,14 +216,6 @@ def _word(value: object) -> str:
 def _line_end(how: object, line: object, after: object, before: object, revision: object, short: object) -> LineEnd:
     after, before = (None if name is None else _word(name) for name in (after, before))
     return LineEnd(_word(how), whole_number(line), after, before, whole_number(revision), _word(short) if short else "")
-
-
-def _addresses(runs: list[tuple[int, int, str]]) -> list[str]:
-    """Return the addresses that `addresses.runs_of` wrote as runs."""
-    if sum(whole_number(length) for length, _, _ in runs) > 10_000_000:
-        raise ValueError(runs)
-    tails = {tail: _word(tail) if tail else "" for _, _, tail in runs}
-    return [f"{number}{tails[tail]}" for length, first, tail in runs for number in range(whole_number(first), first + length)]
 
 
 def _expand(runs: list[tuple[int, int]]) -> list[int]:
@@ -291,6 +290,7 @@ def save(
         **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
         "loose": b"".join([mark.loose for mark in index.marks.values()]).hex(),
         "numbers": index.numbers,
+        "short": index.addresses.runs,
         **_views(index),
     }
     stored, name = Stored(index, encoding, record["stamp"], points, count), cache.name_of(path)
@@ -309,13 +309,12 @@ def save(
 
 
 def _views(index: Index) -> dict[str, Any]:
-    """Return the fields of a record that say what was shown of each line, and its short address."""
+    """Return the fields of a record that say what was shown of each line."""
     marks = index.marks.values()
     return {
         "near": _collapse(mark.near for mark in marks),
         "shown": _collapse(mark.shown for mark in marks),
         "told": _collapse(int(mark.short_shown) for mark in marks),
-        "short": runs_of(mark.short for mark in marks),
     }
 
 
@@ -376,10 +375,7 @@ def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
                 return
             index.digests = binary[1]
         record.update(
-            counter=index.counter,
-            numbers=index.numbers,
-            loose=b"".join([mark.loose for mark in index.marks.values()]).hex(),
-            **_views(index),
+            counter=index.counter, loose=b"".join([mark.loose for mark in index.marks.values()]).hex(), **_views(index)
         )
         stamp = record["stamp"] and tuple(record["stamp"])
         raw = _dump(record, index, key, name)
