@@ -369,7 +369,8 @@ def troubles(tree: Tree) -> list[str]:
     if tree.timed_out:
         further = advice("no_ignore", ", or give no_ignore=true")
         out.append(
-            f"[the time ran out: this is what was found until then, in no particular order; narrow the folder or the pattern{further}]"
+            "[the time ran out: this is what was found until then, in no particular order; "
+            f"narrow the folder or the pattern{further}]"
         )
     return out
 
