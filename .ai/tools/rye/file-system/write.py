@@ -5,8 +5,8 @@ Requires: file_path inside the project and content, the complete text of the fil
 a byte order mark unless encoding says otherwise; no newline is added or translated).
 Does not: append, merge, or write outside the project, through links out of it, into .git, .ai/trusted_keys, .ai/keys and
 .ai/cache, or to files that other programs run or load unasked (.vscode, .mcp.json, .envrc …) unless the user allows it.
-Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
-IDs of the file become unknown (read it again before edit_lines); recorded for undo. The same content: none.
+Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; lines that
+stay keep their IDs, the others are new (read them before edit_lines); recorded for undo. The same content: none.
 Returns: output (a creation message, or the unified diff; with line_ids="short" the addresses of the lines), file_path, bytes_written, created, unchanged, entry_id. A diff over 50 KB is
 cut at a line boundary with a [tool_result: …] line. expected_sha256 refuses unless the present content has that digest.
 Prefer edit_lines for changing a part of an existing file: it sends and risks only those lines.
@@ -32,7 +32,7 @@ __agent_description__ = """Create a text file, or replace all of one.
 Requires: content, the whole file exactly as it shall be.
 Does not: append or merge; write files that other programs run (.git, .vscode, .envrc …).
 Side effects: makes missing folders; undo takes it back.
-Returns: the addresses that its lines have now ("1-57": line 12 is 12), so an edit can follow.
+Returns: the addresses that its lines have now ("1-57": line 12 is 12; lines that stay keep theirs), so an edit can follow.
 Prefer it for new files; edit_lines changes a part of one."""
 __agent_parameters__ = {"file_path": "", "content": "", "encoding": "Only where it is not recognised"}
 
