@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:8e31e7be2ccf3e099287f14fbbd767b3af50b57ac7548857de65ccc582d3bdbe:yUpBOhFzcO_HPxXEQkGgXEnK6MiuUkRhuVBUWePUfo8WEycN46NHW37-h6cgNdCO2yjducpw5MxrLPaA5eyUCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:35:03Z:ffcb0a86c0bc94c186ef6e2497db5f4f57c407bb1fb1b7f19dbbee723196dd7c:vi3PikGZu5J_AITyt7u-ps00foc1wgRw8uHPuYbaTH6aFkgo1bg4sD1SWjJFzNfC-1LTulVLLgaKWU4wXVx-Aw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -104,10 +104,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _result(replaced: Replaced) -> dict[str, Any]:
     """Return what was written, as a message or as a diff."""
     size = len(replaced.data)
-    shown, cut = fit_lines(_described(replaced, size), output_budget())
+    described = _described(replaced, size)
+    shown, cut = fit_lines(described, output_budget())
     if cut:
         call = call_text("read", file_path=replaced.path)
-        shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", call, omitted=1))
+        shown.append(cut_notice(len(shown), len(described), "diff lines", call))
     unchanged = replaced.entry is None
     return ok(
         "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),
