@@ -10,6 +10,7 @@ import pytest
 
 import rye
 from rye.agents.toolset import Toolset
+from rye.call.context import CallOptions
 from support.calling import call
 
 FS, SWE, PATCH = "rye/file-system", "rye/swe", "rye/workspace"
@@ -171,3 +172,31 @@ def test_the_call_that_continues_can_be_sent_as_it_is_written(path, project):
         (again,) = [match for match in CALL.finditer(text) if match[1] == tool]
         given = {k: json.loads(v) for k, v in re.findall(rf"(\w+)=({VALUE})", again[2])}
         assert wanted in tools.call(tool, given), text
+
+
+@pytest.mark.parametrize("budget", range(1_500, 40_000, 3_500))
+@pytest.mark.parametrize("form", ["lid", "short", "none"])
+def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budget, form):
+    long = "".join(f"{n} {'y' * 9_000}\n" for n in range(12))
+    options = CallOptions(max_output_bytes=budget)
+    for tool, parameters, shown_as in (
+        (
+            "rye/file-system/edit_lines",
+            {"file_path": "f.txt", "changes": [{"find": f"{n} y", "replace": f"{n} z"} for n in (3, 7, 8)]},
+            "line_ids",
+        ),
+        ("rye/swe/edit_range", {"path": "f.txt", "start_line": 4, "end_line": 5, "new_text": "a\nb\nc\n"}, "line_ids"),
+        ("rye/file-system/write", {"file_path": "f.txt", "content": long.replace("y", "z")}, ""),
+    ):
+        (project / "f.txt").write_text(long)
+        given = {**parameters, shown_as: form} if shown_as else parameters
+        data = rye.execute(tool, given, project_path=project, options=options)["data"]
+        assert data["success"], data
+        found = re.search(r"\[tool_result: (\d+) of (\d+) (?:diff )?lines; (-?\d+) more omitted\.", data["output"])
+        assert bool(found) == data["truncated"]
+        if found:
+            shown, total, left = map(int, found.groups())
+            assert 0 <= shown < total
+            assert left == total - shown
+            # Each of the long lines is counted once.
+            assert shown >= data["output"].count("line shortened:")

@@ -104,10 +104,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _result(replaced: Replaced) -> dict[str, Any]:
     """Return what was written, as a message or as a diff."""
     size = len(replaced.data)
-    shown, cut = fit_lines(_described(replaced, size), output_budget())
+    described = _described(replaced, size)
+    shown, cut = fit_lines(described, output_budget())
     if cut:
         call = call_text("read", file_path=replaced.path)
-        shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", call, omitted=1))
+        shown.append(cut_notice(len(shown), len(described), "diff lines", call))
     unchanged = replaced.entry is None
     return ok(
         "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),
