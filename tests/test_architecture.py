@@ -80,7 +80,6 @@ HEAVY = {
     "dask",
     "python_multipart",
     "distributed",
-    "textual",
 }
 
 
@@ -93,7 +92,6 @@ LATE = {
     "rye.review.guard",
     "rye.review.server",
     "rye.review.site",
-    "rye.review.terminal",
 }
 
 
