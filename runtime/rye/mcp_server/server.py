@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from rye._version import __version__
-from rye.mcp_server import apps, http, skills, stdio
+from rye.mcp_server import http, skills, stdio
 from rye.mcp_server.messages import INSTRUCTIONS, NAME, TITLE, Peer, Refused
 from rye.mcp_server.service import Service, actor_of, session_of
 from rye.mcp_server.session import Session
@@ -80,7 +80,7 @@ def _peer(context: ServerRequestContext[Any], process: str) -> Peer:
     name = client.client_info.name if client else None
     secret = context.request.headers.get("mcp-session-id") if context.request is not None else None
     actor = actor_of(name, session_of(secret) if secret else process)
-    return Peer(actor, context.protocol_version, apps.shown_by(client.capabilities.extensions if client else None))
+    return Peer(actor, context.protocol_version)
 
 
 def _reporter(context: ServerRequestContext[Any]) -> Any:
