@@ -113,12 +113,9 @@ def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
     service.calls.settle(_SETTLE_SECONDS)
 
 
-def serve_http(project: str, selection: Selection, address: http.Address, workers: int = 1) -> None:
-    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`.
-
-    `workers` are the processes that serve them.
-    """
+def serve_http(project: str, selection: Selection, address: http.Address) -> None:
+    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`."""
     token, is_new = http.token_to_use()
     service = Service(project, selection)
-    if http.serve(library_server(service), address, token, show_token=is_new, workers=workers):
-        service.calls.settle(_SETTLE_SECONDS)
+    http.serve(library_server(service), address, token, show_token=is_new)
+    service.calls.settle(_SETTLE_SECONDS)
