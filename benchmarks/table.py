@@ -3,8 +3,7 @@
     python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--items 5000] [--searched 20000] [--json]
 
 Parts: `calls` (in this process), `mcp` (over stdio), `commands` (from the shell), `large` (a file of a million lines), `finding`
-(a tree of 20,000 files), `folders` (new ones), `items` (thousands of tools and entries), `clients` (64 over HTTP, by one process
-and by one for each core), `servers` (16 on one project).
+(a tree of 20,000 files), `folders` (new ones), `items` (thousands of tools and entries), `servers` (16 on one project).
 
 Each row has ours and what stands beside it: milliseconds elapsed and of processor, medians of the rounds, the two taking turns.
 On a busy machine the ratio of processor times says more. `mcp` compares with the Node.js file server where `--node-server`
@@ -284,18 +283,6 @@ def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row("… for 40 words, which nearly all have", found["every"], "stat of each file", found["stat"])
 
 
-def clients(root: Path, args: argparse.Namespace) -> Iterator[Row]:
-    """Compare calls of 64 clients served by a process for each core with those served by one."""
-    project = root / "clients"
-    project.mkdir()
-    (project / "a.py").write_text("line of a file that is read\n" * 200, encoding="utf-8")
-    cores = max(len(os.sched_getaffinity(0)), 2)
-    found = {count: table_scale.served(project, count) for count in (cores, 1)}
-    (many, p95), (one, p95_one) = found[cores], found[1]
-    yield Row(f"a call of 64 clients, {cores} processes", many, "by one process", one, "0.71 times elapsed")
-    yield Row("… the 95th percentile, as the clients see it", (p95, p95), "by one process", (p95_one, p95_one))
-
-
 def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     """Tell the memory of 16 servers on one project (MB: resident, and its fair share), beside interpreters that do nothing."""
     project = root / "servers"
@@ -321,7 +308,7 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row(f"… after {args.calls:,} calls of each", later, "16 idle interpreters", bare, "700 MB")
 
 
-PARTS = (calls, mcp, commands, large, finding, folders, items, clients, servers)
+PARTS = (calls, mcp, commands, large, finding, folders, items, servers)
 
 
 def shown(rows: list[Row]) -> Iterator[str]:

@@ -36,7 +36,6 @@ Status = Literal["ok", "note", "problem"]
 _EXTRAS = {
     "mcp": ("mcp", "the MCP server"),
     "review": ("starlette", "the pages of rye review"),
-    "tty": ("textual", "rye review --tty"),
     "pdf": ("pypdf", "reading PDFs"),
     "search": ("ddgs", "searching the web without a key"),
 }
