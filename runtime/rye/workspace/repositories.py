@@ -53,12 +53,14 @@ class Listing(NamedTuple):
         changed: its time of the last change (ns); 0 where a later change could bear the same time.
         parts: those of its names, in lower case, that tell a repository.
         below: the names of the folders in it.
+        links: the names of the links in it.
     """
 
     inode: int
     changed: int
     parts: list[str]
     below: list[str]
+    links: list[str]
 
 
 Listings = dict[str, Listing]
@@ -106,11 +108,11 @@ def _unchanged(path: str, one: Listing, device: int) -> bool:
 
 def _read(root: str, path: str, device: int) -> tuple[Listing, int]:
     """Read a folder; return what to keep of it, and how many names it has."""
-    now, parts, below, count = clock(), [], [], 0
+    now, parts, below, links, count = clock(), [], [], [], 0
     try:
         fd = _opened(root, path)
     except OSError:
-        return Listing(0, 0, [], []), 0
+        return Listing(0, 0, [], [], []), 0
     try:
         # Of the open folder, and before its names: what changes it afterwards changes the time, too.
         info = os.fstat(fd)
@@ -122,12 +124,14 @@ def _read(root: str, path: str, device: int) -> tuple[Listing, int]:
                     parts.append(name.lower())
                 if entry.is_dir(follow_symlinks=False):
                     below.append(name)
+                elif entry.is_symlink():
+                    links.append(name)
     except OSError:
-        return Listing(0, 0, [], []), 0
+        return Listing(0, 0, [], [], []), 0
     finally:
         os.close(fd)
     lasts = info.st_dev == device and _settled(info.st_ctime_ns, now)
-    return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below), count
+    return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below, links), count
 
 
 def clock() -> int:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:2c027bc05969e1b0a7550aacca75a0a0a6c2e27b24c7436e5a033a8242ad4b0a:i4qI9jVr56C5cHUk7Xcvq-Tcy5wHkDln0MTA6l4qmh0pJ81sYAIHJGtuuMuNym0twAHP6FBRw0z5Y2yhC_wbDQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:50:36Z:82f11dd9a49af0f56891f3d48b7e34dea10644b0de43a7845b4581cc357c803a:JGhQF6adXIfAazxAlzb2KVzp7y6qiLDYWJGTqWUCgk3CsXE1FJSylT5c92W3xvhXbLLeTqKKEQbk17_VQ5gaCg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -29,7 +29,7 @@ from rye.call.host import ask
 from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
-from rye.journal import tree_changes
+from rye.journal import file_history, tree_changes
 from rye.plain_class import changed
 from rye.process import job_report, jobs, output_files, run, terminal_text
 from rye.process.autorun import command_check, git_settings
@@ -41,7 +41,8 @@ from rye.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    _Start = Callable[[sandbox.Confined], dict[str, Any]]
+    _Confined = sandbox.Confined
+    _Start = Callable[[_Confined], dict[str, Any]]
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -160,14 +161,13 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             return _as_job(ws, policy, settings.mode, cwd_fd, params, input_bytes)
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
-        with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"], ws.real) as left_files:
-            inherited = (*left_files.fds, *(() if channel is None else (channel.fd,)))
-            if channel is not None:
-                policy = changed(policy, env={**channel.environment, **policy.env})
-            start = functools.partial(_run, ws.fd, inherited, cwd_fd, seconds, input_bytes)
+        with LeftFiles(_shell(), params["command"], ws.real) as left_files:
             result: dict[str, Any] = {}
             for _ in range(_TRIES):
-                result = _recorded(ws, policy, settings.mode, left_files, params["command"], start)
+                with _channel(ws.real) as channel:
+                    start = functools.partial(_run, ws.fd, left_files.fds, channel, cwd_fd, seconds, input_bytes)
+                    env = policy.env if channel is None else {**channel.environment, **policy.env}
+                    result = _recorded(ws, changed(policy, env=env), settings.mode, left_files, params["command"], start)
                 # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
                 if result.get("code") != sandbox.NOT_MADE:
                     break
@@ -210,7 +210,8 @@ def _as_job(
         raise
     finally:
         confined.close()
-    return _started(job_id, confined.report)
+    shows = call_text("job", action="read", job_id=job_id)
+    return ok(f"Started as job {job_id}. {shows} shows its output.", job_id=job_id, sandbox=confined.report)
 
 
 def _confined(
@@ -223,7 +224,7 @@ def _confined(
     recording = tree_changes.begin(ws, __item_id__, command)
     try:
         confined = sandbox.confine(argv, policy, mode)
-        look = command_check.begin(ws, confined)
+        look = command_check.begin(ws, confined, functools.partial(file_history.by_our_tools, ws))
         try:
             if mode == "require":
                 sandbox.insist(confined, policy)
@@ -307,18 +308,24 @@ def _shell() -> str:
     return next(path for path in _SHELLS if os.access(path, os.X_OK) or path == _SHELLS[-1])
 
 
-def _started(job_id: str, report: dict[str, Any]) -> dict[str, Any]:
-    call = call_text("job", action="read", job_id=job_id)
-    return ok(f"Started as job {job_id}. {call} shows its output.", job_id=job_id, sandbox=report)
-
-
 def _run(
-    root: int, inherited: Sequence[int], cwd_fd: int, seconds: float, input_bytes: bytes, confined: sandbox.Confined
+    root: int,
+    fds: Sequence[int],
+    channel: CommandChannel | None,
+    cwd_fd: int,
+    seconds: float,
+    stdin: bytes,
+    confined: _Confined,
 ) -> dict[str, Any]:
-    confined = changed(confined, fds=(*confined.fds, *inherited))
+    confined = changed(confined, fds=(*confined.fds, *fds, *(() if channel is None else (channel.fd,))))
     stored = output_files.StoredOutputs(root)
     stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
-    outcome = run.run(confined, cwd_fd, seconds, stdin=input_bytes, stdout=stdout, stderr=stderr)
+    try:
+        outcome = run.run(confined, cwd_fd, seconds, stdin=stdin, stdout=stdout, stderr=stderr)
+    finally:
+        # What a call of the command wrote later would come after the look.
+        if channel is not None:
+            channel.end()
     budget = output_budget()
     # Of two long ones, standard error gets a quarter.
     errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), _paging(stored.id, "stderr"))

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:8e31e7be2ccf3e099287f14fbbd767b3af50b57ac7548857de65ccc582d3bdbe:yUpBOhFzcO_HPxXEQkGgXEnK6MiuUkRhuVBUWePUfo8WEycN46NHW37-h6cgNdCO2yjducpw5MxrLPaA5eyUCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:48:56Z:610cee0973cbf441a3bd11c87d509efda4be5488fffe24cd9be15475f62e1e79:MOs1PlAEUpMpGBqpsSz0umyvw0Yi32L_6Xpr5niqU4pvDQAHgqK2N2yw1NT9FTfNfOLbKbJ8DpdYPu5Sux5_DA==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
