@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:50:36Z:82f11dd9a49af0f56891f3d48b7e34dea10644b0de43a7845b4581cc357c803a:JGhQF6adXIfAazxAlzb2KVzp7y6qiLDYWJGTqWUCgk3CsXE1FJSylT5c92W3xvhXbLLeTqKKEQbk17_VQ5gaCg==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:37Z:6a0d833d5fd17a3189226ce25707053c47827e4026d4c68b3e25cbdc499422c9:lc1BV8oncPJurZjW2ql4OPUFsAU-5SwR7YzCIkqjRfEg9h3YI5cOv0VqHflPQyn5fphNajE4sRP9L8iADsGWCA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -118,9 +118,7 @@ _HINTS = {
     126: "A file was found but could not be run: make it executable, or call it by its interpreter.",
     127: "A program was not found: `command -v NAME` tells whether one is installed; name others by their path.",
 }
-_LAST_LINES = 3
-_LAST_BYTES = 400
-_TRIES = 5
+_LAST_LINES, _LAST_BYTES, _TRIES = 3, 400, 5
 
 # There is no terminal: these variables keep programs from asking, paging and colouring.
 _QUIET = {
@@ -162,7 +160,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
         with LeftFiles(_shell(), params["command"], ws.real) as left_files:
-            result: dict[str, Any] = {}
             for _ in range(_TRIES):
                 with _channel(ws.real) as channel:
                     start = functools.partial(_run, ws.fd, left_files.fds, channel, cwd_fd, seconds, input_bytes)
@@ -179,7 +176,6 @@ def _recorded(
 ) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
     recording, confined, look = _confined(ws, left_files.argv, policy, mode, command)
-    set_aside, moved, recorded = [], [], tree_changes.Recorded()
     try:
         result = start(confined)
     finally:
