@@ -50,10 +50,10 @@ def test_both_forms_name_one_line(project, file):
 
 def test_a_number_that_was_never_shown_is_refused(project, file):
     done("read", project, file_path="f.txt")
-    error = refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
-    assert "never shown" in error
+    error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
+    assert "line 3 was shown by its ID only" in error
     before = file.read_bytes()
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": 3, "new_content": "x"}])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": 3, "new_content": "x"}])
     assert file.read_bytes() == before
 
 
@@ -171,7 +171,7 @@ def test_several_files_and_ranges_in_one_read(project, file):
     assert "line 4" not in data["output"]
     done("edit_lines", project, file_path="g.txt", changes=["2|TWO"])
     edit(project, "6|six")
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
 
 
 def test_what_changed_comes_with_the_lines_around_it(project, file):
@@ -365,7 +365,11 @@ def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, p
     done(tool, project, **parameters, line_ids="short")
     if tool != "edit_lines":
         done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["30|never shown"])
+    for _ in range(2):
+        # The refusal shows the line, and does not count: whoever sends the same again would write over it.
+        error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["30|x"], line_ids="short")
+        assert "line 30 was never shown" in error
+        assert "\n30\tline 30\n" in error
     named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
     assert named == [*map(str, range(1, 8)), str(count + 1), str(count + 2), *map(str, range(9, count + 1))]
     # The same where another program wrote, and where the line is seen first in the other form.

@@ -110,7 +110,7 @@ def replace_file(
 
 
 def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encoding: str) -> Document | None:
-    """Return the file as it will be, unchanged lines with their IDs; None where these are not known, or the encoding changes."""
+    """Return the file as it will be, unchanged lines with their IDs; None where these are not known or the encoding changes."""
     if old is None or not data:
         return None
     with suppress(WorkspaceError), documents.open_locked_for_edit(ws, place.shown, place.parts) as document:
