@@ -258,10 +258,10 @@ def test_the_addresses_of_what_was_written_are_told_and_an_edit_can_follow(proje
 def test_addresses_that_nobody_was_told_edit_nothing(project):
     """Control: without line_ids, and in a file too large to be named at once, a read must come first."""
     assert "addresses" not in done("write", project, file_path="f.txt", content="a\n")
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["1|x"])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["1|x"])
     large = done("write", project, file_path="g.txt", content="a\n" * 3_000, line_ids="short")
     assert large["output"].startswith("Created g.txt (6000 bytes)")
-    refused("invalid_line_id", "edit_lines", project, file_path="g.txt", changes=["1|x"])
+    refused("unseen_lines", "edit_lines", project, file_path="g.txt", changes=["1|x"])
 
 
 def test_another_program_between_write_and_edit(project):

@@ -459,7 +459,9 @@ def index_whole(
                     0 if shown or (names.shown and names.shown[at]) else -1,
                 )
                 index.marks[at] = line_ids_index.LineId(name, line_ids_index.loose_digest(keys[at]), 0, revision_shown, told)
-        index.addresses = addresses.Addresses(names.shorts) if names.shorts else index.addresses
+        if names.shorts:
+            # None of the first numbers was given then.
+            index.addresses, index.numbers = addresses.Addresses(names.shorts), 0
     if ranges is not None and 0 < text.count <= _TOLD_LINES and len(index.addresses.runs) <= _TOLD_RANGES:
         line_ids_index.give_ids(index, 0, documents.keys(text.lines(), code))
         line_ids_index.note_shown(index, 0, text.count, short=True)
