@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:41:52Z:f25849a0566806a9684b30841a9ee5fe973c91ed32fbe2b40f405033408d0aae:GlmuMy-on43EKF_YJMjQE3sVQlDaoydcOL9R8ds2jIaH8I9naUaPbmqgMkl_e2JusU9Hgc_I5BA-ZiCFl7XmDw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:50:29Z:4e0311372592a2f973f0ce557532ae7d93bef8ac0d6d8bfbfc224afb83a3c477:wpNmFe77JGXFxt-VYr3wkCBSx-1fvUKbriKEQwv9frMVi_1qCZHfr6xXMWGUD8eNFmEyjbLMNvBpa_TM6P4qDg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -108,8 +108,7 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
-_DEFAULT_SECONDS = 120.0
-_MAX_SECONDS = 600.0
+_DEFAULT_SECONDS, _MAX_SECONDS = 120.0, 600.0
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -119,8 +118,7 @@ _HINTS = {
     126: "A file was found but could not be run: make it executable, or call it by its interpreter.",
     127: "A program was not found: `command -v NAME` tells whether one is installed; name others by their path.",
 }
-_LAST_LINES = 3
-_LAST_BYTES = 400
+_LAST_LINES, _LAST_BYTES = 3, 400
 _TRIES = 5
 
 # There is no terminal: these variables keep programs from asking, paging and colouring.
@@ -342,10 +340,8 @@ def _run(
         "total_bytes": stdout.total,
         "total_stderr_bytes": stderr.total,
     }
-    if stdout.stored or stderr.stored:
-        result["output_id"] = stored.id
-    if outcome.signal:
-        result["signal"] = outcome.signal
+    result |= {"output_id": stored.id} if stdout.stored or stderr.stored else {}
+    result |= {"signal": outcome.signal} if outcome.signal else {}
     # None counts as well: the reaper was killed, so nobody knows.
     if outcome.survivors != 0:
         result["survivors"] = outcome.survivors
@@ -362,8 +358,7 @@ def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, mad
     if outcome.exit_code == 0:
         return {"success": True, **result}
     error, code = _error(result, outcome, seconds, made=made)
-    if hint := _HINTS.get(outcome.exit_code or 0):
-        result["hint"] = hint
+    result |= {"hint": hint} if (hint := _HINTS.get(outcome.exit_code or 0)) else {}
     if outcome.why != "exited":
         end = "timed out" if outcome.why == "timed_out" else "cancelled"
         result["output"] = job_report.with_line(result["output"], f"[{end} after {outcome.seconds:.1f} s]")
