@@ -107,8 +107,7 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
-_DEFAULT_SECONDS = 120.0
-_MAX_SECONDS = 600.0
+_DEFAULT_SECONDS, _MAX_SECONDS = 120.0, 600.0
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -337,10 +336,8 @@ def _run(
         "total_bytes": stdout.total,
         "total_stderr_bytes": stderr.total,
     }
-    if stdout.stored or stderr.stored:
-        result["output_id"] = stored.id
-    if outcome.signal:
-        result["signal"] = outcome.signal
+    result |= {"output_id": stored.id} if stdout.stored or stderr.stored else {}
+    result |= {"signal": outcome.signal} if outcome.signal else {}
     # None counts as well: the reaper was killed, so nobody knows.
     if outcome.survivors != 0:
         result["survivors"] = outcome.survivors
@@ -357,8 +354,7 @@ def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, mad
     if outcome.exit_code == 0:
         return {"success": True, **result}
     error, code = _error(result, outcome, seconds, made=made)
-    if hint := _HINTS.get(outcome.exit_code or 0):
-        result["hint"] = hint
+    result |= {"hint": hint} if (hint := _HINTS.get(outcome.exit_code or 0)) else {}
     if outcome.why != "exited":
         end = "timed out" if outcome.why == "timed_out" else "cancelled"
         result["output"] = job_report.with_line(result["output"], f"[{end} after {outcome.seconds:.1f} s]")

@@ -310,6 +310,9 @@ def _all(tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, own: b
     """Return all findings of a project. Raises OSError and TooLargeError."""
     folders = _folder_listings(tree)
     places = sorted(repositories.find(tree.root, folders))
+    # A guard of file tools: where it cannot be stored, the look still judges what they write.
+    with suppress(OSError):
+        repositories.store_pointers(tree.fd, tree.root, folders, places)
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
     found = [one for path in places for one in in_repository(tree, path, own=own)]

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from rye.fs import beneath
 from rye.sandbox import project_mounts
-from rye.workspace import protected_paths, repositories
+from rye.workspace import programs, protected_paths, repositories
 
 _MAX_FILE: Final = 1 << 20
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
@@ -230,8 +230,8 @@ def _settings(
 
 
 def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
-    """Yield the files of the project that a repository's settings start, such as `filter.x.clean = tools/clean`."""
-    for target in repositories.programs_named(value, _work_tree(tree, repository)):
+    """Yield the files of the project that a repository's settings start, such as `filter.x.clean = tools/clean`, and load."""
+    for target in programs.loaded(value, _work_tree(tree, repository)).there():
         if target.startswith(f"{tree.root}/"):
             path = os.path.relpath(target, tree.root)
             folder, _, name = path.rpartition("/")
