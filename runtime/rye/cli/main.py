@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from rye.errors import RyeError, TrustError, UsageError
 
@@ -99,12 +99,10 @@ COLOR_OPTION = "--color"
 
 def top_parser() -> argparse.ArgumentParser:
     """Return the parser of the command itself: its help lists the verbs."""
-    import argparse
-
     from rye._version import __version__
 
     verb_lines = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
-    parser = argparse.ArgumentParser(
+    parser = make_parser(
         prog="rye",
         usage="rye VERB …\n       rye TOOL [value | name=value …]",
         description=f"Signed workspace tools for coding agents.\n\nverbs:\n{verb_lines}",
@@ -113,7 +111,7 @@ def top_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"rye {__version__}")
     _add_color(parser)
-    parser.add_argument("verb", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("verb", nargs="?", help="==SUPPRESS==")
     return parser
 
 
@@ -131,9 +129,7 @@ def verb_of(name: str) -> Verb:
 
 def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of a verb."""
-    import argparse
-
-    parser = argparse.ArgumentParser(prog=prog or f"rye {name}", description=verb.summary, formatter_class=help_formatter)
+    parser = make_parser(prog=prog or f"rye {name}", description=verb.summary, formatter_class=help_formatter)
     verb.build(parser)
     _add_color(parser)
     return parser
@@ -187,7 +183,9 @@ def run_command(command: str, run: Callable[[], int], *, as_json: bool = False) 
         # The shell's code for a process that SIGPIPE ended (128 + 13).
         return 141
     except OSError as err:
-        print(f"{command}: {_message(err, _discard_stdout())}", file=sys.stderr)
+        from rye.cli.shared import harmless
+
+        print(harmless(f"{command}: {_message(err, _discard_stdout())}"), file=sys.stderr)
         return 1
 
 
@@ -208,12 +206,13 @@ def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
     try:
         return run()
     except RyeError as err:
-        if as_json:
-            from rye.cli.shared import print_json
+        from rye.cli.shared import harmless, print_json
 
+        if as_json:
             details = {"details": err.details} if err.details else {}
             print_json({"status": "error", "error": str(err), "code": err.code, **details})
-        print(f"{command}: {err}", file=sys.stderr)
+        # The one place where all refusals are printed: a path or a word in one may hold anything.
+        print(harmless(f"{command}: {err}"), file=sys.stderr)
         return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
     finally:
         sys.stdout.flush()
@@ -261,6 +260,19 @@ def _choose_color(when: str | None) -> None:
     from rye.cli import terminal
 
     terminal.choose(when or "auto")
+
+
+def make_parser(**options: Any) -> argparse.ArgumentParser:
+    """Return a parser whose errors cannot steer a terminal, whatever words they name; options as `argparse` takes them."""
+    import argparse
+
+    from rye.cli.shared import harmless
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            super().error(harmless(message))
+
+    return Parser(**options)
 
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
+from rye.call.safe_text import plain
 from rye.errors import UsageError
 from rye.plain_class import Record
 
@@ -380,5 +381,5 @@ def _announce(address: Address, token: str) -> None:
     lines = [f"rye mcp: listening at {url_of(address)}", f"rye mcp: Authorization: Bearer {token}"]
     if not is_loopback(address.host):
         lines.append("rye mcp: warning: other machines can reach this address, and nothing on the way is encrypted.")
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.write("".join(f"{plain(line)}\n" for line in lines))
     sys.stderr.flush()

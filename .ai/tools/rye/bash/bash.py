@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:55:37Z:6a0d833d5fd17a3189226ce25707053c47827e4026d4c68b3e25cbdc499422c9:lc1BV8oncPJurZjW2ql4OPUFsAU-5SwR7YzCIkqjRfEg9h3YI5cOv0VqHflPQyn5fphNajE4sRP9L8iADsGWCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:01:44Z:269f565daa2906bb3932f4cb72429c24ec182164f9d24f7cc9a9f3f9c5eaeee7:DnT0mehs-H08ZCY_uzxflTnC813yjdLPg31CqTbZGQbqft42QKouThFENA47oERf-I3oVx_WPNCOlCaaQPsyBg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by

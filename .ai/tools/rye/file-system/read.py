@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:28:14Z:9932ee57bcb37ab2d7919e50bb55bb6dbbef8eeb0ec6bf87acb3897086e38aee:kl_FWk1xtqR1NvKq_w_8YpXhuvcA1CVYIMXKWQ5uIQ21udKnnDPWZRM7E5KmX0kX13yugf93jPmhcYLmqvaKCw==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:01:44Z:ea4bee38fbdbf7072e246a4e668ffd098d5cf8ef2c3bc37637b66b775cd73388:2CN0QCPtxmqdNyU525aZJ4SJCLKvd9E-30zPUVzE2UauPF_Gk0mPidpXipTdw6Vvfl-Rj7kkNr_2wHcMmpHsDg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -187,8 +187,7 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
     budget_left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
     try:
         if budget_left < _LEAST:
-            call = f"Call {call_text('read', file_path=params['file_path'])}."
-            raise UsageError("no_room", "There is no room left in this answer.", call)
+            raise UsageError("no_room", "There is no room left.", call_text("read", file_path=params["file_path"]))
         part = _read(params, project_path, budget_left)
     except RyeError as err:
         part = {"file_path": params["file_path"], "output": f"[{err}]", "error": str(err), "code": err.code}

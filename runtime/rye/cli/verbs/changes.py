@@ -117,9 +117,9 @@ def _diff(args: argparse.Namespace) -> int:
     _print_patch(made)
     for one in found:
         if not one.is_known:
-            print(f"rye: {one.path}: what it held then is not stored, so its change is left out.", file=sys.stderr)
+            print(harmless(f"rye: {one.path}: what it held then is not stored, so its change is left out."), file=sys.stderr)
         elif any(side is not None and side.kind == "other" for side in one[1:]):
-            print(f"rye: {one.path}: a pipe, socket or device has no place in a patch.", file=sys.stderr)
+            print(harmless(f"rye: {one.path}: a pipe, socket or device has no place in a patch."), file=sys.stderr)
     if not changes:
         print(f"rye: {_why_nothing(rows)}", file=sys.stderr)
     return EXIT_OK

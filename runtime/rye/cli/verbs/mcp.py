@@ -139,7 +139,8 @@ def _serve(args: argparse.Namespace, project: str) -> int:
 def _tell_person(project: str) -> None:
     """Say at a terminal what would otherwise be silence: the server waits for a client's messages."""
     print(
-        f"rye mcp: serving {project} over standard input and output. An MCP client starts this itself; nothing to type here.\n"
+        f"rye mcp: serving {shared.printable(project)} over standard input and output. An MCP client starts this itself; "
+        "nothing to type here.\n"
         f"  Tell a client of it:  rye mcp install --client {'|'.join(CLIENTS)}\n"
         "  For clients over HTTP: rye mcp --http 127.0.0.1:8765\n"
         "  Ctrl-C ends it.",
@@ -155,7 +156,7 @@ def _check_categories(categories: Sequence[str], project: str) -> None:
     for category in categories:
         if not discovery.listing([category], project_path=project).offers:
             warning = f"rye mcp: warning: no tool of {category!r} can run here; `rye tools --category {category}` says why."
-            print(warning, file=sys.stderr)
+            print(shared.harmless(warning), file=sys.stderr)
 
 
 def _tool_ids(names: str, project: str) -> tuple[str, ...]:
@@ -193,7 +194,7 @@ def _install(args: argparse.Namespace) -> int:
     made = client_config.plan(args.client, server, scope, project or os.getcwd())
     if args.write:
         return _write(made, scope, project or os.getcwd())
-    print(client_config.as_text(made, _counts_for(server, scope)), end="")
+    print(shared.harmless(client_config.as_text(made, _counts_for(server, scope))), end="")
     return EXIT_OK
 
 
@@ -231,12 +232,10 @@ def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -
 
     written = client_config.write(made, scope, project)
     if not written.changed:
-        print(f"{written.path} says so already; nothing was changed.")
+        print(f"{shared.printable(str(written.path))} says so already; nothing was changed.")
         return EXIT_OK
-    print(
-        f"Wrote {'.'.join(made.keys)} into {written.path}."
-        + (f" The former content is in {written.kept}." if written.kept else "")
-    )
+    kept = f" The former content is in {written.kept}." if written.kept else ""
+    print(shared.harmless(f"Wrote {'.'.join(made.keys)} into {written.path}.{kept}"))
     print("Start the client anew. `rye doctor` shows what it will start." + (f"\n{made.note}" if made.note else ""))
     return EXIT_OK
 
