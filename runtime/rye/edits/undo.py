@@ -82,8 +82,7 @@ def undo(
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
         recovered = [*commit.recover(ws), *tree_changes.settle_undo(ws)]
-        if list:
-            tree_changes.catch_up(ws)
+        tree_changes.catch_up(ws, lost_only=not list)
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
         if list:
