@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
+from rye.cli.main import add_color
 from rye.cli.shared import add_project_option, existing_path, printable, typed_path
 from rye.errors import UsageError
 from rye.plain_class import Record
@@ -288,6 +289,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     verb.build(parser)
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
     add_project_option(parser)
+    add_color(parser)
     return parser
 
 
