@@ -223,19 +223,6 @@ def listing(
 _MUCH_ALIKE = 0.85
 
 
-def state_of(project_path: str | Path) -> Any:
-    """Return what a listing depends on: equal to an earlier one only where a new listing is the same one; None: not known."""
-    from rye.catalog import index
-
-    search_path = spaces.spaces(project_path)
-    found = index.state_of((*search_path, *spaces.installed_bundles()), ("tool",), Admission(search_path))
-    try:
-        confined: Any = sandbox.confines(os.fspath(project_path))
-    except RyeError as err:
-        confined = err.code
-    return None if found is None else (*found, confined)
-
-
 _NO_TOOLS = ("runtime", "primitive")
 
 
