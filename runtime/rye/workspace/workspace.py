@@ -461,18 +461,27 @@ class Workspace:
         if place or name:
             raise protected(shown or names.show(b"/".join(parts)), place, name)
 
-    def guard_open(self, dir_fd: int, parts: beneath.Parts) -> None:
+    def guard_open(self, dir_fd: int, parts: beneath.Parts, links: protected_paths.Links | None = None) -> None:
         """Guard a file once more, right before it is exchanged: since it was opened a command may have made a repository there.
+
+        Arguments as of `guard`.
 
         Raises:
             WorkspaceError: `protected_path`; `conflict`, its folder has been moved.
         """
-        root, folder = (beneath.real_path(fd, "") for fd in (self.fd, dir_fd))
-        wanted = os.fsdecode(b"/".join(parts[:-1]))
-        if (os.path.join(root, wanted) if wanted else root) != folder:
-            shown = names.show(b"/".join(parts))
-            raise WorkspaceError("conflict", f"The folder of {shown} was moved meanwhile. Nothing was written.", "Try again.")
-        self.guard(parts)
+        moved = WorkspaceError(
+            "conflict", f"The folder of {names.show(parts[-1])} was moved. Nothing was written.", "Try again."
+        )
+        try:
+            fd = beneath.open_unlinked(self.fd, [os.fsdecode(part) for part in parts[:-1]], beneath.DIRECTORY)
+        except OSError:
+            raise moved from None
+        try:
+            if not os.path.sameopenfile(fd, dir_fd):
+                raise moved
+        finally:
+            os.close(fd)
+        self.guard(parts, links=links)
 
     def check(self, path: str) -> None:
         """Confine `path` without needing it to exist: what the executor asks before a tool runs.
