@@ -25,24 +25,19 @@ from rye.plain_class import Record
 from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
 
-IGNORED_DIRECTORIES = (
-    "node_modules",
+_OF_PYTHON = (
     "__pycache__",
-    ".git",
     ".venv",
     "venv",
     ".tox",
     ".pytest_cache",
     ".mypy_cache",
     ".ruff_cache",
-    "dist",
-    "build",
     "*.egg-info",
     ".eggs",
     ".nox",
-    ".hg",
-    ".svn",
 )
+IGNORED_DIRECTORIES = ("node_modules", ".git", "dist", "build", ".hg", ".svn", *_OF_PYTHON)
 """The one list of directories that listing and searching leave out (glob patterns)."""
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
