@@ -576,7 +576,7 @@ def main():
     parser.add_argument("--form", choices=["lid", "short"])
     args = parser.parse_args()
     forms = [args.form] if args.form else ["short", "lid"]
-    wrong, total = {form: 0 for form in forms}, {form: Counter() for form in forms}
+    wrong, total = dict.fromkeys(forms, 0), {form: Counter() for form in forms}
     started = time.monotonic()
     for at, form in itertools.product(range(0, args.n, 500), forms):
         problems, tally = run(args.seed * 10**6 + at, min(500, args.n - at), form, args.steps)
