@@ -14,6 +14,7 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from rye.call.context import advice
 from rye.call.results import MAX_LINE_CHARS, shorten_all
 from rye.edits import short_answer, syntax_check
 from rye.edits.splices import Revived, Splice, joined, refine, render, unified_diff
@@ -224,7 +225,7 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
     text = f"No valid {found.language} any more: {found.message}, in {after.path} at line{named}"
     if guard == "refuse":
         line = after.texts(at, at + 1)[0].strip()[:200] if after.count else ""
-        raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", 'guard="tell" writes it all the same.')
+        raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", syntax_check.all_the_same())
     return [f"{text}."]
 
 
@@ -237,7 +238,8 @@ def _check_notebook(before: Document, after: Document) -> None:
     raise EditError(
         "notebook_broken",
         f"{after.path} would be no notebook any more{why}. Nothing was written.",
-        'Lines of a cell take its text; other lines are JSON. Read with notebook="json" shows and edits them as they stand.',
+        "Lines of a cell take its text; other lines are JSON."
+        + advice("notebook", ' Read and edit_lines with notebook="json" show and edit them as they stand.'),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from rye.call.results import call_text
 from rye.call.safe_text import nearest
 from rye.edits import change_forms, find_replace, pasted_ids
 from rye.edits import splices as edits_splices
@@ -63,7 +64,7 @@ class Checker:
             raise EditError(
                 "no_index",
                 f"No line IDs exist for {document.path}. Read the file first to generate line IDs.",
-                f'Call read(file_path="{document.path}"). Nothing was written.',
+                f"Call {call_text('read', file_path=document.path)}. Nothing was written.",
             )
         self._since = self._revision(version, changes)
         if document.before is not None and options.on_stale != "rebase":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from rye.call.context import advice
+from rye.call.results import call_text
 from rye.edits.change_forms import Change
 from rye.errors import EditError
 from rye.line_ids import addresses
@@ -133,7 +135,7 @@ def refusal(document: Document, problems: Problems) -> EditError:
         if problems.unshown
         else "Correct the changes and send all of them again."
         if shown
-        else f'Call read(file_path="{document.path}") and use the IDs it shows.'
+        else f"Call {call_text('read', file_path=document.path)} and use the IDs it shows."
     )
     return EditError(
         kind, f"Nothing was written to {document.path}:\n{listed}{now}\n", hint, problems=problems.messages, **problems.details
@@ -158,7 +160,7 @@ def wrong_version(document: Document, version: str, changes: Sequence[Change], f
         "wrong_version",
         f"{document.path} is in version {document.short_version if form == 'short' else document.version}, not {version[:80]}. "
         "Nothing was written." + (f"\nThe lines there now:\n{shown}\n" if shown else ""),
-        f'Call read(file_path="{document.path}", changes_since="{version}") to see what changed.',
+        f"Call {call_text('read', file_path=document.path, changes_since=version)} to see what changed.",
         version=document.version,
     )
 
@@ -183,12 +185,14 @@ def stale_error(document: Document, changes: Sequence[Change], form: str = "lid"
             lines.update(around.values())
             messages.append(f"- {why_dead(document.index, name, around)}")
     shown = excerpt(document, lines, context=2, form=form)
+    before = document.before.short_version if form == "short" else document.before.version
+    again = call_text("read", file_path=document.path, changes_since=before)
     return EditError(
         "stale_file",
         f"File has changed since last read (by another program): {document.path}. Nothing was written.\n"
         + "\n".join(messages)
         + (f"\nThe lines there now:\n{shown}\n" if shown else "\n"),
-        'Re-read what you need (changes_since tells what changed), then send the edit again; onstale="rebase" applies it '
-        "when the covered lines are untouched.",
+        f"Call {again} to see what changed, then send the edit again."
+        + advice("on_stale", ' on_stale="rebase" applies it as it is where the lines that it covers are untouched.'),
         version=document.index.version,
     )

@@ -8,6 +8,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Never
 
+from rye.call.results import call_text
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, WholeFile, prepare
 from rye.edits.splices import Revived
@@ -253,7 +254,7 @@ def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) 
     return EditError(
         "changed_since",
         f"{entry.path} has changed since change {entry.id}: {why}{hunks.said_in_the_way(current)}. Nothing was written.",
-        f'Call read(file_path="{entry.path}") and edit by line IDs; undo(list=true) shows what the change was.',
+        f"Call {call_text('read', file_path=entry.path)} and edit by line IDs; undo(list=true) shows what the change was.",
         **({"current": [*current]} if current else {}),
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from hashlib import sha256
 
+from rye.call import context
+from rye.call.results import call_text
 from rye.edits import pasted_ids, syntax_check
 from rye.edits.apply import index_whole, successor, text_encoding
 from rye.edits.splices import Splice, line_ends, refine, unified_diff
@@ -110,7 +112,7 @@ def replace_file(
 
 
 def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encoding: str) -> Document | None:
-    """Return the file as it will be, unchanged lines with their IDs; None where these are not known or the encoding changes."""
+    """Return the file as it will be, unchanged lines with their IDs; None where they are not known or the encoding changes."""
     if old is None or not data:
         return None
     with suppress(WorkspaceError), documents.open_locked_for_edit(ws, place.shown, place.parts) as document:
@@ -131,7 +133,7 @@ def syntax_warnings(path: str, old: bytes | None, data: bytes, guard: str = "tel
         return [found] if found else []
     text = f"No valid {found.language}: {found.message}, in {path} at line {found.line}"
     if guard == "refuse":
-        raise EditError("syntax_error", f"{text}. Nothing was written.", 'guard="tell" writes it all the same.')
+        raise EditError("syntax_error", f"{text}. Nothing was written.", syntax_check.all_the_same())
     return [f"{text}."]
 
 
@@ -142,8 +144,10 @@ def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: st
     if len(kinds) < 2 or kinds[0] == kinds[1] or "none" in kinds:
         return []
     was, now = (kind.upper() if kind != "mixed" else "mixed" for kind in kinds)
-    call = f'; edit_lines(file_path="{place.shown}", changes=[], convert_newlines="{kinds[0]}") brings them back'
-    return [f"The line endings were {was} and are {now} now{call if kinds[0] != 'mixed' else ''}."]
+    # What models are offered of edit_lines converts no file.
+    for_models = context.current().options.agent_defaults
+    way = "undo" if for_models else call_text("edit_lines", file_path=place.shown, changes=[], convert_newlines=kinds[0])
+    return [f"The line endings were {was} and are {now} now{f'; {way} brings them back' if kinds[0] != 'mixed' else ''}."]
 
 
 def _with_nul(code: Encoding, content: str) -> bytes:
@@ -184,5 +188,6 @@ def _check_digest(place: Place, old: bytes | None, expected: str | None) -> None
     if expected is None or expected.removeprefix("sha256:").lower() == before:
         return
     found = "does not exist" if before is None else f"has the SHA-256 {before}, not the one expected"
-    hint = f'Call read(file_path="{place.shown}") to see it.' if before else "Leave expected_sha256 out to create it."
+    read = f"Call {call_text('read', file_path=place.shown)} to see it."
+    hint = read if before else "Leave expected_sha256 out to create it."
     raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)

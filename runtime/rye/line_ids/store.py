@@ -6,9 +6,9 @@
 holds the checkpoints and all digests in binary, and the record names both by their SHA-256. `<name>.points` holds the
 checkpoints of a large file that was looked at without line IDs, for one state of the file (see `stamp_of`).
 
-Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short, foreign or of another version
-counts as missing. That an index existed is remembered in the user's state folder, so that the one which replaces it takes a
-new epoch.
+Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short or of another version counts as
+missing. One that another user space sealed is left alone: `<name>-<space>.json` stands beside it. That an index existed is
+remembered in the user's state folder, so that the one which replaces it takes a new epoch.
 """
 
 from __future__ import annotations
@@ -91,11 +91,10 @@ def settled(stamp: Stamp, looked: int) -> bool:
 def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
     """Return the stored index of a file (physical project-relative path), or None where there is no valid one."""
     with cache.folder(ws, *FOLDER) as fd:
-        name = cache.name_of(path)
-        raw = cache.read(fd, f"{name}.json")
+        key = seals.secret(ws)
+        name, raw = seals.own(fd, key, cache.name_of(path), ".json")
         if raw is None:
             return None
-        key = seals.secret(ws)
         known = _checked.get((key, path))
         try:
             if known is not None and known[0] == raw:
@@ -105,7 +104,7 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
             _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
-            stored = _stored(fd, record, path, dense=dense)
+            stored = _stored(fd, record, name, dense=dense)
             if stored is not None and stored.points is None:
                 _remember(key, path, raw, stored)
             return stored
@@ -140,13 +139,13 @@ def _touch(fd: int, *files: str) -> None:
                 os.utime(file, dir_fd=fd, follow_symlinks=False)
 
 
-def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Stored | None:
+def _stored(fd: int, record: dict[str, Any], name: str, *, dense: bool) -> Stored | None:
     total, width = whole_number(record["total_lines"]), 32
     digests, points = b"", None
     rows = record["lines"]
     if "dense" in record:
         width = 8
-        binary = _load_dense(fd, cache.name_of(path), record, dense=dense)
+        binary = _load_dense(fd, name, record, dense=dense)
         if binary is None:
             return None
         points, digests = binary
@@ -293,12 +292,12 @@ def save(
         "short": index.addresses.runs,
         **_views(index),
     }
-    stored, name = Stored(index, encoding, record["stamp"], points, count), cache.name_of(path)
+    stored, key = Stored(index, encoding, record["stamp"], points, count), seals.secret(ws)
     with cache.folder(ws, *FOLDER) as fd:
+        name, _ = seals.own(fd, key, cache.name_of(path), ".json")
         # The binary first: after a crash in between, the old record still names the old binary.
         if index.width == 8:
             record["dense"], record["table"] = _save_dense(fd, name, index, points)
-        key = seals.secret(ws)
         raw = _dump(record, index, key, name)
         cache.write(fd, f"{name}.json", raw)
         if index.width == 32:
@@ -356,12 +355,11 @@ def _save_dense(fd: int, name: str, index: Index, points: Checkpoints) -> tuple[
 
 def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
     """Store new IDs and newly shown lines of an otherwise unchanged index, without rewriting its binary."""
-    index, name = stored.index, cache.name_of(path)
+    index, key = stored.index, seals.secret(ws)
     with cache.folder(ws, *FOLDER) as fd:
-        raw = cache.read(fd, f"{name}.json")
+        name, raw = seals.own(fd, key, cache.name_of(path), ".json")
         if raw is None:
             return
-        key = seals.secret(ws)
         try:
             record = seals.unsealed(key, _label(name), raw)
         except (ValueError, TypeError, RecursionError):
@@ -456,22 +454,24 @@ def save_checkpoints(ws: Workspace, file: OpenFile, text: Text) -> None:
     }
     body = json.dumps(record, separators=(",", ":")).encode("ascii")[1:]
     with suppress(OSError, WorkspaceError), cache.folder(ws, *FOLDER) as fd:
-        raw = seals.sealed(seals.secret(ws), _label(cache.name_of(path), "points"), body)
-        cache.write(fd, f"{cache.name_of(path)}.points", raw)
+        key = seals.secret(ws)
+        name, _ = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
+        cache.write(fd, f"{name}.points", seals.sealed(key, _label(name, "points"), body))
         prune(fd)
 
 
 def load_checkpoints(ws: Workspace, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
     """Return the encoding, the count of lines and the checkpoints of a file in just this state; None if none are stored."""
     with suppress(WorkspaceError, OSError), cache.folder(ws, *FOLDER) as fd:
-        raw = cache.read(fd, f"{cache.name_of(path)}.points", _CHECKPOINT_BYTES)
-        return _read(seals.secret(ws), raw, path, stamp) if raw is not None else None
+        key = seals.secret(ws)
+        name, raw = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
+        return _read(key, name, raw, path, stamp) if raw is not None else None
     return None
 
 
-def _read(key: bytes, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
+def _read(key: bytes, name: str, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
     try:
-        record = seals.unsealed(key, _label(cache.name_of(path), "points"), raw)
+        record = seals.unsealed(key, _label(name, "points"), raw)
         if (record["format"], record["file_path"], tuple(record["stamp"])) != (_CHECKPOINT_FORMAT, names.show(path), stamp):
             return None
         points = Checkpoints(array("Q", record["lines"]), array("Q", record["offsets"]))

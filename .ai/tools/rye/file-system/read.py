@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:56:26Z:566931168eacdd102f30f6a18531e7527d9cec4a4dd37780d5fee0d6761a2928:JNH63TunsUPxrCyW46S8G5vKYhYZaX-VNbgeI5_hvkBXBjdySEZE-Au7Mk6qkCBdgqezCHW2aMezi4y1QHGOBg==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:01:44Z:ea4bee38fbdbf7072e246a4e668ffd098d5cf8ef2c3bc37637b66b775cd73388:2CN0QCPtxmqdNyU525aZJ4SJCLKvd9E-30zPUVzE2UauPF_Gk0mPidpXipTdw6Vvfl-Rj7kkNr_2wHcMmpHsDg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -28,6 +28,7 @@ from rye.toolkit import (
     RyeError,
     UsageError,
     WorkspaceError,
+    call_text,
     cut_notice,
     notebook_view,
     ok,
@@ -57,6 +58,7 @@ __agent_parameters__ = {
     "offset": "First line, from 1; negative from the end",
     "limit": "",
     "changes_since": "Version of your last read",
+    "encoding": "Only where it is not recognised",
     "more": 'Other files and ranges: ["b.py", "b.py:20-40", ":200-240"]',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
@@ -185,8 +187,7 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
     budget_left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
     try:
         if budget_left < _LEAST:
-            call = f'Call read(file_path="{params["file_path"]}").'
-            raise UsageError("no_room", "There is no room left in this answer.", call)
+            raise UsageError("no_room", "There is no room left.", call_text("read", file_path=params["file_path"]))
         part = _read(params, project_path, budget_left)
     except RyeError as err:
         part = {"file_path": params["file_path"], "output": f"[{err}]", "error": str(err), "code": err.code}
@@ -303,7 +304,7 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
     truncated = stop < total
     is_full_range = stop - start == params["limit"] and window.short and params.get("ranged", False)
     if truncated and not is_full_range:
-        call = f'read(file_path="{params["file_path"]}", offset={stop + 1})'
+        call = call_text("read", file_path=params["file_path"], offset=stop + 1)
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
     if notice := document.encoding_notice([(start, stop)]):
         lines.append(notice)
@@ -311,10 +312,9 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         lines += [f"[{by_address}]"] if by_address and params.get("ranged") else []
         lines.append(f"[version {document.short_version}{f'; {total} lines' if is_full_range else ''}]")
     if not total:
-        lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
+        lines.append('[empty file: insert with edit_lines, "end+|text"]')
     fields: dict[str, Any] = {"next_offset": stop + 1} if truncated else {}
-    fields |= {"cells": len(book.cells)} if book else {}
-    fields |= {"media": media} if media else {}
+    fields |= ({"cells": len(book.cells)} if book else {}) | ({"media": media} if media else {})
     return ok("\n".join(lines), line_count=stop - start, offset=start + 1, truncated=truncated, **fields, **_facts(document))
 
 
@@ -357,8 +357,10 @@ def _changes(
         lines.append(f"[version {document.short_version}]")
     fields: dict[str, Any] = {}
     if cut_at is not None:
-        call = f'read(file_path="{params["file_path"]}", offset={cut_at + 1})'
-        lines.append(cut_notice(len(window.lines), count, "changed lines", call))
+        call = call_text("read", file_path=params["file_path"], offset=cut_at + 1)
+        # Without the unchanged lines around them.
+        passed = sum(min(stop, cut_at) - start for start, stop in ranges if start < cut_at)
+        lines.append(cut_notice(passed, count, "changed lines", call))
         fields["next_offset"] = cut_at + 1
     return ok(
         "\n".join(lines),

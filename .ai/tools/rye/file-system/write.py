@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:40:05Z:48221c22928006c934c74e79b43d29238b19b3166027dd69cb3b547ba2715c8d:AU-QMHsG_otviLYrq49VI6WFai-nUis0ricYxuAxttxzz0ExjS_nTa8HDDcBzfgTHkFMjlxyXsJVq2jI4Zg5Dg==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:48:56Z:610cee0973cbf441a3bd11c87d509efda4be5488fffe24cd9be15475f62e1e79:MOs1PlAEUpMpGBqpsSz0umyvw0Yi32L_6Xpr5niqU4pvDQAHgqK2N2yw1NT9FTfNfOLbKbJ8DpdYPu5Sux5_DA==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rye.toolkit import Replaced, cut_notice, fit_lines, ok, output_budget, replace_file
+from rye.toolkit import Replaced, call_text, cut_notice, fit_lines, ok, output_budget, replace_file
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -34,7 +34,7 @@ Does not: append or merge; write files that other programs run (.git, .vscode, .
 Side effects: makes missing folders; undo takes it back.
 Returns: the addresses that its lines have now ("1-57": line 12 is 12; lines that stay keep theirs), so an edit can follow.
 Prefer it for new files; edit_lines changes a part of one."""
-__agent_parameters__ = {"file_path": "", "content": ""}
+__agent_parameters__ = {"file_path": "", "content": "", "encoding": "Only where it is not recognised"}
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -104,9 +104,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _result(replaced: Replaced) -> dict[str, Any]:
     """Return what was written, as a message or as a diff."""
     size = len(replaced.data)
-    shown, cut = fit_lines(_described(replaced, size), output_budget())
+    described = _described(replaced, size)
+    shown, cut = fit_lines(described, output_budget())
     if cut:
-        shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", f'read(file_path="{replaced.path}")', omitted=1))
+        call = call_text("read", file_path=replaced.path)
+        shown.append(cut_notice(len(shown), len(described), "diff lines", call))
     unchanged = replaced.entry is None
     return ok(
         "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),
