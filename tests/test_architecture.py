@@ -78,7 +78,6 @@ HEAVY = {
     "dask",
     "python_multipart",
     "distributed",
-    "textual",
     "jinja2",
     "markupsafe",
 }
@@ -93,7 +92,6 @@ LATE = {
     "rye.review.server",
     "rye.review.site",
     "rye.review.frame",
-    "rye.review.terminal",
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import rye
 from rye.agents.toolset import Toolset
+from rye.call.context import CallOptions
 from support.calling import call
 
 FS, SWE, PATCH = "rye/file-system", "rye/swe", "rye/workspace"
@@ -171,3 +172,68 @@ def test_the_call_that_continues_can_be_sent_as_it_is_written(path, project):
         (again,) = [match for match in CALL.finditer(text) if match[1] == tool]
         given = {k: json.loads(v) for k, v in re.findall(rf"(\w+)=({VALUE})", again[2])}
         assert wanted in tools.call(tool, given), text
+
+
+@pytest.mark.parametrize("budget", range(1_500, 40_000, 3_500))
+@pytest.mark.parametrize("form", ["lid", "short", "none"])
+def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budget, form):
+    long = "".join(f"{n} {'y' * 9_000}\n" for n in range(12))
+    options = CallOptions(max_output_bytes=budget)
+    for tool, parameters, shown_as in (
+        (
+            "rye/file-system/edit_lines",
+            {"file_path": "f.txt", "changes": [{"find": f"{n} y", "replace": f"{n} z"} for n in (3, 7, 8)]},
+            "line_ids",
+        ),
+        ("rye/swe/edit_range", {"path": "f.txt", "start_line": 4, "end_line": 5, "new_text": "a\nb\nc\n"}, "line_ids"),
+        ("rye/file-system/write", {"file_path": "f.txt", "content": long.replace("y", "z")}, ""),
+    ):
+        (project / "f.txt").write_text(long)
+        given = {**parameters, shown_as: form} if shown_as else parameters
+        data = rye.execute(tool, given, project_path=project, options=options)["data"]
+        assert data["success"], data
+        found = re.search(r"\[tool_result: (\d+) of (\d+) (?:diff )?lines; (-?\d+) more omitted\.", data["output"])
+        assert bool(found) == data["truncated"]
+        if found:
+            shown, total, left = map(int, found.groups())
+            assert 0 <= shown < total
+            assert left == total - shown
+            # Each of the long lines is counted once.
+            assert shown >= data["output"].count("line shortened:")
+
+
+@pytest.mark.parametrize("given", ["lidd", "LID", "", "yes"])
+def test_a_mistyped_form_of_line_ids_is_refused(project, given):
+    prepared(project, "", "", {})
+    tools = [
+        (f"{SWE}/open_file_chunk", {"path": "a.py"}),
+        (f"{SWE}/search_file", {"path": "a.py", "pattern": "x"}),
+        (f"{SWE}/edit_range", {"path": "a.py", "start_line": 1, "end_line": 1, "new_text": "x = 7"}),
+    ]
+    for tool, parameters in tools:
+        data = call(tool, project, **parameters, line_ids=given)
+        assert data["code"] == "bad_line_ids", data
+        assert "lid, short or none" in data["error"]
+        # Control: the forms that there are.
+        assert all(
+            call(tool, project, **parameters, line_ids=one, **({"dry_run": True} if "new_text" in parameters else {}))[
+                "success"
+            ]
+            for one in ("lid", "short", "none", "all", True, False)
+        )
+    assert (project / "a.py").read_bytes() == FILES["a.py"]
+
+
+def test_a_search_without_line_ids_indexes_no_file(project):
+    (project / "lat.txt").write_bytes(LATIN)
+    (project / "a.txt").write_text("one\ntwo\nthree\n")
+    index = project / ".ai/cache"
+    for context in (None, 0, 1):
+        more = {} if context is None else {"context": context}
+        output = call("grep", project, pattern="two|na", line_ids="none", **more)["output"]
+        assert ("a.txt-1-one" in output, "lat.txt-1-" in output) == (context != 0, context != 0)
+        assert "a.txt:2:two" in output
+        assert not [path for path in index.rglob("*") if "line_index" in str(path)]
+    # Control: with line IDs they are.
+    call("grep", project, pattern="two", line_ids="lid")
+    assert [path for path in index.rglob("*.json") if "line_index" in str(path)]

@@ -320,6 +320,36 @@ def test_an_edit_says_what_it_broke_and_what_it_mended(warm):
     assert (len(mended["check"]["mended"]), mended["check"]["errors"]) == (1, 0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "broken", "mended", "not_checked"),
+    [
+        (["1|x = 2", "b.py:1|y = undefined_name"], ["b.py"], 0, []),
+        (["1|x = undefined_name", "a.py rename to c.py"], ["c.py"], 0, []),
+        (["a.py rename to c.py"], [], 0, []),
+        (["wrong.py delete file"], [], 1, []),
+        (["wrong.py:1|z = 1", "notes.xyz:1|text"], [], 1, ["notes.xyz"]),
+        (["1-2 move to b.py end"], [], 0, []),
+    ],
+)
+def test_every_file_that_an_edit_touches_is_checked(warm, changes, broken, mended, not_checked):
+    for name, text in (
+        ("a.py", "x = 1\nw = 1\n"),
+        ("b.py", "y = 1\n"),
+        ("wrong.py", "z = missing_name\n"),
+        ("notes.xyz", "t\n"),
+    ):
+        (warm / name).write_text(text)
+        ids(warm, name, line_ids="short")
+    data = rye.execute(EDIT, {"file_path": "a.py", "changes": changes, "check": True}, project_path=warm)["data"]
+    assert data["success"], data
+    assert data["check"]["available"], data
+    assert [row["file_path"] for row in data["check"]["broken"]] == broken
+    assert (len(data["check"]["mended"]), [*data["check"].get("not_checked", {})]) == (mended, not_checked)
+    assert f"Check: {len(broken)} new, {mended} mended, {len(broken)} error" in data["output"]
+    assert all(f"{path} not checked: " in data["output"] for path in not_checked)
+
+
 def test_an_edit_nobody_can_check_is_made_all_the_same(project):
     answer = rye.execute(
         "rye/file-system/write", {"file_path": "a.xyz", "content": "x\n", "check": True}, project_path=project

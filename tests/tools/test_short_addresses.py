@@ -50,10 +50,10 @@ def test_both_forms_name_one_line(project, file):
 
 def test_a_number_that_was_never_shown_is_refused(project, file):
     done("read", project, file_path="f.txt")
-    error = refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
-    assert "never shown" in error
+    error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
+    assert "line 3 was shown by its ID only" in error
     before = file.read_bytes()
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": 3, "new_content": "x"}])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": 3, "new_content": "x"}])
     assert file.read_bytes() == before
 
 
@@ -171,7 +171,7 @@ def test_several_files_and_ranges_in_one_read(project, file):
     assert "line 4" not in data["output"]
     done("edit_lines", project, file_path="g.txt", changes=["2|TWO"])
     edit(project, "6|six")
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
 
 
 def test_what_changed_comes_with_the_lines_around_it(project, file):
@@ -365,7 +365,11 @@ def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, p
     done(tool, project, **parameters, line_ids="short")
     if tool != "edit_lines":
         done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["30|never shown"])
+    for _ in range(2):
+        # The refusal shows the line, and does not count: whoever sends the same again would write over it.
+        error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["30|x"], line_ids="short")
+        assert "line 30 was never shown" in error
+        assert "\n30\tline 30\n" in error
     named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
     assert named == [*map(str, range(1, 8)), str(count + 1), str(count + 2), *map(str, range(9, count + 1))]
     # The same where another program wrote, and where the line is seen first in the other form.
@@ -376,3 +380,46 @@ def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, p
     assert file.read_text().split("\n")[31] == "thirty"
     done("undo", project)
     assert shown(project, offset=32, limit=1).startswith("30\tline 30\n")
+
+
+def test_a_range_is_read_by_addresses_as_they_are_printed(project, file):
+    shown(project)
+    edit(project, "2|two\nmore", "6+|new")
+    # The lines now: 1 8 9 3 4 5 6 10 7.
+    data = done(
+        "read", project, file_path="f.txt:@9-4", line_ids="short", more=[":@10-7", "f.txt:@6", ":@4-9", ":@2", ":@99-100"]
+    )
+    assert data["output"].startswith("9\tmore\n3\tline 3\n4\tline 4\n[version ")
+    assert "f.txt, from @10:\n10\tnew\n7\tline 7\n[version " in data["output"]
+    assert "f.txt, from @6:\n6\tline 6\n10\tnew\n7\tline 7\n[version " in data["output"]
+    assert [part.get("code") for part in data["more"]] == [None, None, *["invalid_line_id"] * 3]
+    assert 'the other way round: ":@9-4"' in data["output"]
+    assert "No line of f.txt has the address 2 now." in data["output"]
+    done("edit_lines", project, file_path="f.txt", changes=["9-4|x"])
+    lid = rows(project)[1]
+    assert done("read", project, file_path=f"f.txt:@{lid}-{lid}")["output"].startswith(f"[LID:{lid}] two\n")
+
+
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        ("3-5", "[3-5 are line numbers; the addresses 3-5: "),
+        ("8-9", "[8-9 are line numbers; the addresses 8-9: "),
+        ("9-12", "[9-12 are line numbers; the addresses 9-12: "),
+        ("10-12", "offset 10 is past the end: f.txt has 9 line(s). 10-12 are line numbers; the addresses 10-12: "),
+        # Nothing to say: the lines have the addresses of their numbers, or no line has them.
+        ("1-1", ""),
+        ("1-2", ""),
+        ("11-12", "Use an offset from 1 to 9"),
+    ],
+)
+def test_a_range_of_line_numbers_that_are_addresses_of_other_lines_is_told(project, file, window, said):
+    shown(project)
+    edit(project, "2|two\nmore", "6+|new")
+    data = call("read", project, file_path=f"f.txt:{window}", line_ids="short")
+    text = data["output"] if data["success"] else data["error"]
+    assert said in text
+    assert ("are line numbers" in text) == ("are line numbers" in said)
+    if "are line numbers" in said:
+        assert f'read(file_path="f.txt:@{window}")' in text
+        assert text.count("\n") == text.rstrip().count("\n")

@@ -30,6 +30,7 @@ from rye import api
 from rye.agent_sandbox import files
 from rye.agent_sandbox.uploads import receive
 from rye.call.context import CallOptions, Cancellation
+from rye.call.safe_text import plain
 from rye.errors import RyeError
 from rye.mcp_server import http
 from rye.mcp_server.http import Address, Guard
@@ -287,5 +288,5 @@ def _announce(address: Address, token: str | None, *, show_token: bool) -> None:
         lines.append(f"rye serve: Authorization: Bearer {token if show_token else f'${TOKEN_VARIABLE}'}")
     if not http.is_loopback(address.host):
         lines.append("rye serve: warning: other machines can reach this address, and nothing on the way is encrypted.")
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.write("".join(f"{plain(line)}\n" for line in lines))
     sys.stderr.flush()

@@ -79,6 +79,16 @@ def failure(err: RyeError) -> dict[str, Any]:
     return {**err.details, "success": False, "error": str(err), "code": err.code}
 
 
+ENVELOPE = "invoke_result"
+"""The value of `__envelope__` by which a tool says that its failures have the fields of `envelope` too."""
+
+
+def envelope(code: str, messages: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a failure for callers who parse one shape, whatever failed."""
+    listed = [{"code": code, "message": one} for one in messages]
+    return {"successful": False, "result": None, "errors": listed, "warnings": []}
+
+
 def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None = None) -> str:
     """Return the one-line notice that something was cut, and the very call that gives the rest.
 

@@ -37,7 +37,7 @@ from rye.workspace.workspace import Place, Workspace
 _IDS_AT_ONCE = 2_000
 _BATCH = 500
 # The lines of a larger new file are named when they are read.
-_TOLD_LINES = 2_000
+_TOLD_LINES, _TOLD_RANGES = 2_000, 40
 # Bytes of a line that is shortened when it is printed, at most.
 _LINE_BYTES = 4 * MAX_LINE_CHARS
 
@@ -158,20 +158,25 @@ def prepare(document: Document, splices: Sequence[Splice], tool: str, *, undoes:
             f"The changes leave {document.path} as it is (no-op). Nothing was written.",
             "Check that the new content differs from the present one.",
         )
-    new = render(document.data or b"", text, exact)
     diff = unified_diff(document.path, text, exact)
-    changes = _changes(document, refined)
-    index = reconcile.splice(document.index, changes, hexdigest(new))
+    outcome = successor(document, refined)
+    recorded = _recorded(document, outcome, exact)
+    before, after = document.index.content_hash, outcome.index.content_hash
+    entry = journal.new_entry(document.ws, tool, document.path, before, after, text.encoding.name, recorded)
+    return Prepared(outcome, exact, diff, entry if undoes is None else journal.undoing(entry, undoes))
+
+
+def successor(document: Document, refined: list[Splice]) -> Document:
+    """Return a document that is open for editing as refined splices make it."""
+    text, exact = document.text, joined(refined)
+    new = render(document.data or b"", text, exact)
+    index = reconcile.splice(document.index, _changes(document, refined), hexdigest(new))
     after = text.after([one[:3] for one in exact], new)
     # Before new IDs are given: past the bound they must come from a new epoch.
     documents.bound_dead(document.ws, document.file.path, index)
     _give_ids(index, after, exact)
     documents.fit(index, after)
-    outcome = changed(document, text=after, index=index, before=None, data=new, stored=None)
-    recorded = _recorded(document, outcome, exact)
-    before = document.index.content_hash
-    entry = journal.new_entry(document.ws, tool, document.path, before, index.content_hash, text.encoding.name, recorded)
-    return Prepared(outcome, exact, diff, entry if undoes is None else journal.undoing(entry, undoes))
+    return changed(document, text=after, index=index, before=None, data=new, stored=None)
 
 
 def apply(
@@ -426,10 +431,12 @@ def index_whole(
     *,
     shown: bool = False,
     ranges: list[str] | None = None,
+    known: Document | None = None,
 ) -> list[str]:
-    """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
+    """Store the index of a file that was written whole: `known`, in which unchanged lines are what they were; or a new one.
 
-    Where `ranges` is given, the caller will hear the short addresses of all lines, which count as shown: a range is put there.
+    That is of a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
+    Where `ranges` is given, the caller will hear the short addresses of all lines, which count as shown: ranges are put there.
 
     Returns:
         Warnings for the caller's result: the change itself is made, whatever becomes of the index.
@@ -437,8 +444,11 @@ def index_whole(
     code = text_encoding(data, encoding)
     if code is None:
         return []
-    text, width, digests = documents.scan(data, code)
-    index = line_ids_index.fresh(epochs.next_epoch(ws, place.path, store.FOLDER), sha256(data).hexdigest(), digests, width)
+    if known is not None:
+        index, text = known.index, known.text
+    else:
+        text, width, digests = documents.scan(data, code)
+        index = line_ids_index.fresh(epochs.next_epoch(ws, place.path, store.FOLDER), sha256(data).hexdigest(), digests, width)
     # Another count means that this encoding splits the lines differently: the recorded IDs would name wrong lines.
     if len(names.ids) == text.count:
         keys = documents.keys(text.lines(), code)
@@ -449,8 +459,10 @@ def index_whole(
                     0 if shown or (names.shown and names.shown[at]) else -1,
                 )
                 index.marks[at] = line_ids_index.LineId(name, line_ids_index.loose_digest(keys[at]), 0, revision_shown, told)
-        index.addresses = addresses.Addresses(names.shorts) if names.shorts else index.addresses
-    if ranges is not None and 0 < text.count <= _TOLD_LINES:
+        if names.shorts:
+            # None of the first numbers was given then.
+            index.addresses, index.numbers = addresses.Addresses(names.shorts), 0
+    if ranges is not None and 0 < text.count <= _TOLD_LINES and len(index.addresses.runs) <= _TOLD_RANGES:
         line_ids_index.give_ids(index, 0, documents.keys(text.lines(), code))
         line_ids_index.note_shown(index, 0, text.count, short=True)
         ranges.append(addresses.ranges(index.addresses.names(0, text.count)))

@@ -18,7 +18,7 @@ from rye.line_ids import addresses
 from rye.line_ids.document import Document
 from rye.plain_class import Record
 
-_AVAILABLE = 20
+_AVAILABLE, _NAMED_CHARS = 20, 80
 _FORMS = ({"line_id"}, {"start_line_id", "end_line_id"}, {"after_line_id"}, {"before_line_id"})
 _RANGES = _FORMS[:2]
 
@@ -185,18 +185,32 @@ class Checker:
                 problems.add("unseen_lines", f"Change {number}: line {short} changed since it was shown.", at)
                 return None
             return at
+        if at is not None:
+            self._refuse_unshown(number, [at], short)
+            return None
         name = next((name for name, end in index.dead.items() if end is not None and end.short == short), None)
         around = around_dead(index, self._positions, name) if name is not None else {}
         if name is not None:
             why = why_dead(index, name, around, "short")
-        elif at is not None:
-            why = f"the address {short} was never shown."
+        elif index.was_given(short):
+            why = f"line {short} was deleted or replaced."
         else:
-            why = f"no line has the address {short}: it was deleted or replaced long ago, or is of another state of the file."
+            why = f"no line has the address {short}, and none is known to have had it in this state of the file."
         # Without a trace the number may be a line number: what is there now helps most.
         first = min(addresses.split(short)[0], self.document.count) - 1
         problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([first] if first >= 0 else [])))
         return None
+
+    def _refuse_unshown(self, number: int, lines: list[int], name: str = "") -> None:
+        """Refuse a change of lines that were never shown, or only by their IDs where it names them by number."""
+        marks, named = self.document.index.marks, name or self._named_lines(lines)
+        by_id = all(at in marks and marks[at].shown >= 0 for at in lines)
+        why = "was shown by its ID only: name it by that." if by_id else "was never shown: read or grep it first."
+        which = (
+            f"line {named} {why}" if len(lines) == 1 else f"{len(lines)} lines were never shown: read or grep {named} first."
+        )
+        self.problems.unshown.update(lines)
+        self.problems.add("unseen_lines", f"Change {number}: {which}", *lines)
 
     def bodies(self, change: Change, lines: list[str]) -> list[bytes] | None:
         """Return new lines in the file's encoding, None where addresses were pasted with them."""
@@ -299,12 +313,9 @@ class Checker:
         return edits_splices.assemble(self.document.text, splices, final_newline)
 
     def _named_lines(self, positions: list[int]) -> str:
-        some = positions[:8]
-        if self.options.form == "short":
-            names = addresses.ranges([self.document.shorts(at, at + 1)[0] for at in some])
-        else:
-            names = ", ".join(str(at + 1) for at in some)
-        return names + ("…" if len(positions) > len(some) else "")
+        is_short, numbers = self.options.form == "short", self.document.index.addresses
+        names = addresses.ranges([numbers.names(at, at + 1)[0] if is_short else str(at + 1) for at in positions])
+        return names if len(names) <= _NAMED_CHARS else f"{names[:_NAMED_CHARS].rpartition(',')[0]} …"
 
     def _check_seen(self, plan: Plan) -> None:
         """A change covers the lines that were shown as they are, side by side; others are shown now, not written over."""
@@ -334,11 +345,13 @@ class Checker:
                 "changed since it was shown.",
                 twin,
             )
-        if unseen:
+        if never := [at for at in unseen if at not in marks or marks[at].shown < 0]:
+            self._refuse_unshown(plan.number, never)
+        elif unseen:
             shown = self._named_lines(unseen)
             self.problems.add(
                 "unseen_lines",
-                f"Change {plan.number} covers {len(unseen)} line(s) that were never shown as they are now "
+                f"Change {plan.number} covers {len(unseen)} line(s) that were not shown as they are now "
                 f"(changed, moved in, or next to removed ones since): line {shown}.",
                 *unseen,
             )

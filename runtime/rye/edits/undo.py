@@ -82,8 +82,7 @@ def undo(
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
         recovered = [*commit.recover(ws), *tree_changes.settle_undo(ws)]
-        if list:
-            tree_changes.catch_up(ws)
+        tree_changes.catch_up(ws, lost_only=not list)
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
         if list:
@@ -437,7 +436,9 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                 profile.refuse_changes(ws.root)
                 taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
                 back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
-                warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
+                # Who ends this call waits for the end of its steps.
+                with context.deadline().commit():
+                    warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
                 if entry.git and chosen.part is None:
                     warnings.append(f"What the command did to git is not taken back: {entry.git}.")
                 made["entry_id"] = back.id

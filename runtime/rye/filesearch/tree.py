@@ -367,9 +367,10 @@ def troubles(tree: Tree) -> list[str]:
         more = tree.trouble_count - min(len(named), _NAMED)
         out.append(f"[not readable: {', '.join(named[:_NAMED])}{f' and {more} more' if more else ''}]")
     if tree.timed_out:
-        more = advice("no_ignore", ", or give no_ignore=true")
+        further = advice("no_ignore", ", or give no_ignore=true")
         out.append(
-            f"[the time ran out: this is what was found until then, in no particular order; narrow the folder or the pattern{more}]"
+            "[the time ran out: this is what was found until then, in no particular order; "
+            f"narrow the folder or the pattern{further}]"
         )
     return out
 

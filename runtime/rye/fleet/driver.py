@@ -212,6 +212,8 @@ def _cluster(workers: int) -> Iterator[Any]:
                 processes=True,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
+                # With bokeh installed it would be served without a token on the port that Dask opens in any case.
+                scheduler_kwargs={"dashboard": False},
                 # Whoever reaches a scheduler can run programs: without TLS every user of this machine could.
                 security=Security.temporary(),
                 local_directory=folder,

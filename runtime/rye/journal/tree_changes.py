@@ -41,7 +41,7 @@ from rye.workspace.workspace import Workspace
 SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
-_CUT_OFF: Final = "cut off"
+_CUT_OFF: Final = "cut off, or someone else"
 _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
@@ -206,17 +206,27 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
             look.attribute()
 
 
-def catch_up(ws: Workspace) -> None:
-    """Record what others changed since the last look, before the record is shown.
+def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
+    """Record what was changed since the last look, before the record is shown or used.
 
     Not while a command runs, whose changes would become several; nor where none was recorded yet: the first look takes long.
+    With `lost_only` a look is made only where a command was killed without one: what changed until now is put down to it.
     """
-    if known_tree.is_running(ws.fd) or not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
+    if not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
         return
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
-    with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, quick=True) as look:
-        if not look.running:
-            look.attribute()
+    with suppress(OSError, TooLargeError, WorkspaceError):
+        running = known_tree.running(known_tree.folder(ws.fd))
+        if any(map(_is_alive, running)) or (lost_only and not running):
+            return
+        with look_at(ws, quick=True) as look:
+            if not any(map(_is_alive, look.running)):
+                look.attribute()
+
+
+def _is_alive(command: Running) -> bool:
+    """Tell whether the process lives that will look when a command ends."""
+    return job_supervisor.identity(command.process.get("pid", 0)) == command.process
 
 
 def settle_undo(ws: Workspace) -> list[str]:
@@ -237,7 +247,10 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
     """Tell whether a command that still runs made a change."""
     with suppress(OSError):
         running = known_tree.running(known_tree.folder(ws.fd))
-        return any((one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time for one in running)
+        return any(
+            (one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time and _is_alive(one)
+            for one in running
+        )
     return False
 
 
@@ -358,7 +371,7 @@ class Look:
         first = commands[0] if commands else None
         tool = first.tool if first is not None else SOMEONE_ELSE
         entry = journal.new_entry(self._ws, tool, printable(changes[0].path), None, None, "utf-8", [])
-        dead = first is not None and token == "" and job_supervisor.identity(first.process.get("pid", 0)) != first.process
+        dead = first is not None and token == "" and not _is_alive(first)
         return changed(
             entry,
             # The look may be made by a named call that changed none of this.
@@ -417,9 +430,8 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator
         look = Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look
-        lost = [one for one in look.running if job_supervisor.identity(one.process.get("pid", 0)) != one.process]
-        if lost:
-            tokens = {one.token for one in lost}
+        tokens = {one.token for one in look.running if not _is_alive(one)}
+        if tokens:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token not in tokens])
 
 

@@ -69,6 +69,7 @@ NAMES: Final = (
     ".gitconfig",
     ".lldbinit",
     ".gdbinit",
+    ".pdbrc",
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -87,12 +88,15 @@ NAMES: Final = (
     ".vimrc",
     ".exrc",
     ".nvimrc",
+    ".lvimrc",
+    ".lazy.lua",
     ".emacs",
     ".ghci",
     ".ocamlinit",
     ".Rprofile",
     ".Renviron",
     ".RData",
+    ".octaverc",
     ".irbrc",
     ".pryrc",
     ".devcontainer",
@@ -102,11 +106,19 @@ NAMES: Final = (
     ".yarnrc",
     ".yarnrc.yml",
     ".pnpmfile.cjs",
+    ".corepack.env",
     ".cargo/config",
     ".cargo/config.toml",
     "rust-toolchain",
     "rust-toolchain.toml",
     ".tool-versions",
+    ".rvmrc",
+    ".autoenv",
+    ".autoenv.zsh",
+    ".bazelversion",
+    ".bazeliskrc",
+    "tools/bazel",
+    ".mvn/jvm.config",
     ".mise",
     "mise.toml",
     ".mise.toml",
@@ -118,8 +130,12 @@ NAMES: Final = (
     ".hg/hgrc-not-shared",
     ".hg/sharedpath",
     ".jj/repo/config.toml",
+    ".sl/config",
+    "_darcs/prefs/defaults",
+    ".pijul/config",
 )
-"""Protected names, from the root: configuration of editors, MCP clients, shells, debuggers, package and version managers."""
+"""Protected names, from the root: configuration of editors, MCP clients, shells, debuggers, version controls, package and
+version managers. They are those that are known: the list is not complete, and below the root the same names mean nothing."""
 
 PATTERNS: Final = ("*.code-workspace", "*.sublime-project")
 """What names of files in the root end with, of which an editor does the same."""

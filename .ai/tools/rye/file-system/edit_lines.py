@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:a5d80abe5bb22cc2bdb26e33a5b0c6e8e8ba027891b96e4b2229f5e0682ce4f3:_nMuAJAzKq0UFqGP4E0HnChGbS55Yh9mm480PShFdawjT2D349cfd1fjI6bUttfEJLAstbYjIDFxC1BlcOhxAQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:18Z:3268e567cfeef4d3cb8e0cb3ceea2969019f2605ee21a92a56c22be93a3ebda5:5yd5hsAVJSBw2vQ439_Phv9KXfPjeE3l12gNquYMniyp7z3S7ziPlg_uI7q3NOXT-p-rX3MR8-XuYmnGsvdlDQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -194,24 +194,22 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     # It loads the client of language servers, which most calls need not pay for.
     from rye.toolkit import checked
 
-    return checked(project_path, params["file_path"], edit)
+    return checked(project_path, params["file_path"], edit, params["changes"])
 
 
 def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:
     """Return what became of one file."""
-    output, cut = _printed(applied, params, diff_budget)
+    output, shown, total = _printed(applied, params, diff_budget)
     output += _warnings(applied.warnings, params)
-    if cut:
-        total = len(applied.diff) + sum(stop - start for start, stop in applied.regions())
-        call = call_text("read", file_path=params["file_path"])
-        output.append(cut_notice(sum(not line.startswith("[") for line in output), total, "lines", call))
+    if shown < total:
+        output.append(cut_notice(shown, total, "lines", call_text("read", file_path=params["file_path"])))
     lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
     return ok(
         "\n".join(output),
         **({"dry_run": True} if params["dry_run"] else {"entry_id": applied.entry, "lines": lines}),
         changes_applied=0 if params["dry_run"] else len(params["changes"]),
         lines_changed=_changed(applied),
-        truncated=cut,
+        truncated=shown < total,
         file_path=applied.document.path,
         version=applied.document.version,
         warnings=applied.warnings,
@@ -222,9 +220,9 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
     """Return what became of several files."""
     output, cut = list[str](), False
     for applied in edited.files:
-        printed, more = _printed(applied, params, diff_budget // len(edited.files))
+        printed, shown, total = _printed(applied, params, diff_budget // len(edited.files))
         output += [f"{applied.document.path}:", *printed]
-        cut = cut or more
+        cut = cut or shown < total
     output += [*edited.notes, *_warnings(edited.warnings, params)]
     if cut:
         output.append("[some lines were left out: read(file_path=…, changes_since=…) shows them]")
@@ -243,10 +241,10 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
     )
 
 
-def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tuple[list[str], bool]:
-    """Return the diff where it is wanted, and the changed lines with their addresses; and whether some were left out."""
-    shows_diff = params["diff"] or params["dry_run"]
-    diff, cut = fit_lines(applied.diff, diff_budget) if shows_diff else ([], False)
+def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tuple[list[str], int, int]:
+    """Return the diff where it is wanted, and the changed lines with their addresses; how many lines, and of how many."""
+    whole = applied.diff if params["diff"] or params["dry_run"] else []
+    diff, _ = fit_lines(whole, diff_budget)
     output = [*diff]
     if applied.brief:
         output += [*([""] if diff else []), *applied.brief]
@@ -254,7 +252,8 @@ def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tupl
         output += ["", "Lines now:", *applied.printed()]
     if params["line_ids"] == "short" and not params["dry_run"]:
         output.append(f"[version {applied.document.short_version}]")
-    return output, cut or applied.cut
+    now = sum(stop - start for start, stop in applied.regions()) if applied.cut else len(applied.lines)
+    return output, len(diff) + len(applied.lines), len(whole) + now
 
 
 def _warnings(warnings: list[str], params: dict[str, Any]) -> list[str]:

@@ -117,9 +117,9 @@ def _diff(args: argparse.Namespace) -> int:
     _print_patch(made)
     for one in found:
         if not one.is_known:
-            print(f"rye: {one.path}: what it held then is not stored, so its change is left out.", file=sys.stderr)
+            print(harmless(f"rye: {one.path}: what it held then is not stored, so its change is left out."), file=sys.stderr)
         elif any(side is not None and side.kind == "other" for side in one[1:]):
-            print(f"rye: {one.path}: a pipe, socket or device has no place in a patch.", file=sys.stderr)
+            print(harmless(f"rye: {one.path}: a pipe, socket or device has no place in a patch."), file=sys.stderr)
     if not changes:
         print(f"rye: {_why_nothing(rows)}", file=sys.stderr)
     return EXIT_OK
@@ -250,23 +250,15 @@ def _from_root(ws: Workspace, path: str) -> str:
 def _build_review(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
   rye review             open the address that it prints in a browser
-  rye review --tty       the same in this terminal
 It needs a terminal: the address that it prints opens the pages for whoever has it, once, and a key is approved on them with a
 code that is shown here. The pages load nothing from elsewhere. Press ? on a page for its keys."""
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the port to listen at (default: any free one)")
-    parser.add_argument("--tty", action="store_true", help="show it in this terminal instead, without a server or a browser")
     add_project_option(parser)
 
 
 def _review(args: argparse.Namespace) -> int:
     # Where a program reads what is printed, it would have the address, and with it what the user may do.
     require_person("open the pages")
-    if args.tty:
-        require_extra("tty", "textual")
-        from rye.review import terminal
-
-        terminal.show(project_of(args.project))
-        return EXIT_OK
     require_extra("review", "starlette", "uvicorn")
     from rye.review import server
 
