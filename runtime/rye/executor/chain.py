@@ -225,7 +225,9 @@ def _number(item_id: str, key: str, value: object) -> float:
     # As one comparison, which NaN fails as well.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
         raise ItemError(
-            "malformed_item", f"The chain of {item_id}: {key} must be a number above 0, of at most {_MOST:,}.", "Correct it and sign it again."
+            "malformed_item",
+            f"The chain of {item_id}: {key} must be a number above 0, of at most {_MOST:,}.",
+            "Correct it and sign it again.",
         )
     return value
 
