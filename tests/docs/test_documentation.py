@@ -127,3 +127,22 @@ def test_the_calls_from_python_are_as_they_are_shown(project):
     found = {"HERE": project}
     exec(code, found)
     assert found["response"]["status"] == "success"
+
+
+def test_nothing_names_an_index_as_the_place_of_this_program():
+    """No index holds it, so anyone could register its name, and run code where a reader installs it."""
+    root = Path(spaces.system_folder()).parent
+    found = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*"), *(root / ".ai").rglob("*")]
+    found += (root / "runtime").rglob("*.py")
+    named = re.compile(
+        rb"rye-workspace *(?:\[|==|@)|(?:install|add|--from|uvx|run)[^\n`.;]*[ '\"]rye-workspace|pypi\.org/project/rye"
+    )
+    texts = {path: path.read_bytes() for path in found if path.is_file()}
+    assert [path for path, text in texts.items() if named.search(text)] == []
+    for control in (
+        b"pip install 'rye-workspace[mcp]'",
+        b"pipx install --force rye-workspace",
+        b"uvx --from rye-workspace rye",
+    ):
+        assert named.search(control)
+    assert not named.search(b"pip install '/path/to/clone[mcp]'")

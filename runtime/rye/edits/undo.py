@@ -14,7 +14,7 @@ from typing import Any
 from rye.call import context, profile
 from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, store_applied
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, store_applied
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
@@ -82,8 +82,7 @@ def undo(
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
         recovered = [*commit.recover(ws), *tree_changes.settle_undo(ws)]
-        if list:
-            tree_changes.catch_up(ws)
+        tree_changes.catch_up(ws, lost_only=not list)
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
         if list:
@@ -437,7 +436,9 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                 profile.refuse_changes(ws.root)
                 taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
                 back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
-                warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
+                # Who ends this call waits for the end of its steps.
+                with context.deadline().commit():
+                    warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
                 if entry.git and chosen.part is None:
                     warnings.append(f"What the command did to git is not taken back: {entry.git}.")
                 made["entry_id"] = back.id
@@ -506,8 +507,7 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
     else:
         warnings = journal.apply_change(ws, place, made.data, made.entry)
         if made.data is not None:
-            names = Revived(made.ids, made.shorts)
-            warnings += index_whole(ws, place, made.data, made.encoding, names, shown=made.shown)
+            warnings += index_whole(ws, place, made.data, made.encoding, made.names, shown=made.shown)
     return {"entry_id": made.entry.id}, warnings
 
 

@@ -35,7 +35,7 @@ _PATTERN_TROUBLE = (
 _WRAPPED = "(?:"
 _PLAIN_NOTICE = (
     "[searched by Python's re, because ripgrep is not installed (pip install ripgrep). Patterns differ: "
-    r"\p{…}, \z, (?<name>…), [[:alpha:]] and && in classes are ripgrep's alone; look-around works here only]"
+    r"\p{…}, \z, (?<name>…), [[:alpha:]] and && in classes are ripgrep's alone, as is multiline; look-around works here only]"
 )
 
 
@@ -125,6 +125,12 @@ class Ripgrep:
     def _command(self, options: list[str], fds: tuple[int, ...]) -> Command:
         if self.binary is not None:
             return Command([self.binary, *_ALWAYS, *options], fds)
+        if "--multiline" in options:
+            raise UsageError(
+                "ripgrep_missing",
+                "A search across lines needs ripgrep.",
+                "Install it: pip install ripgrep; or search line by line.",
+            )
         return own_module("rye.filesearch.fallback", json.dumps(options), fds, libraries=False)
 
 

@@ -318,8 +318,8 @@ def _at(document: Document, line_id: str | int) -> int | None:
     short = addresses.parsed(bare_id)
     if short is None:
         return document.index.positions().get(str(bare_id))
-    at = document.index.places().get(short)
-    return at if at is not None and document.index.marks[at].short_shown else None
+    at = document.index.place(short)
+    return at if at is not None and document.index.is_told(at) else None
 
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:

@@ -57,8 +57,8 @@ class Results(Record):
     structured: bool
     sessions: Sessions
 
-    def result_of(self, response: dict[str, Any], session: str = "", *, fields: bool = False) -> dict[str, Any]:
-        """Return the tool result of a response of the executor (JSON of the protocol); with `fields` with those in any case."""
+    def result_of(self, response: dict[str, Any], session: str = "") -> dict[str, Any]:
+        """Return the tool result of a response of the executor (JSON of the protocol)."""
         data = _encodable(response.get("data") or {})
         if isinstance(inner := data.get("data"), dict) and "chain" in data and "media" in inner:
             # rye_execute answers with the inner call's fields one level down.
@@ -71,17 +71,15 @@ class Results(Record):
             answer = Answer(
                 f"{answer.text}\n[{left_out} of its parts left out: too large, or of no known kind]", answer.is_error
             )
-        return self._written(answer, media, response, fields=fields)
+        return self._written(answer, media, response)
 
-    def _written(
-        self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any], *, fields: bool
-    ) -> dict[str, Any]:
+    def _written(self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {
             "resultType": "complete",
             "content": [{"type": "text", "text": answer.text}, *media],
             "isError": answer.is_error,
         }
-        if self.structured or fields:
+        if self.structured:
             result["structuredContent"] = response["data"]
         meta = _meta(response, structured=self.structured)
         return {**result, "_meta": meta} if meta else result

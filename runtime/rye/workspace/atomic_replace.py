@@ -100,6 +100,8 @@ def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | No
     Raises:
         OSError, WorkspaceError: `conflict`, `unsettled`; see `replace`.
     """
+    if place.check is not None:
+        place.check()
     # Compared later by inode: another program's file may have the same content.
     inode = _inode_at(place.dir_fd, temporary)
     if expected is None:
@@ -111,6 +113,8 @@ def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | No
 def set_aside(place: Place, temporary: bytes, expected: str) -> None:
     # Moved first, then compared: between a check and an unlink another program could write.
     """Move the file in `place` to `temporary` if its content is `expected` (SHA-256); errors as `put`."""
+    if place.check is not None:
+        place.check()
     try:
         rename(place.dir_fd, place.name, temporary, NOREPLACE)
     except FileNotFoundError:

@@ -82,7 +82,7 @@ def protected(path: str, place: str | None, acted_on: str | None = None) -> Work
     settings = user_dirs.settings_file()
     return WorkspaceError(
         "protected_path",
-        f"{path} is protected: other programs run or load {acted_on} without asking, so tools "
+        f"{path} is protected: {acted_on} is one of the listed names that other programs run or load without asking, so tools "
         "may not write it. Nothing was written.",
         f"Tell the user what to put there; only the user can allow it, by `protected: {{allow: [{acted_on}]}}` in {settings}.",
     )

@@ -161,9 +161,9 @@ class Printing:
 
     def _show(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> None:
         for warning in response.get("warnings", ()):
-            print(f"rt: warning: {_in_words(str(warning))}", file=sys.stderr)
+            print(harmless(f"rt: warning: {_in_words(str(warning))}"), file=sys.stderr)
         if response["status"] == "error":
-            print(f"rt: {_in_words(response['error'])}", file=sys.stderr)
+            print(harmless(f"rt: {_in_words(response['error'])}"), file=sys.stderr)
             return
         data = response["data"]
         text = str(data["output"])
@@ -211,7 +211,7 @@ class Printing:
             if not self._found and len(notes) < len(self._notes):
                 notes.append(f"[no matches in the {self._calls} files and folders searched]")
         for line in notes:
-            print(line, file=sys.stderr)
+            print(harmless(line), file=sys.stderr)
 
 
 def _to_terminal(text: str, answer: TextIO) -> None:

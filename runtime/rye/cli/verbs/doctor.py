@@ -35,10 +35,8 @@ Status = Literal["ok", "note", "problem"]
 # Extra of the package: (distributions that it brings, what it is for).
 _EXTRAS = {
     "mcp": (("mcp",), "the MCP server"),
-    "review": (("starlette", "pygments"), "the pages of rye review"),
-    "tty": (("textual",), "rye review --tty"),
+    "review": (("starlette", "jinja2", "pygments"), "the pages of rye review"),
     "pdf": (("pypdf",), "reading PDFs"),
-    "web": (("html-to-markdown", "selectolax"), "reading HTML pages"),
     "search": (("ddgs",), "searching the web without a key"),
     "fleet": (("distributed",), "calls in many workspaces, rye fleet"),
 }

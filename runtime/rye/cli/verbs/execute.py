@@ -222,7 +222,7 @@ def _json_parameters(source: str) -> dict[str, Any]:
 
 def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Watched | _Piped | None) -> None:
     for warning in response.get("warnings", ()):
-        print(f"rye: warning: {warning}", file=sys.stderr)
+        print(harmless(f"rye: warning: {warning}"), file=sys.stderr)
     data = response["data"]
     if response["status"] == "validation_passed":
         print(f"{response['item_id']}: verified, parameters valid, not run.", file=answer)
@@ -242,7 +242,7 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
             message = f"The command ended with exit code {data['exit_code']}.{hint}"
         if response.get("code") == "invalid_parameters":
             message += f" `rye help {printable(response['item_id'].rpartition('/')[2])}` explains them."
-        print(f"{terminal.styled('rye:', 'error', sys.stderr)} {message}", file=sys.stderr)
+        print(f"{terminal.styled('rye:', 'error', sys.stderr)} {harmless(message)}", file=sys.stderr)
 
 
 def _print_trace(data: dict[str, Any]) -> None:
