@@ -3,8 +3,7 @@
     python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--items 5000] [--searched 20000] [--json]
 
 Parts: `calls` (in this process), `mcp` (over stdio), `commands` (from the shell), `large` (a file of a million lines), `finding`
-(a tree of 20,000 files), `folders` (new ones), `items` (thousands of tools and entries), `clients` (64 over HTTP, by one process
-and by one for each core), `servers` (16 on one project).
+(a tree of 20,000 files), `folders` (new ones), `items` (thousands of tools and entries), `servers` (16 on one project).
 
 Each row has ours and what stands beside it: milliseconds elapsed and of processor, medians of the rounds, the two taking turns.
 On a busy machine the ratio of processor times says more. `mcp` compares with the Node.js file server where `--node-server`
@@ -181,28 +180,6 @@ def commands(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     plain = tuple(a + b for a, b in zip(found["sed"], found["pass"], strict=True))
     yield Row("`rye execute … read`, cold", found["read"], "`python3 -c pass`", found["pass"], "4 times")
     yield Row("`rt open` of a line in a million", found["open"], "`sed -n` and `python3 -c pass`", plain, "1.3 times")
-    yield from helped(root, project, env, args)
-
-
-def helped(root: Path, project: Path, env: dict[str, str], args: argparse.Namespace) -> Iterator[Row]:
-    """Compare commands that a helper makes with an interpreter that looks for no packages, and does nothing."""
-    daemon = [sys.executable, "-c", "from rye.cli.main import command; command()", "daemon"]
-    for words in (["launchers", str(root / "launchers")], ["start"]):
-        subprocess.run([*daemon, *words], env=env, stdout=subprocess.DEVNULL, check=True)
-    read = ["execute", "rye/file-system/read", "file_path=a.py"]
-    programs = {"launcher": root / "launchers", "installed": Path(sys.executable).parent}
-    words = {"pass": [sys.executable, "-I", "-S", "-c", "pass"]}
-    for name, folder in programs.items():
-        words[f"read {name}"] = [str(folder / "rye"), *read]
-        words[f"open {name}"] = [str(folder / "rt"), "open", "big.log:750000"]
-    try:
-        found = turns({name: shell(one, project, env) for name, one in words.items()}, args.rounds * 3)
-    finally:
-        subprocess.run([*daemon, "stop"], env=env, stdout=subprocess.DEVNULL, check=True)
-    for name in programs:
-        beside = ("`python3 -I -S -c pass`", found["pass"], "1.5 times" if name == "launcher" else "")
-        yield Row(f"`rye execute … read`, with the helper, {name}", found[f"read {name}"], *beside)
-        yield Row(f"`rt open` of a line in a million, with the helper, {name}", found[f"open {name}"], *beside)
 
 
 def large(root: Path, args: argparse.Namespace) -> Iterator[Row]:
@@ -274,16 +251,12 @@ def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     listed, searched = root / "listed", root / "searched"
     table_scale.put_tools(listed, args.items)
     table_scale.put_entries(searched, args.searched)
-    for name in ("the first", "another server's first"):
-        client = Client([*command(listed), "--category", "my"], "read", {})
-        used = of_server(client.process.pid)
-        start, before = time.perf_counter(), used()
-        client.ask("tools/list", {})
-        took = (time.perf_counter() - start) * 1000, used() - before
-        yield Row(f"… {name} `tools/list`", took, "stat of each file", once(lambda: table_scale.looked(listed)))
-        if name == "the first":
-            client.close()
-    time.sleep(0.2)
+    client = Client([*command(listed), "--category", "my"], "read", {})
+    used = of_server(client.process.pid)
+    start, before = time.perf_counter(), used()
+    client.ask("tools/list", {})
+    took = (time.perf_counter() - start) * 1000, used() - before
+    yield Row("… the first `tools/list`", took, "stat of each file", once(lambda: table_scale.looked(listed)))
     ways = {
         "list": (lambda: client.ask("tools/list", {}), of_server(client.process.pid)),
         "stat": (lambda: table_scale.looked(listed), own),
@@ -304,18 +277,6 @@ def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     found = turns(ways, args.rounds)
     yield Row(f"search among {args.searched:,} items", found["search"], "stat of each file", found["stat"], "300 ms at 100,000")
     yield Row("… for 40 words, which nearly all have", found["every"], "stat of each file", found["stat"])
-
-
-def clients(root: Path, args: argparse.Namespace) -> Iterator[Row]:
-    """Compare calls of 64 clients served by a process for each core with those served by one."""
-    project = root / "clients"
-    project.mkdir()
-    (project / "a.py").write_text("line of a file that is read\n" * 200, encoding="utf-8")
-    cores = max(len(os.sched_getaffinity(0)), 2)
-    found = {count: table_scale.served(project, count) for count in (cores, 1)}
-    (many, p95), (one, p95_one) = found[cores], found[1]
-    yield Row(f"a call of 64 clients, {cores} processes", many, "by one process", one, "0.71 times elapsed")
-    yield Row("… the 95th percentile, as the clients see it", (p95, p95), "by one process", (p95_one, p95_one))
 
 
 def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
@@ -343,7 +304,7 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row(f"… after {args.calls:,} calls of each", later, "16 idle interpreters", bare, "700 MB")
 
 
-PARTS = (calls, mcp, commands, large, finding, folders, items, clients, servers)
+PARTS = (calls, mcp, commands, large, finding, folders, items, servers)
 
 
 def shown(rows: list[Row]) -> Iterator[str]:

@@ -1,23 +1,16 @@
-"""What `table.py` needs to measure growth: thousands of signed items, 64 clients over HTTP, and the memory of processes."""
+"""What `table.py` needs to measure growth: thousands of signed items, and the memory of processes."""
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import random
 import re
-import threading
-import time
 from pathlib import Path
 
 from rye.trust import signature
 from rye.trust import verify as trust_verify
-from support.mcp_peer import listening
 
 SEED = 20
-CLIENTS = 64
-CALLS = 20
 # Each is in about one of ten entries.
 _WORDS = tuple(
     f"{one}{two}"
@@ -94,58 +87,3 @@ def memory(pids: list[int]) -> tuple[float, float]:
     texts = [Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii") for pid in pids]
     found = [[int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1]) / 1024 for text in texts] for name in ("Rss", "Pss")]
     return sum(found[0]), sum(found[1])
-
-
-def served(project: Path, processes: int) -> tuple[tuple[float, float], float]:
-    """Return the milliseconds a call, elapsed and of the server's processor, while 64 clients call, and the 95th percentile."""
-    times: list[float] = []
-    with listening(project, "--workers", str(processes)) as server:
-        host, port = server.url.split("/")[2].split(":")
-        ready = threading.Barrier(CLIENTS + 1)
-
-        def use() -> None:
-            _client(http.client.HTTPConnection(host, int(port), timeout=300), server.token, times, ready)
-
-        threads = [threading.Thread(target=use) for _ in range(CLIENTS)]
-        for one in threads:
-            one.start()
-        ready.wait()
-        before, start = _used(server.process.pid), time.perf_counter()
-        for one in threads:
-            one.join()
-        elapsed, used = time.perf_counter() - start, _used(server.process.pid) - before
-    times.sort()
-    return (elapsed * 1000 / len(times), used / len(times)), times[len(times) * 95 // 100] * 1000
-
-
-def _client(connection: http.client.HTTPConnection, token: str, times: list[float], ready: threading.Barrier) -> None:
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Accept": "application/json, text/event-stream",
-        "Content-Type": "application/json",
-    }
-
-    def post(message: dict) -> tuple[http.client.HTTPResponse, bytes]:
-        connection.request("POST", "/mcp", json.dumps(message), headers)
-        answer = connection.getresponse()
-        return answer, answer.read()
-
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
-    answer, _ = post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
-    headers["mcp-session-id"] = str(answer.getheader("mcp-session-id"))
-    post({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    call = {"name": "read", "arguments": {"file_path": "a.py"}}
-    post({"jsonrpc": "2.0", "id": "first", "method": "tools/call", "params": call})
-    ready.wait()
-    for number in range(CALLS):
-        start = time.perf_counter()
-        _, body = post({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call})
-        times.append(time.perf_counter() - start)
-        assert b"line of a file" in body, body
-
-
-def _used(pid: int) -> float:
-    """Return the milliseconds of processor that a process and its children have used."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    fields = [Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split() for one in (pid, *children)]
-    return sum(int(one[11]) + int(one[12]) for one in fields) * 1000 / os.sysconf("SC_CLK_TCK")

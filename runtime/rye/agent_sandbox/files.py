@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from io import FileIO
 from typing import Any, BinaryIO, Final
 
 from rye.call import context, profile
@@ -88,15 +89,15 @@ def _refuse_kind(place: Place) -> None:
         raise wrong_kind(place.stat.st_mode, place.shown)
 
 
-def opened(root: str, path: str) -> tuple[int, int]:
-    """Return a descriptor of a file to send, which the caller closes, and its size. Errors as `Workspace.open_file`."""
+def opened(root: str, path: str) -> tuple[FileIO, int]:
+    """Return a file to send, which the caller closes, and its size. Errors as `Workspace.open_file`."""
     with Workspace(root) as ws, ws.file(tool_path(path)) as file:
-        return os.dup(file.fd), file.stat.st_size
+        return FileIO(os.dup(file.fd)), file.stat.st_size
 
 
-def piece_at(fd: int, at: int, end: int) -> bytes:
+def piece_at(file: FileIO, at: int, end: int) -> bytes:
     """Return the next bytes of a file, none at its end."""
-    return os.pread(fd, min(_PIECE, end - at), at)
+    return os.pread(file.fileno(), min(_PIECE, end - at), at)
 
 
 def entries_of(root: str, path: str) -> list[dict[str, Any]]:

@@ -16,7 +16,6 @@ the MCP server has.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -149,17 +148,18 @@ class Runtime:
 
     async def download(self, request: Request) -> Response:
         """Send a file, read as it goes."""
-        fd, size = await run_sync(files.opened, self._root, _path(request))
+        # A file object, not a descriptor: a client that goes away before the first piece has it closed, too.
+        file, size = await run_sync(files.opened, self._root, _path(request))
 
         async def pieces() -> Any:
             at = 0
             try:
                 # As long as it was when it was opened: the header says so.
-                while at < size and (piece := await run_sync(files.piece_at, fd, at, size)):
+                while at < size and (piece := await run_sync(files.piece_at, file, at, size)):
                     at += len(piece)
                     yield piece
             finally:
-                os.close(fd)
+                file.close()
 
         headers = {"content-length": str(size), "x-content-type-options": "nosniff", "content-disposition": "attachment"}
         return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)

@@ -19,15 +19,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from hashlib import sha256
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rye.agents import stored_offers
 from rye.agents.offers import Offer, offer
 from rye.call.safe_text import nearest
 from rye.errors import ItemError, RyeError, TrustError, UsageError
@@ -275,9 +272,6 @@ class _Found(NamedTuple):
 _Memory = dict[tuple[str | None, ...], _Found]
 _parsed: _Memory = {}
 _MOST_REMEMBERED = 16_384
-# Of so many tools one must be new before all are written anew.
-_WORTH_STORING = 20
-_ROLE = itemgetter(-2)
 
 
 def _every(
@@ -299,27 +293,7 @@ def _every(
     ids_chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
     # Asked once, and only where another signer's tool may be listed.
     confined = cache(lambda: sandbox.confines(os.fspath(root)))
-    with _stored(os.fspath(root), len(ids_chosen), remembered):
-        return admission, [_find(item_id, name_of[item_id], admission, remembered, confined) for item_id in ids_chosen]
-
-
-@contextmanager
-def _stored(root: str, count: int, remembered: _Memory | None) -> Iterator[None]:
-    """Let what other processes parsed of many tools be remembered, and store what this one parses."""
-    if remembered is None or count < stored_offers.LEAST:
-        yield
-        return
-    if len(remembered) < count // 2:
-        for key, (facts, offered, docstring, names) in stored_offers.load(root).items():
-            remembered.setdefault(key, _Found(str(key[1]), facts, offered, docstring, (str(names[0]), names[1])))
-    known = len(remembered)
-    yield
-    # A memory that was emptied on the way has what was parsed last.
-    if abs(len(remembered) - known) > count // _WORTH_STORING:
-        ours = [(key, one) for key, one in remembered.items() if _ROLE(key) != "system" and one.offer is not None]
-        stored_offers.save(
-            root, {key: (one.facts, one.offer, one.docstring, list(one.names)) for key, one in ours if one.offer}
-        )
+    return admission, [_find(item_id, name_of[item_id], admission, remembered, confined) for item_id in ids_chosen]
 
 
 def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:

@@ -158,6 +158,7 @@ class CallContext(Record, frozen=False):
         needs: what the running tool declares in `__needs__`.
         depth: how many calls this one is nested in.
         printed: where text goes that the tool prints; None outside a tool.
+        parameters: those that the caller was offered of the running tool; None where that is not known.
     """
 
     options: CallOptions = CallOptions()
@@ -168,6 +169,7 @@ class CallContext(Record, frozen=False):
     needs: tuple[str, ...] = ()
     depth: int = 0
     printed: list[str] | None = None
+    parameters: frozenset[str] | None = None
 
 
 _OUTSIDE = CallContext()
@@ -216,6 +218,15 @@ def settings() -> Settings:
 def output_budget() -> int:
     """Return how much text the answer to this call may have (bytes of UTF-8)."""
     return min(MAX_OUTPUT_BYTES, _current.get().options.max_output_bytes)
+
+
+def advice(parameter: str, sentence: str, otherwise: str = "") -> str:
+    """Return the advice that names a parameter, where the caller was offered it of the running tool; else the other one.
+
+    Code that several tools share must not name a parameter that only some of them have.
+    """
+    offered = _current.get().parameters
+    return sentence if offered is None or parameter in offered else otherwise
 
 
 def actor() -> str:

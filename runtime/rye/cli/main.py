@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # Objects between two collections: importing makes tens of thousands, hardly one of which is garbage.
-ALLOCATIONS = 100_000
+_ALLOCATIONS = 100_000
 
 
 def run(main: Callable[[], int]) -> NoReturn:
@@ -34,9 +34,9 @@ def run(main: Callable[[], int]) -> NoReturn:
     unless a thread or a function of `atexit` waits for the end.
     """
     # Raised, not switched off: a command that runs for long must still collect its garbage.
-    gc.set_threshold(ALLOCATIONS)
+    gc.set_threshold(_ALLOCATIONS)
     code = main()
-    if not has_pending_work():
+    if not _has_pending_work():
         try:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -47,7 +47,7 @@ def run(main: Callable[[], int]) -> NoReturn:
     sys.exit(code)
 
 
-def has_pending_work() -> bool:
+def _has_pending_work() -> bool:
     """Tell whether something is still to be done at the end: by a thread, or a function registered for it."""
     if atexit._ncallbacks():  # noqa: SLF001 - there is no public way to ask
         return True
@@ -81,7 +81,6 @@ _VERBS = {
     "review": ("verbs.changes", "a page on this machine that shows what was changed, and takes it back"),
     "state": ("verbs.state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
     "serve": ("verbs.serve", "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)"),
-    "daemon": ("daemon.verb", "keep a helper that makes commands in a shell start faster"),
     "fleet": ("verbs.fleet", "make calls in many workspaces, on many processes; each edit lands once"),
     "registry": ("verbs.registry", "share signed items: push, pull, search, inspect"),
 }
@@ -129,18 +128,11 @@ def verb_of(name: str) -> Verb:
 
 
 def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of a verb, made once a process: the helper (`rye daemon`) makes the usual ones before a call comes."""
-    prog = prog or f"rye {name}"
-    parser = _parsers.get((name, prog))
-    if parser is None:
-        parser = make_parser(prog=prog, description=verb.summary, formatter_class=help_formatter)
-        verb.build(parser)
-        _add_color(parser)
-        _parsers[name, prog] = parser
+    """Return the parser of a verb."""
+    parser = make_parser(prog=prog or f"rye {name}", description=verb.summary, formatter_class=help_formatter)
+    verb.build(parser)
+    _add_color(parser)
     return parser
-
-
-_parsers: dict[tuple[str, str], argparse.ArgumentParser] = {}
 
 
 def summaries() -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
 from rye.call.context import CallOptions, Cancellation, Deadline
-from rye.call.results import failure
+from rye.call.results import ENVELOPE, envelope, failure
 from rye.call.safe_text import encodable
 from rye.config import user_dirs
 from rye.config.settings import Settings
@@ -147,7 +147,9 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
     response: dict[str, Any] = {"status": "error", "type": call.item_type, "item_id": call.item_id, "data": None, "chain": []}
     # A nested call shares the outer settings, so that a file changed meanwhile does not split one call.
     settings = context.current().settings or Settings()
-    with context.using(options=call.options, host=call.host, settings=settings, needs=(), printed=None) as here:
+    with context.using(
+        options=call.options, host=call.host, settings=settings, needs=(), printed=None, parameters=None
+    ) as here:
         try:
             with user_dirs.HeldSpace():
                 _log(call, settings, "start")
@@ -207,9 +209,8 @@ def _refuse(response: dict[str, Any], err: RyeError) -> None:
     """Put a refusal into the response; a tool that answers in an envelope has its refusals in that envelope, too."""
     data = failure(err)
     # Clients of such a tool parse one shape, for its results and for refusals before it ran.
-    if response.pop("envelope", None) == "invoke_result":
-        listed = [{"code": err.code, "message": one} for one in err.details.get("problems", [err.message])]
-        data |= {"successful": False, "result": None, "errors": listed, "warnings": []}
+    if response.pop("envelope", None) == ENVELOPE:
+        data |= envelope(err.code, err.details.get("problems", [err.message]))
     response.update(
         status="error", error=str(err), code=err.code, data=data, **({"details": err.details} if err.details else {})
     )
@@ -358,7 +359,11 @@ def _needs(tool: Tool) -> tuple[str, ...]:
 
 
 def _complete(response: dict[str, Any], data: dict[str, Any], printed: str) -> None:
-    response.update(status="success" if data.get("success") is True else "error", data=data)
+    failed = data.get("success") is not True
+    # A crash or the end of its time is no result of the tool's own.
+    if failed and response["envelope"] == ENVELOPE and "successful" not in data:
+        data = {**data, **envelope(str(data.get("code", "tool_failed")), [str(data.get("error", ""))])}
+    response.update(status="error" if failed else "success", data=data)
     if response["status"] == "error":
         response.update(error=str(data.get("error", "The tool failed without a reason.")), code=data.get("code", "tool_failed"))
     if printed:
@@ -431,7 +436,8 @@ def _invoke(
     if cancellation is not None:
         cancellation.when_cancelled(decide)
     run_code.route_output()
-    with context.using(deadline=limit, needs=_needs(tool), printed=[]) as here:
+    offered = tool.offered if context.current().options.agent_defaults else frozenset(tool.schema.get("properties", ()))
+    with context.using(deadline=limit, needs=_needs(tool), printed=[], parameters=offered) as here:
         # A new thread starts with an empty context: without the copy it would have no deadline.
         copied = contextvars.copy_context()
         run_code.start(work)

@@ -15,7 +15,7 @@ from heapq import nsmallest
 from typing import Any
 
 from rye.call import results
-from rye.call.context import output_budget
+from rye.call.context import advice, output_budget
 from rye.filesearch import globs, matches
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.narrowing import Folders, too_many
@@ -252,8 +252,8 @@ class ContentSearch:
         return out + filesearch_tree.troubles(self.tree) + self.tree.program.notices()
 
     def _nothing(self) -> str:
-        flags = (("hidden=true", self.query.hidden), ("no_ignore=true", self.query.no_ignore))
-        hints = [] if self.tree.is_file else [word for word, on in flags if not on]
+        flags = (("hidden", self.query.hidden), ("no_ignore", self.query.no_ignore))
+        hints = [] if self.tree.is_file else [word for name, on in flags if not on and (word := advice(name, f"{name}=true"))]
         more = f"; {' and '.join(hints)} would search more files" if hints else ""
         if not self.pattern.text.isascii():
             more += "; files in other encodings than UTF-8 and UTF-16 are found by ASCII text alone"

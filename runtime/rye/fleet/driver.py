@@ -155,9 +155,7 @@ def require_library() -> None:
         import distributed  # noqa: F401 - to see that it is there
     except ModuleNotFoundError:
         raise UsageError(
-            "extra_missing",
-            "Fleets need the extra `fleet`.",
-            f"Install it: pip install 'rye-workspace[fleet]=={__version__}', or in a checkout pip install -e '.[fleet]'",
+            "extra_missing", "Fleets need the extra `fleet`.", "Install it in your clone: pip install -e '.[fleet]'"
         ) from None
 
 

@@ -102,6 +102,13 @@ class Tool(Record):
         declared, known = self.metadata.get("__agent_defaults__"), self.schema.get("properties", {})
         return {name: value for name, value in declared.items() if name in known} if isinstance(declared, dict) else {}
 
+    @property
+    def offered(self) -> frozenset[str]:
+        """Return the parameters that models are offered: those in `__agent_parameters__`, where it is, and required ones."""
+        declared, known = self.metadata.get("__agent_parameters__"), self.schema.get("properties", {})
+        named = {*declared, *self.schema.get("required", ())} if isinstance(declared, dict) else known
+        return frozenset(name for name in known if name in named)
+
 
 class Knowledge(Record):
     """A verified knowledge entry: header fields and the text below them."""

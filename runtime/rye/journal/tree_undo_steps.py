@@ -155,6 +155,11 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
         try:
             was = _info(ws, one.path)
             warning = _step(ws, contents, entry.id, one, later)
+        except WorkspaceError as err:
+            # A command has made a repository there since the undo was planned.
+            warnings.append(f"{tree_changes.printable(one.path)} was left: {err.message}")
+            left.append(one.path)
+            continue
         except OSError as err:
             # What was done stays recorded, so that it can be taken back in turn.
             failure = failure or (one.path, err)
@@ -251,9 +256,9 @@ def _opened(ws: Workspace, steps: Sequence[Change]) -> list[Change]:
 
 
 def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str]) -> str:
-    """Bring one path from its state before to the one after; return why it was left, if it was. Raises OSError.
+    """Bring one path from its state before to the one after; return why it was left, if it was.
 
-    `later` are the paths whose steps are still to come.
+    Raises OSError, and WorkspaceError where tools may not write there now. `later` are the paths whose steps are still to come.
     """
     shown = tree_changes.printable(one.path)
     try:
@@ -267,6 +272,8 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
                 return ""
             if not alike(now, one.before) and not _is_begun(now, one):
                 return _changed_meanwhile(shown)
+            parts = parts_of(one.path)
+            ws.guard_open(fd, parts)
             # A rename puts no file in place of a folder, and no folder in place of a file.
             if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
                 if not _remove(fd, name, temporary, was):
@@ -283,7 +290,13 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
                         os.unlink(temporary, dir_fd=fd)
                     raise
             if one.after.kind != "directory":
-                in_place = _put_in_place(fd, name, temporary, was)
+                try:
+                    # To write a large file takes long.
+                    ws.guard_open(fd, parts)
+                    in_place = _put_in_place(fd, name, temporary, was)
+                except WorkspaceError:
+                    os.unlink(temporary, dir_fd=fd)
+                    raise
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=fd)
                 return "" if in_place else _changed_meanwhile(shown)

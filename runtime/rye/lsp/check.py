@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rye.call.results import call_text
 from rye.errors import RyeError
 from rye.lsp import queries
 
@@ -70,6 +71,6 @@ def _printed(path: str, broken: Rows, mended: Rows, errors: int) -> list[str]:
     lines = [f"Check: {len(broken)} new, {len(mended)} mended, {errors} error{'' if errors == 1 else 's'} now."]
     lines += [f"new: {queries.described(path, row)}" for row in broken[:_SHOWN]]
     if len(broken) > _SHOWN:
-        lines.append(f'({len(broken) - _SHOWN} more: lsp(file_path="{path}"))')
+        lines.append(f"({len(broken) - _SHOWN} more: {call_text('lsp', file_path=path)})")
     # The line of a mended one may be gone.
     return lines + [f"mended: {row['severity']}: {' '.join(row['message'].split())}" for row in mended[:_SHOWN]]

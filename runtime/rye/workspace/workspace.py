@@ -11,8 +11,9 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 
 from rye.call import context
@@ -91,13 +92,15 @@ class OpenFile(Record):
 class Place(Record):
     """Where a file is or will be: the directory held open, its physical path, the state of what is there now.
 
-    `made` are the folders that were made for it, the outer first.
+    `made` are the folders that were made for it, the outer first. `check` is asked right before the file is exchanged (see
+    `Workspace.guard_open`).
     """
 
     dir_fd: int
     parts: beneath.Parts
     stat: os.stat_result | None
     made: Sequence[beneath.Parts] = ()
+    check: Callable[[], None] | None = None
 
     @property
     def name(self) -> bytes:
@@ -371,7 +374,8 @@ class Workspace:
         try:
             if guarded:
                 self.guard(physical)
-            yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created))
+            check = partial(self.guard_open, dir_fd, physical) if guarded else None
+            yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created), check)
         except BaseException:
             self._remove_empty(created)
             raise
@@ -456,6 +460,19 @@ class Workspace:
         name = None if place else protected_paths.name_at(self.fd, parts, links)
         if place or name:
             raise protected(shown or names.show(b"/".join(parts)), place, name)
+
+    def guard_open(self, dir_fd: int, parts: beneath.Parts) -> None:
+        """Guard a file once more, right before it is exchanged: since it was opened a command may have made a repository there.
+
+        Raises:
+            WorkspaceError: `protected_path`; `conflict`, its folder has been moved.
+        """
+        root, folder = (beneath.real_path(fd, "") for fd in (self.fd, dir_fd))
+        wanted = os.fsdecode(b"/".join(parts[:-1]))
+        if (os.path.join(root, wanted) if wanted else root) != folder:
+            shown = names.show(b"/".join(parts))
+            raise WorkspaceError("conflict", f"The folder of {shown} was moved meanwhile. Nothing was written.", "Try again.")
+        self.guard(parts)
 
     def check(self, path: str) -> None:
         """Confine `path` without needing it to exist: what the executor asks before a tool runs.

@@ -278,11 +278,16 @@ def test_the_command_line_says_what_is_wrong(workspaces, tmp_path, capfd, monkey
     assert main(["fleet", "run", str(tmp_path / "bad")]) == 2
     assert f"{tmp_path}/bad:1: the job has no workspace" in (said := capfd.readouterr().err)
     assert f"{tmp_path}/bad:2: no JSON" in said
+    notes = tmp_path / "notes"
+    notes.write_text("precious")
+    assert main(["fleet", "run", file, "--out", str(notes), "--resume"]) == 2
+    assert "holds no results of a fleet" in capfd.readouterr().err
+    assert notes.read_text() == "precious"
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(["fleet", "run", file]) == 2
     said = capfd.readouterr().err
     assert "extra `fleet`" in said
-    assert "pip install" in said
+    assert "pip install -e '.[fleet]'" in said
     assert (workspaces[0] / "a.txt").read_text() == "one\n"
 
 

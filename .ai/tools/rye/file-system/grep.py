@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:49Z:97b171423005ffc696f1076918777d1323ec5bdc00651a3b2ceb1074182e3781:aH4FnE3VxXT85cBCe3bZWAw_LAUDTF00U3h-MH2SHTGFefms-AwRXPwUX7aOGUprlGbwbXH7MqI5fFCBSHjuCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:5407af8ab70e398ee7c57bee87977c5dc5e59ffa24b257d955d6686b69a96792:5539T1-gg-NA0hbmzyH1aCukYxhmpIImOc2p24WbEEBZYmz7hfj3B9xt68NUZ1HD0Q7E0k8cVrZ6Ndg0bsHdBA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -40,7 +40,7 @@ __agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """Search file contents by regex (Rust syntax, no look-around). Lines come with their addresses, ready for edit_lines without a read.
 Requires: pattern.
-Does not: search hidden, ignored or binary files (hidden=true, no_ignore=true).
+Does not: search hidden, ignored or binary files.
 Side effects: none.
 Returns: matches by file; up to three come with context. Too many: how many in which folders.
 Prefer it to grep or rg in bash."""
@@ -51,6 +51,9 @@ __agent_parameters__ = {
     "ignore_case": "",
     "literal": "Plain text",
     "context": "Lines around",
+    "multiline": "",
+    "hidden": "",
+    "no_ignore": "",
     "mode": "",
     "limit": "",
     "offset": "",

@@ -34,7 +34,6 @@ _WORDS = (
     ("project_path a directory", "--project a directory"),
     ("as ls, glob or grep show it", "as rt find or rt grep show it"),
     ("Use ls on its parent", "Use rt find"),
-    ("Give multiline=true to match across lines.", "rt grep matches within a line."),
 )
 _IDS = {
     "read": "rye/file-system/read",
@@ -89,7 +88,8 @@ def _verb(name: str, arguments: dict[str, str]) -> list[str] | None:
     path = arguments.get("file_path", arguments.get("path", "."))
     if name in ("read", "open_file_chunk"):
         at = arguments.get("offset") or arguments.get("line") or arguments.get("start")
-        return ["rt", "open", f"{path}:{at}" if at else path]
+        named = ["--encoding", arguments["encoding"]] if "encoding" in arguments else []
+        return ["rt", "open", f"{path}:{at}" if at else path, *named]
     if name == "ls":
         return ["rt", "find", "*", *([path] if path != "." else [])]
     if name == "undo" and "list" in arguments:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import sys
@@ -280,9 +279,8 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
     return argparse.RawDescriptionHelpFormatter(prog, width=width)
 
 
-@functools.cache
 def parser_of(name: str) -> argparse.ArgumentParser:
-    """Return the parser of a verb's words, made once a process."""
+    """Return the parser of a verb's words."""
     from rye.cli.main import make_parser
 
     verb = VERBS[name]

@@ -36,9 +36,7 @@ Status = Literal["ok", "note", "problem"]
 _EXTRAS = {
     "mcp": ("mcp", "the MCP server"),
     "review": ("starlette", "the pages of rye review"),
-    "tty": ("textual", "rye review --tty"),
     "pdf": ("pypdf", "reading PDFs"),
-    "web": ("html-to-markdown", "reading HTML pages"),
     "search": ("ddgs", "searching the web without a key"),
 }
 _MAX_SETTINGS = 8 << 20

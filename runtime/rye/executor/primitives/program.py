@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import context, safe_text
 from rye.call.command_channel import ready
+from rye.call.results import call_text
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
@@ -400,8 +401,8 @@ def _said_error(found: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _paging(output_id: str, stream: str, offset: int) -> str:
-    which = "" if stream == "stdout" else f", stream={json.dumps(stream)}"
-    return f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
+    which = {} if stream == "stdout" else {"stream": stream}
+    return call_text("job", action="read", job_id=output_id, **which, offset=offset)
 
 
 def _ending(outcome: run.Outcome) -> str:
