@@ -45,8 +45,7 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 
 # O_NONBLOCK so that a FIFO is refused instead of waited for, O_NOCTTY so that no terminal is taken.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
-# The root's path and one below it (bytes): what is longer is not taken apart.
-_LONGEST = 2 * beneath.PATH_MAX
+_LONGEST = 2 * beneath.PATH_MAX  # the root's path and one below it (bytes): what is longer is not taken apart
 
 
 class OpenFile(Record):
