@@ -109,6 +109,8 @@ class History:
         self.rng, self.project, self.form = Random(seed), project, form
         self.problems, self.tally, self.labels = [], Counter(), itertools.count(1)
         self.files = {name: File(name, self.some(3, 40), self.labels) for name in FILES}
+        # Label -> text, of all lines that ever were.
+        self.texts = {}
         # Of each call the lines of the files before and after.
         self.done = []
         for file in self.files.values():
@@ -171,32 +173,26 @@ class History:
         if before is None:
             return
         names, was = self.observed(file), {label: at for at, (label, _) in enumerate(before)}
-        place = {label: at for at, (label, _) in enumerate(file.lines)}
-        pairs, now = None, list(file.lines)
-        for at, name in enumerate(names):
-            label = file.owner.get(name)
-            if label is None or label == file.lines[at][0]:
+        owners, pairs = [file.owner.get(name) for name in names], None
+        for at, (name, owner, (label, text)) in enumerate(zip(names, owners, file.lines, strict=True)):
+            if owner in (None, label):
                 continue
-            if label in was and bare(before[was[label]][1]) == bare(file.lines[at][1]):
+            if owner in was and bare(before[was[owner]][1]) == bare(text):
                 if pairs is None:
                     pairs = git_pairs([text for _, text in before], file.texts, self.project.parent)
-                if (was[label], at) in pairs:
+                if (was[owner], at) in pairs:
                     # Git, too, takes this line for that one: so they are.
-                    if label in place:
-                        now[place[label]] = next(self.labels), now[place[label]][1]
-                    now[at] = label, now[at][1]
                     self.tally["equal lines that git takes for each other"] += 1
                     continue
-            self.say(
-                f"others: {name} of {file.name} named line {was.get(label, -1) + 1}, now it names line {at + 1}, {now[at]}"
-            )
-        # What lost its address is a new line to everybody.
-        for at, (label, text) in enumerate(now):
-            if file.address.get(label) not in (None, names[at]):
-                now[at] = next(self.labels), text
-                self.tally["lines of others' changes with a new address"] += 1
-            elif label in was and before[was[label]][1] != text:
-                file.shown.discard(label)
+            self.say(f"others: {name} of {file.name} named line {was.get(owner, -1) + 1}, now it names line {at + 1}, {text!r}")
+        now = []
+        for owner, (label, text) in zip(owners, file.lines, strict=True):
+            is_new = owner is None and (label in owners or file.address.get(label) is not None)
+            self.tally["lines that others left"] += label in was
+            self.tally["lines that others left, with a new address"] += is_new
+            now.append((owner or (next(self.labels) if is_new else label), text))
+            if owner in was and before[was[owner]][1] != text:
+                file.shown.discard(owner)
         file.lines = now
         self.settle(file, names)
 
@@ -208,6 +204,7 @@ class History:
             self.say(f"{file.name} has {len(names)} lines, expected {len(file.lines)}")
             return
         file.address = {label: name for (label, _), name in zip(file.lines, names, strict=True) if name}
+        self.texts.update(file.lines)
         for label, name in file.address.items():
             if file.owner.setdefault(name, label) != label:
                 self.say(f"{name} of {file.name} was {file.owner[name]}, now it is {label}")
@@ -375,17 +372,13 @@ class History:
         file.before = None
         names = self.observed(file)
         lines = file.lines if after is None else [(label or next(self.labels), text) for label, text, _ in after]
-        texts = dict((*file.lines, *lines))
+        owners = [file.owner.get(name) for name in names]
         now = []
-        for name, (label, text) in zip(names, lines, strict=True):
-            owner = file.owner.get(name)
-            if owner is not None and owner != label and bare(texts.get(owner, text)) != bare(text):
-                self.say(f"after others: {name} of {file.name} named {texts[owner]!r}, now {text!r}")
-            is_other = owner is None and file.address.get(label) is not None
+        for name, owner, (label, text) in zip(names, owners, lines, strict=True):
+            if owner is not None and owner != label and bare(self.texts[owner]) != bare(text):
+                self.say(f"after others: {name} of {file.name} named {self.texts[owner]!r}, now {text!r}")
+            is_other = label in owners or file.address.get(label) is not None
             now.append((owner or (next(self.labels) if is_other else label), text))
-        if len({label for label, _ in now}) != len(now):
-            seen = set()
-            now = [(next(self.labels) if label in seen or seen.add(label) else label, text) for label, text in now]
         file.lines = now
         self.settle(file, names)
 
@@ -491,6 +484,14 @@ class History:
         replacement.replace(self.project / file.name)
         self.tally["writes by others"] += 1
 
+    def lose(self):
+        """The cache is gone: no address from before may come back."""
+        shutil.rmtree(self.project / ".ai" / "cache")
+        self.done.clear()
+        for file in self.files.values():
+            file.lines, file.before = [(next(self.labels), text) for text in file.texts], None
+            self.read(file)
+
     def run(self, steps):
         for file in self.files.values():
             self.read(file)
@@ -550,7 +551,9 @@ def own_state(monkeypatch):
 def test_no_address_ever_names_another_line(own_state, form, count):
     problems, tally = run(10**6, count, form)
     assert problems == []
-    assert tally["edits refused"] <= 0.01 * tally["edits"]
+    # Which edits are refused differs from seed to seed; of many it is about one in 150.
+    assert tally["edits refused"] <= 0.02 * tally["edits"]
+    assert tally["lines that others left, with a new address"] <= 0.03 * tally["lines that others left"]
 
 
 @pytest.mark.parametrize(
