@@ -62,11 +62,12 @@ def code_of(answer):
 
 
 def git_pairs(before, after, folder):
-    """The (old, new) positions that git leaves unchanged, also where it ignores white space."""
+    """The (old, new) positions that git leaves unchanged, with its usual settings or others."""
     out = set()
     for name, lines in (("before", before), ("after", after)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
-    for more in ([], ["-w"]):
+    # Where a change can be moved up and down among equal lines, the one that looks best, or the last.
+    for more in ([], ["-w"], ["--no-indent-heuristic"]):
         command = ["git", "diff", "--no-index", "--patience", "--text", "--no-color", "-U0", *more, "before", "after"]
         shown = subprocess.run(command, cwd=folder, capture_output=True, check=False, text=True).stdout
         old = new = 0
@@ -455,7 +456,12 @@ class History:
             for at, (label, text) in enumerate(before[name]):
                 if names[at] is not None and names[at] != was.get(label, names[at]):
                     self.say(f"undo: line {at + 1} of {name}, {text!r}, had the address {was[label]}, now {names[at]}")
-            file.lines = before[name]
+            # A line of a large file that nobody had seen may have got its first ID from the change that was taken back.
+            file.lines = []
+            for address, (label, text) in zip(names, before[name], strict=True):
+                owner = None if label in was else file.owner.get(address)
+                is_unseen = owner is not None and bare(self.texts[owner]) == bare(text)
+                file.lines.append((owner if is_unseen else label, text))
             self.settle(file, names)
             file.shown &= {label for label, _ in after[name]}
         self.tally["undone"] += 1
