@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T23:01:44Z:ea4bee38fbdbf7072e246a4e668ffd098d5cf8ef2c3bc37637b66b775cd73388:2CN0QCPtxmqdNyU525aZJ4SJCLKvd9E-30zPUVzE2UauPF_Gk0mPidpXipTdw6Vvfl-Rj7kkNr_2wHcMmpHsDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:27:48Z:fc45dfed90558349f8ae6be39de9fc7617532a837348ad1a91514fca8393c971:2ZrktmxpZEh9DH2q9SOePsg37AuPX3j4Ho_24iJb_IBHaSNkHkEJve73-hY5sAQX6PlM2FCDqulBcuaRelUKCw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -12,7 +12,7 @@ lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] li
 An ID belongs to its line for as long as the line lives, through edits elsewhere in the file: pass IDs to edit_lines instead
 of retyping text, and do not read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
 new, changed or gone since. file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
-more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
+more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace shows blanks.
 Prefer it to cat in a shell whenever you may edit the file; use grep to find the place first in a large one.
 """
 
