@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T13:03:41Z:ff76009869931f3d578e81351a3e53559504a23f8a3fbdf36b50b05688d67c7b:b4hfYbW3leBsOmNEaBaQhC8cO4I-t-YB7BLHMIIbHGvCzblC4ShfDHHlP9Xy7Z7_FMCr3DBE5TWwibjgmPwVBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:29:48Z:cdc272c9d454e3352ecca02cc3fc6741fd2a42a1bdb1b9ab9d14f1278f65b0a2:60TMtTLJWPftFmEBtTagrz-_NZBqUpfWSVnzzu6_n0PoQa0V9UzqfIWxhvu_k7uJ0dCMzHO900BqKXEppXTBDQ==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -238,7 +238,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _folder(ws: Workspace, path: str) -> beneath.Parts:
     """Return the physical components of the folder that `path` names."""
     try:
-        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), beneath.O_PATH)
+        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), os.O_PATH)
     except OSError as err:
         raise ws.refusal(err, path) from None
     try:
