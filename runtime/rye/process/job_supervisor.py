@@ -74,12 +74,7 @@ def listening(dir_fd: int) -> socket.socket:
 
 def address(dir_fd: int) -> str:
     """Return the address of the socket in a folder that is held open."""
-    if os.path.isdir("/proc/self/fd"):
-        return f"/proc/self/fd/{dir_fd}/{SOCKET}"
-    import fcntl
-
-    folder: bytes = fcntl.fcntl(dir_fd, getattr(fcntl, "F_GETPATH", 50), bytes(1024))
-    return os.path.join(os.fsdecode(folder.rstrip(b"\0")), SOCKET)
+    return f"/proc/self/fd/{dir_fd}/{SOCKET}"
 
 
 class Supervisor:

@@ -485,7 +485,7 @@ class Workspace:
         """
         parts = self.components(path)
         try:
-            fd, _ = beneath.open_beneath(self.fd, parts, beneath.O_PATH)
+            fd, _ = beneath.open_beneath(self.fd, parts, os.O_PATH)
         except FileNotFoundError:
             self._check_missing(parts, path)
         except OSError as err:

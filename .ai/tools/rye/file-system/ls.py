@@ -238,7 +238,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _folder(ws: Workspace, path: str) -> beneath.Parts:
     """Return the physical components of the folder that `path` names."""
     try:
-        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), beneath.O_PATH)
+        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), os.O_PATH)
     except OSError as err:
         raise ws.refusal(err, path) from None
     try:
