@@ -73,27 +73,25 @@ HEAVY = {
     "rich",
     "charset_normalizer",
     "ddgs",
-    "html_to_markdown",
-    "selectolax",
     "tomllib",
     "multiprocessing",
     "dask",
     "python_multipart",
     "distributed",
-    "textual",
+    "jinja2",
+    "markupsafe",
 }
 
 
 # Themselves imported only where they are used, so that their own heavy imports are late too.
 LATE = {
     "rye.web.transport",
-    "rye.web.html_text",
     "rye.agent_sandbox.server",
     "rye.agent_sandbox.uploads",
     "rye.review.guard",
     "rye.review.server",
     "rye.review.site",
-    "rye.review.terminal",
+    "rye.review.frame",
 }
 
 

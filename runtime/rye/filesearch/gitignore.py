@@ -7,22 +7,15 @@ that is no pattern is passed over.
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from rye.errors import UsageError, WorkspaceError
+from rye.errors import UsageError
 from rye.filesearch import globs
-from rye.fs import beneath, names
 
 MAX_BYTES = 1 << 20
 """Of a larger file only so much is read."""
-
-_MOST_NAMES = 1_000_000
 
 
 class Rule(NamedTuple):
@@ -32,71 +25,6 @@ class Rule(NamedTuple):
     fits: Callable[[str], object]
     takes_back: bool
     folders_only: bool
-
-
-class Pipes:
-    """What lies in the place of a `.gitignore` file and never ends: ripgrep reads it, until its time or its memory is up.
-
-    A named pipe of the project is let pass. A pipe elsewhere may be another program's, a device has no end: they are refused.
-    """
-
-    def __init__(self, root_fd: int, folder: beneath.Parts) -> None:
-        """Remember the project and the folder in it that is searched; nothing is looked for yet."""
-        self._root, self._folder = root_fd, folder
-        self._found: list[tuple[beneath.Parts, int]] | None = None
-
-    def let_pass(self) -> None:
-        """Open and close each for writing: whoever waits there reads the end of the file.
-
-        Raises:
-            WorkspaceError: `bad_ignore_file`.
-        """
-        if self._found is None:
-            self._found = list(_pipes_below(self._root, self._folder))
-        for parts, kind in self._found:
-            try:
-                if kind == stat.S_IFIFO:
-                    # Without a reader this fails, and nothing happens. A link is followed inside the project only.
-                    os.close(beneath.open_beneath(self._root, parts, os.O_WRONLY | os.O_NONBLOCK)[0])
-                    continue
-            except OSError as err:
-                if err.errno != errno.EXDEV:
-                    continue
-            what = "leads to a named pipe outside the project" if kind == stat.S_IFIFO else "is or leads to a device"
-            raise WorkspaceError(
-                "bad_ignore_file",
-                f"{names.show(b'/'.join(parts))} {what}, which no search can read to its end.",
-                "Give no_ignore=true, or ask the user to remove it.",
-            )
-
-
-def _pipes_below(root_fd: int, folder: beneath.Parts) -> Iterator[tuple[beneath.Parts, int]]:
-    waiting, count = [folder], 0
-    while waiting and count < _MOST_NAMES:
-        parts = waiting.pop()
-        with suppress(OSError):
-            fd = beneath.open_unlinked(root_fd, tuple(map(os.fsdecode, parts)), os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                with os.scandir(fd) as entries:
-                    for entry in entries:
-                        count += 1
-                        inner = (*parts, os.fsencode(entry.name))
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(inner)
-                        elif entry.name == ".gitignore":
-                            kind = stat.S_IFMT(_mode(entry))
-                            if kind in (stat.S_IFIFO, stat.S_IFCHR):
-                                yield inner, kind
-            finally:
-                os.close(fd)
-
-
-def _mode(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat().st_mode
-    except OSError:
-        # A link to nowhere.
-        return 0
 
 
 def parse(data: bytes) -> list[Rule]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rye.call import results
-from rye.call.context import output_budget
+from rye.call.context import advice, output_budget
 from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.filesearch import tree as filesearch_tree
@@ -79,7 +79,7 @@ def find(project_path: str, query: Query) -> Found:
         notices = filesearch_tree.troubles(tree)
         if not total and not tree.timed_out:
             notices.insert(0, _nothing(tree, view, query.pattern))
-        narrowing = too_many(folders, tree.shown_base, {"path": False, "pattern": False}, by_file=True)
+        narrowing = too_many(folders, tree.shown_base, {_folder(): False, "pattern": False})
         return Found(page.lines, total, passed, notices, tree.timed_out, filesearch_tree.trouble_fields(tree), narrowing)
 
 
@@ -114,6 +114,11 @@ def _opened(project_path: str, query: Query) -> Iterator[tuple[Tree, str]]:
             yield tree, pattern
 
 
+def _folder() -> str:
+    """Return what the running tool calls the folder to search."""
+    return advice("path", "path", "root")
+
+
 def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
     """Return the pattern relative to a folder, and the folder; an absolute pattern is taken relative to the root."""
     text = filesearch_tree.glob_text(pattern)
@@ -126,7 +131,7 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
         # A pattern without a slash would match at any depth; this one is about the root's own files.
         text = text if "/" in text else f"/{text}"
     if any(".." in one.split("/") for one in globs.expand(text)):
-        raise outside(pattern, "a glob pattern cannot go up; give path the folder to start from")
+        raise outside(pattern, f"a glob pattern cannot go up; give {_folder()} the folder to start from")
     if not text.strip("/."):
         raise globs.bad_glob(pattern, "it names no file")
     return f"{text}**" if text.endswith("/") else text, path
@@ -134,48 +139,19 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
 
 def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders) -> tuple[list[str], int]:
     """Return the first files in the wanted order, up to the window's end, and how many there are."""
-    fitting, order = _fitting(pattern), _newest(tree) if query.newest_first else None
-    wanted, total = query.offset - 1 + query.limit, 0
-    first: list[bytes] = []
-    last: bytes | None = None
-    for some in tree.files(view):
-        found = fitting(some)
-        total += len(found)
-        folders.add_files(found)
-        # By name most of what comes is known to be behind the window.
-        first += found if last is None else [name for name in found if name < last]
-        # Memory is bounded by the window, not by how many files there are.
-        if len(first) > wanted + _AT_ONCE:
-            first.sort(key=order)
-            del first[wanted:]
-            last = first[-1] if order is None else None
-    first.sort(key=order)
-    return [os.fsdecode(name) for name in first[:wanted]], total
-
-
-_AT_ONCE = 4_096
-
-
-def _fitting(pattern: str) -> Callable[[list[bytes]], list[bytes]]:
-    """Return what leaves of some names those that fit a pattern."""
     end = globs.ending(pattern)
-    if end is not None:
-        return lambda names: _ending(names, end.encode())
     fits = filesearch_tree.fits(pattern)
-
-    def fitting(names: list[bytes]) -> list[bytes]:
-        # Decoded together, which takes a fraction of the time.
-        texts = os.fsdecode(b"\0".join(names)).split("\0")
-        return [name for name, text in zip(names, texts, strict=True) if fits(text)]
-
-    return fitting
-
-
-def _ending(names: list[bytes], end: bytes) -> list[bytes]:
-    # In a folder of sources often all of them: that is seen at once.
-    if b"\0".join([*names, b""]).count(end + b"\0") == len(names):
-        return names
-    return [name for name in names if name.endswith(end)]
+    found: list[bytes] = []
+    for some in tree.files(view):
+        if end is not None:
+            found += [name for name in some if name.endswith(end.encode())]
+        else:
+            # Decoded together, which takes a fraction of the time.
+            texts = os.fsdecode(b"\0".join(some)).split("\0")
+            found += [name for name, text in zip(some, texts, strict=True) if fits(text)]
+    folders.add_files(found)
+    found.sort(key=_newest(tree) if query.newest_first else None)
+    return [os.fsdecode(name) for name in found[: query.offset - 1 + query.limit]], len(found)
 
 
 def _newest(tree: Tree) -> Callable[[bytes], tuple[float, bytes]]:
@@ -189,6 +165,7 @@ def _newest(tree: Tree) -> Callable[[bytes], tuple[float, bytes]]:
 
 
 def _nothing(tree: Tree, view: View, pattern: str) -> str:
-    hints = [word for word, on in (("hidden=true", view.hidden), ("no_ignore=true", view.no_ignore)) if not on]
+    flags = (("hidden", view.hidden), ("no_ignore", view.no_ignore))
+    hints = [word for name, on in flags if not on and (word := advice(name, f"{name}=true"))]
     more = f"; {' and '.join(hints)} would look at more" if hints else ""
     return f"[no files in {tree.shown_base} fit {pattern}{more}]"

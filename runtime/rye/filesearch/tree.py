@@ -16,9 +16,10 @@ import signal
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NamedTuple
 
-from rye.call.context import check_deadline, deadline
+from rye.call.context import advice, check_deadline, deadline
 from rye.call.results import _NAMED
 from rye.errors import RyeError, WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
@@ -161,7 +162,7 @@ class Tree:
         # The call's own deadline may leave less time than a search may take.
         limit.check()
         with Child(command, self.fd_for_child(), min(MAX_SECONDS, limit.remaining() - _SPARE), MAX_MEMORY) as child:
-            yield from split_records(_with_ending(child, ending, gitignore.Pipes(self.ws.fd, self.parts)), end)
+            yield from split_records(chain(child.blocks(), [ending]), end)
             self.timed_out |= child.timed_out
             code, stderr = child.end(), child.stderr()
         self._judge(code, stderr, pattern)
@@ -180,8 +181,11 @@ class Tree:
             raise ripgrep.too_slow(pattern)
         # Killed by the memory limit.
         if code < 0:
-            gitignore.Pipes(self.ws.fd, self.parts).let_pass()
-            raise OutOfMemoryError("search_failed", "The search needed more memory than it may have.")
+            raise OutOfMemoryError(
+                "search_failed",
+                "The search needed more memory than it may have: a line, or a .gitignore that leads to a device, has no end.",
+                advice("no_ignore", "Give no_ignore=true, or a smaller path.", "Search a smaller folder."),
+            )
         refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
         if refusal is not None:
             raise refusal
@@ -215,11 +219,6 @@ class Tree:
 
 
 _ALL = ripgrep.View(hidden=True, no_ignore=True)
-
-
-def _with_ending(child: Child, ending: bytes, pipes: gitignore.Pipes) -> Iterator[bytes]:
-    yield from child.blocks(pipes.let_pass)
-    yield ending
 
 
 def _seen(found: list[bytes], view: View) -> list[bytes]:
@@ -368,7 +367,11 @@ def troubles(tree: Tree) -> list[str]:
         more = tree.trouble_count - min(len(named), _NAMED)
         out.append(f"[not readable: {', '.join(named[:_NAMED])}{f' and {more} more' if more else ''}]")
     if tree.timed_out:
-        out.append("[the time ran out: this is what was found until then, in no particular order; narrow path or pattern]")
+        further = advice("no_ignore", ", or give no_ignore=true")
+        out.append(
+            "[the time ran out: this is what was found until then, in no particular order; "
+            f"narrow the folder or the pattern{further}]"
+        )
     return out
 
 

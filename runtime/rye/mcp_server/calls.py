@@ -41,7 +41,6 @@ class Request(Record):
         repeatable: whether it may be asked again for a smaller answer: it changes nothing.
         report: sends a progress notification (a number that rises, the newest text); None when nobody asked for any.
         actor: the client and its session, see `context.CallOptions`.
-        fields: answer with the fields besides the text, for a page.
     """
 
     item_id: str
@@ -50,7 +49,6 @@ class Request(Record):
     repeatable: bool
     report: Callable[[float, str], Awaitable[None]] | None = None
     actor: str = ""
-    fields: bool = False
 
 
 class Calls:
@@ -189,7 +187,7 @@ class Calls:
         while budget is not None:
             options = context.CallOptions(budget, on_output, cancellation, request.actor, agent_defaults=True)
             response = self._run(request.item_id, request.arguments, options)
-            result = self._written.result_of(response, request.actor, fields=request.fields)
+            result = self._written.result_of(response, request.actor)
             size = results.size_of(result)
             # Asked again only where that changes nothing: a second run of a command could.
             budget = results.next_budget(budget, size) if request.repeatable and not cancellation.cancelled else None

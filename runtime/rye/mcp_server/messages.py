@@ -57,19 +57,16 @@ class Peer(Record):
     Attributes:
         actor: the client and its session, as the journal names them.
         revision: of the protocol, as agreed.
-        shows_pages: whether the client shows the pages that tools have.
     """
 
     actor: str
     revision: str
-    shows_pages: bool = False
 
 
 class Client(Record):
-    """What a client says of itself: its name, and what it can do."""
+    """What a client says of itself."""
 
     name: str | None
-    capabilities: dict[str, Any]
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault
@@ -137,11 +134,11 @@ def _client(info: Any, capabilities: Any, *, may_be_nobody: bool = False) -> Cli
         if not all(isinstance(part, kinds.get(key, dict if not kinds else type(None))) for key, part in parts.items()):
             return None
     if may_be_nobody:
-        return Client(None, capabilities)
+        return Client(None)
     texts = {"name", "version", "title", "description", "websiteUrl"}
     if not isinstance(info, dict) or not {"name", "version"} <= info.keys() <= texts:
         return None
-    return Client(info["name"], capabilities) if all(isinstance(one, str) for one in info.values()) else None
+    return Client(info["name"]) if all(isinstance(one, str) for one in info.values()) else None
 
 
 def _is_meta(meta: Any) -> bool:

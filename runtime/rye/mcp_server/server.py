@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from rye._version import __version__
-from rye.mcp_server import apps, http, skills, stdio
+from rye.mcp_server import http, skills, stdio
 from rye.mcp_server.messages import INSTRUCTIONS, NAME, TITLE, Peer, Refused
 from rye.mcp_server.service import Service, actor_of, session_of
 from rye.mcp_server.session import Session
@@ -80,7 +80,7 @@ def _peer(context: ServerRequestContext[Any], process: str) -> Peer:
     name = client.client_info.name if client else None
     secret = context.request.headers.get("mcp-session-id") if context.request is not None else None
     actor = actor_of(name, session_of(secret) if secret else process)
-    return Peer(actor, context.protocol_version, apps.shown_by(client.capabilities.extensions if client else None))
+    return Peer(actor, context.protocol_version)
 
 
 def _reporter(context: ServerRequestContext[Any]) -> Any:
@@ -113,12 +113,9 @@ def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
     service.calls.settle(_SETTLE_SECONDS)
 
 
-def serve_http(project: str, selection: Selection, address: http.Address, workers: int = 1) -> None:
-    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`.
-
-    `workers` are the processes that serve them.
-    """
+def serve_http(project: str, selection: Selection, address: http.Address) -> None:
+    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`."""
     token, is_new = http.token_to_use()
     service = Service(project, selection)
-    if http.serve(library_server(service), address, token, show_token=is_new, workers=workers):
-        service.calls.settle(_SETTLE_SECONDS)
+    http.serve(library_server(service), address, token, show_token=is_new)
+    service.calls.settle(_SETTLE_SECONDS)

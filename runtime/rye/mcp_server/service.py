@@ -16,7 +16,7 @@ from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions
 from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
-from rye.mcp_server import apps, prompts, resources, skills
+from rye.mcp_server import prompts, resources, skills
 from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
 from rye.mcp_server.messages import FRESH, INVALID_PARAMS, Peer, Refused, Reporter
@@ -84,8 +84,7 @@ class Service:
             raise Refused(str(err)) from None
 
     async def _list_tools(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        tools = await self._look(self.listing.tools)
-        return {**FRESH, "tools": apps.with_page(tools) if peer.shows_pages else tools}
+        return {**FRESH, "tools": await self._look(self.listing.tools)}
 
     async def _call_tool(self, params: dict[str, Any], peer: Peer, report: Reporter | None) -> dict[str, Any]:
         """What fails inside a tool is a result with `isError`; an unknown name is a protocol error."""
@@ -104,8 +103,7 @@ class Service:
     def _request(self, offered: Offered, given: dict[str, Any], peer: Peer, report: Reporter | None) -> Request:
         arguments = offered.arguments(given)
         runs = self._runs(offered, arguments)
-        fields = peer.shows_pages and apps.wants_fields(offered.item_id, arguments)
-        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, report, peer.actor, fields)
+        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, report, peer.actor)
 
     def request_of(self, name: str, given: dict[str, Any], peer: Peer, report: Reporter | None) -> Request | None:
         """Return the call of a tool that was listed before; None for another."""
@@ -126,8 +124,6 @@ class Service:
 
     async def _read_resource(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:
         uri = params["uri"]
-        if uri == apps.URI and peer.shows_pages:
-            return {**FRESH, "contents": [apps.page()]}
         try:
             source = skills.read if uri.startswith(skills.SCHEME) else resources.read
             return {**FRESH, "contents": [await self._look(source, self.project, uri)]}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json
 
-from rye.mcp_server import apps, messages, skills
+from rye.mcp_server import messages, skills
 from rye.mcp_server.messages import ENVELOPE, ENVELOPED, Peer
 from rye.mcp_server.quick import QuickCalls
 from rye.mcp_server.service import actor_of
@@ -120,8 +120,7 @@ class Session:
         return True
 
     def _known(self, client: Client, envelope: dict[str, Any]) -> Peer:
-        extensions = client.capabilities.get("extensions") if client.name is not None else None
-        peer = Peer(actor_of(client.name, self._name), str(self._revision), apps.shown_by(extensions))
+        peer = Peer(actor_of(client.name, self._name), str(self._revision))
         self._peer, self._envelope = peer, envelope
         self._quick.open(peer, envelope)
         return peer

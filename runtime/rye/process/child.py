@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import IO
@@ -26,8 +26,6 @@ _PIPE = 1 << 20
 # Pieces that come so close (seconds) are gathered for so long.
 _CLOSE, _GATHER = 0.000_5, 0.002
 _MAX_STDERR = 1 << 16
-# After so long without output (seconds), and then so often, what may hold a child up is looked for.
-_SILENT, _AGAIN = 0.5, 0.05
 _MAX_LINKS = 40
 _LINUX_FDS = "/proc/self/fd"
 
@@ -184,12 +182,8 @@ class Child:
         self.end()
         self._stderr.close()
 
-    def blocks(self, when_silent: Callable[[], object] | None = None) -> Iterator[bytes]:
-        """Yield the output as it comes, until it ends or the time is up; the child is gone then.
-
-        Args:
-            when_silent: called again and again while nothing comes, after the first half second.
-        """
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the output as it comes, until it ends or the time is up; the child is gone then."""
         pipe = self._process.stdout
         assert pipe is not None  # asked for above
         fd = pipe.fileno()
@@ -199,18 +193,11 @@ class Child:
         # Of no event: that the other end was closed is told all the same.
         gone.register(fd, 0)
         last_block = 0.0
-        silent = _SILENT
         while True:
-            now = time.monotonic()
-            seconds_left = self._end - now
-            if seconds_left <= 0 or not poll.poll((seconds_left if when_silent is None else min(seconds_left, silent)) * 1000):
-                if when_silent is not None and silent < seconds_left:
-                    when_silent()
-                    silent = _AGAIN
-                    continue
+            seconds_left = self._end - time.monotonic()
+            if seconds_left <= 0 or not poll.poll(seconds_left * 1000):
                 self.timed_out = True
                 break
-            silent = _SILENT
             block = os.read(fd, _BLOCK)
             if not block:
                 break

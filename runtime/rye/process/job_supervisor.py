@@ -379,9 +379,11 @@ def _own_look(look: list[Any]) -> None:
 
 
 def _own_changes(recorded: dict[str, Any], root_fd: int) -> None:
+    from rye.errors import WorkspaceError
     from rye.snapshots import known_tree
 
-    with suppress(OSError):
+    # Where it cannot be noted, it counts as its starter's.
+    with suppress(OSError, WorkspaceError):
         known_tree.take_over(root_fd, known_tree.Running(**recorded, process=own_identity()))
 
 

@@ -1,4 +1,4 @@
-"""HTTP answers stored in the user's state folder of a project: used for 15 minutes, then revalidated by their tags."""
+"""HTTP answers stored in the user's state folder of a project: used for 15 minutes, then asked for again."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.plain_class import Record, changed
+from rye.plain_class import Record
 from rye.web.client import Answer
 
 FRESH_SECONDS = 900
 MAX_BYTES = 64 * 1024 * 1024
 _MOST = 2_000
 _MAX_AGE_SECONDS = 7 * 24 * 3600
-_STORED_HEADERS = ("content-type", "content-length", "etag", "last-modified")
+_STORED_HEADERS = ("content-type", "content-length")
 
 
 class Stored(Record):
-    """A stored answer, and when it was last fetched or confirmed (seconds since 1970)."""
+    """A stored answer, and when it was fetched (seconds since 1970)."""
 
     answer: Answer
     at: float
@@ -35,14 +35,6 @@ class Stored(Record):
     def fresh(self) -> bool:
         """Tell whether it can be used without asking the server."""
         return self.age < FRESH_SECONDS
-
-    def conditions(self) -> dict[str, str]:
-        """Return the headers that ask for the answer only if it changed."""
-        if self.answer.hops:
-            # A tag belongs to the page that was redirected to; another page may carry the same one.
-            return {}
-        tags = {"If-None-Match": self.answer.headers.get("etag"), "If-Modified-Since": self.answer.headers.get("last-modified")}
-        return {name: value for name, value in tags.items() if value}
 
 
 def key(*parts: str) -> str:
@@ -87,10 +79,3 @@ def store(root: str, name: str, answer: Answer) -> None:
         atomic.prune(folder, _MOST, MAX_BYTES, _MAX_AGE_SECONDS)
     except OSError:
         return
-
-
-def renew(root: str, name: str, stored: Stored) -> Answer:
-    """Record that a stored answer is still valid, and return it."""
-    answer = changed(stored.answer)
-    store(root, name, answer)
-    return answer

@@ -24,7 +24,7 @@ MAX_BODY_BYTES = 5 * 1024 * 1024
 MAX_REDIRECTS = 5
 MAX_URL_CHARS = 8_192
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-USER_AGENT = "rye-workspace (+https://pypi.org/project/rye-workspace/)"
+USER_AGENT = "rye-workspace"
 
 _STEP = 65_536
 _GENERAL = {
@@ -34,10 +34,8 @@ _GENERAL = {
     "Accept-Encoding": "gzip, deflate",
 }
 _SCHEMES = {"http": 80, "https": 443}
-_GZIP = b"\x1f\x8b"
-_PLAIN = {"": 0, "identity": 0}
-# zlib's window bits for each content coding.
-_ENCODINGS = {**_PLAIN, "gzip": 31, "x-gzip": 31, "deflate": 47}
+_PLAIN = frozenset({"", "identity"})
+_COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 class FetchError(RyeError):
@@ -202,9 +200,9 @@ class Connections:
             request = httpx.Request(method, url, headers=headers, json=json, content=content, extensions={"timeout": waits})
         except (httpx.InvalidURL, UnicodeError, ValueError) as err:
             raise _bad_url(str(url), str(err)) from None
-        return self._sent(request, most, _ENCODINGS if compressed else _PLAIN)
+        return self._sent(request, most, _PLAIN | _COMPRESSED if compressed else _PLAIN)
 
-    def _sent(self, request: httpx.Request, most: int, encodings: dict[str, int]) -> Answer:
+    def _sent(self, request: httpx.Request, most: int, encodings: frozenset[str]) -> Answer:
         import httpcore
 
         try:
@@ -308,7 +306,7 @@ def _proxy_host(proxy: str) -> str:
         raise UsageError("bad_config", "web.proxy is no http or https URL.", "Write http://host:port.") from None
 
 
-def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: dict[str, int]) -> tuple[bytes, bool]:
+def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: frozenset[str]) -> tuple[bytes, bool]:
     """Read and inflate at most `most` bytes; tell whether there are more."""
     coding = headers.get("content-encoding", "").strip().lower()
     # Several codings in a row multiply the ratio of compression; none is accepted that was not asked for.
@@ -317,7 +315,7 @@ def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: d
             "unsupported_encoding", f"The answer is compressed as {coding[:100]!r}.", "Only gzip and deflate, once, are read."
         )
     body = bytearray()
-    for piece in _inflated(raw, _ENCODINGS[coding]) if _ENCODINGS[coding] else raw:
+    for piece in _inflated(raw) if coding in _COMPRESSED else raw:
         # One byte beyond the limit tells a cut body from one that ends there.
         body += piece[: most + 1 - len(body)]
         if len(body) > most:
@@ -326,43 +324,28 @@ def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: d
     return bytes(body), False
 
 
-def _inflated(raw: Iterator[bytes], window: int) -> Iterator[bytes]:
-    """Yield the inflated body in pieces of at most 64 KB, whatever the ratio; a gzip body may have several members."""
-    inflater = zlib.decompressobj(window)
-    started = False
-    for received in raw:
-        block = received
-        while block:
-            # A gzip file may consist of several members, one after the other.
-            if inflater.eof:
-                if window != _ENCODINGS["gzip"] or not block.startswith(_GZIP[: len(block)]):
-                    return
-                inflater = zlib.decompressobj(window)
-            try:
-                piece = inflater.decompress(block, _STEP)
-            except zlib.error:
-                if started or window != _ENCODINGS["deflate"]:
-                    raise _broken() from None
-                # Some servers send `deflate` without the zlib wrapping.
-                inflater = zlib.decompressobj(-15)
-                piece = _more(inflater, block)
-            started = True
-            yield piece
-            # The rest of the input waits until the caller has taken this piece: memory stays bounded.
-            block = inflater.unconsumed_tail or inflater.unused_data
-    if started and not inflater.eof:
-        # Output of the last input byte that did not fit into the last piece.
-        yield inflater.flush()
-        if not inflater.eof:
-            raise _broken()
-
-
-def _more(inflater: Any, block: bytes) -> bytes:
+def _inflated(raw: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the inflated body in pieces of at most 64 KB, whatever the ratio; what is no gzip behind its end is left."""
+    # 47: zlib tells gzip and zlib's own wrapping apart by itself.
+    inflater = zlib.decompressobj(47)
+    began, behind = False, b""
     try:
-        piece: bytes = inflater.decompress(block, _STEP)
+        for received in raw:
+            block, began = received, True
+            while block and not inflater.eof:
+                # The rest of the input waits until the caller has taken this piece: memory stays bounded.
+                yield inflater.decompress(block, _STEP)
+                block = inflater.unconsumed_tail or inflater.unused_data
+            behind += block
+            if len(behind) > 1:
+                break
+        yield inflater.flush()
     except zlib.error:
         raise _broken() from None
-    return piece
+    if behind.startswith(b"\x1f\x8b"):
+        raise FetchError("unsupported_encoding", "The answer is compressed in several members.", "Only one is read.")
+    if began and not inflater.eof:
+        raise _broken()
 
 
 def _broken() -> FetchError:

@@ -26,26 +26,16 @@ _DECLARED = re.compile(
 _PARAMETER = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 _HEAD = 4_096
 # What the labels of the web mean in browsers (WHATWG Encoding Standard), where Python means something narrower.
-_LABELS = {
-    "iso-8859-1": "cp1252",
-    "iso8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "ascii": "cp1252",
-    "us-ascii": "cp1252",
-    "iso-8859-9": "cp1254",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "sjis": "cp932",
-    "x-sjis": "cp932",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "euc-kr": "cp949",
-    "ks_c_5601-1987": "cp949",
-    "utf-16": "utf-16-le",
-    "iso-8859-11": "cp874",
-    "tis-620": "cp874",
+_BROWSERS = {
+    "cp1252": "iso-8859-1 iso8859-1 latin1 latin-1 ascii us-ascii",
+    "cp1254": "iso-8859-9",
+    "cp932": "shift_jis shift-jis sjis x-sjis",
+    "gb18030": "gb2312 gbk",
+    "cp949": "euc-kr ks_c_5601-1987",
+    "utf-16-le": "utf-16",
+    "cp874": "iso-8859-11 tis-620",
 }
+_LABELS = {label: codec for codec, labels in _BROWSERS.items() for label in labels.split()}
 # No encodings of text on the web, or ones that let the same bytes mean two things.
 _REFUSED = {"utf-7", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"}
 _HTML = {"text/html", "application/xhtml+xml"}
@@ -204,12 +194,9 @@ def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_on
         page.write(_decoded(answer, charset).encode("utf-8", "replace"))
         page.seek(0)
         task = json.dumps({"fd": page.fileno(), "url": url, "format": form, "main_only": main_only})
-        found = _run_reader(own_module("rye.web.plain_html", task, (page.fileno(),), libraries=True), url, seconds)
-    notes = ("the page's structure is nested too deeply; this is its bare text",) if found["flattened"] else ()
-    if found["plain"]:
-        notes = ("a plain reduction, without tables: `pip install html-to-markdown selectolax` reads pages better",)
+        found = _run_reader(own_module("rye.web.html_text", task, (page.fileno(),), libraries=True), url, seconds)
     title = "".join(char for char in found["title"] if not is_hidden(char))
-    return Page(_lines(found["text"]), title, kind, charset, found["main"], notes)
+    return Page(_lines(found["text"]), title, kind, charset, found["main"])
 
 
 def _run_reader(command: Command, url: str, seconds: float) -> dict[str, Any]:

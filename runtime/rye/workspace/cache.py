@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from rye.call.context import check_deadline, deadline
 from rye.config import user_dirs
@@ -55,8 +56,8 @@ def folder(ws: Workspace, *parts: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _folder(ws: Workspace, parts: tuple[str, ...]) -> int:
-    fd = _in_project(ws, (".ai", "cache", *parts))
+def _folder(ws: Workspace, parts: tuple[str, ...], files: Sequence[str] = ()) -> int:
+    fd = _in_project(ws, (".ai", "cache", *parts), files)
     return _in_state(ws, parts) if fd is None else fd
 
 
@@ -71,7 +72,8 @@ def view_folder(ws: Workspace) -> Iterator[int | None]:
             os.close(fd)
 
 
-def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
+def _in_project(ws: Workspace, parts: tuple[str, ...], files: Sequence[str] = ()) -> int | None:
+    """Open a folder of the project that can be written, or that holds all of some files, for which it suffices to be read."""
     try:
         fd = _descend(ws.fd, parts)
     except OSError as err:
@@ -79,7 +81,7 @@ def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
             raise
         return None
     # Root passes every permission check, so a read-only mount shows only here.
-    if os.access(".", os.W_OK, dir_fd=fd):
+    if os.access(".", os.W_OK, dir_fd=fd) or (files and all(os.access(name, os.R_OK, dir_fd=fd) for name in files)):
         return fd
     os.close(fd)
     return None
@@ -120,13 +122,18 @@ def _make(part: str, dir_fd: int) -> None:
         os.mkdir(part, dir_fd=dir_fd)
     except FileExistsError:
         return
-    # The folder is no part of the project's source: git must not list it.
-    if part in ("cache", VIEWS):
-        below = os.open(part, _DIR, dir_fd=dir_fd)
-        try:
+    below = os.open(part, _DIR, dir_fd=dir_fd)
+    try:
+        # Under sudo or in a container the folder is for its owner, too, who could otherwise not write in it.
+        if os.geteuid() == 0:
+            above = os.fstat(dir_fd)
+            with suppress(OSError):
+                os.fchown(below, above.st_uid, above.st_gid)
+        # The folder is no part of the project's source: git must not list it.
+        if part in ("cache", VIEWS):
             _write(below, ".gitignore", b"*\n")
-        finally:
-            os.close(below)
+    finally:
+        os.close(below)
 
 
 def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None:
@@ -206,7 +213,8 @@ class locked:  # noqa: N801 - used as the function that it stands for: each call
 
 def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
     try:
-        base = _folder(ws, ("locks",))
+        # Also another user's locks, where they can be read: who edits beside them must wait for them.
+        base = _folder(ws, ("locks",), [f"{name}.lock" for name in wanted])
         try:
             _lock_all(held, base, wanted, begun, end)
         finally:
@@ -225,7 +233,7 @@ def _lock_all(held: list[int], base: int, lock_names: list[str], started: float,
         _lock_files.add(fd)
         held.append(fd)
         if not _wait_for_lock(fd, end):
-            raise _lock_error(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - started)
+            raise lock_error(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - started)
 
 
 def _release(fd: int) -> None:
@@ -303,8 +311,9 @@ def _wait_for_lock(fd: int, end: float) -> bool:
         pause = min(pause * 2, 0.01)
 
 
-def _lock_error(fd: int, name: str, waited: float) -> WorkspaceError:
-    pid = holder(fd)
+def lock_error(lock: int | Path, name: str, waited: float, held: str = "The lock of this file") -> WorkspaceError:
+    """Return the refusal of a call that waited for a lock file, open or named: who holds it, and what to do."""
+    pid = holder(lock)
     if pid == os.getpid():
         who, remedy = "another call of this process", "Try again in a moment."
     elif pid is None:
@@ -317,15 +326,15 @@ def _lock_error(fd: int, name: str, waited: float) -> WorkspaceError:
         )
     return WorkspaceError(
         "locked",
-        f"The lock of this file is held by {who}; {waited:.0f} seconds were waited for it. Nothing was written.",
+        f"{held} is held by {who}; {waited:.0f} seconds were waited for it. Nothing was written.",
         remedy,
         **({} if pid is None else {"pid": pid}),
     )
 
 
-def holder(fd: int) -> int | None:
-    """Return the process that has locked an open file, as the kernel lists it (proc_locks(5)); None where it does not tell."""
-    info = os.fstat(fd)
+def holder(lock: int | Path) -> int | None:
+    """Return the process that has locked a file, open or named, as proc_locks(5) lists it; None where it does not tell."""
+    info = os.stat(lock)
     device_and_inode = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as file:

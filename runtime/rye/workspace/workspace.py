@@ -25,24 +25,19 @@ from rye.plain_class import Record
 from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
 
-IGNORED_DIRECTORIES = (
-    "node_modules",
+_OF_PYTHON = (
     "__pycache__",
-    ".git",
     ".venv",
     "venv",
     ".tox",
     ".pytest_cache",
     ".mypy_cache",
     ".ruff_cache",
-    "dist",
-    "build",
     "*.egg-info",
     ".eggs",
     ".nox",
-    ".hg",
-    ".svn",
 )
+IGNORED_DIRECTORIES = ("node_modules", ".git", "dist", "build", ".hg", ".svn", *_OF_PYTHON)
 """The one list of directories that listing and searching leave out (glob patterns)."""
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -50,8 +45,7 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 
 # O_NONBLOCK so that a FIFO is refused instead of waited for, O_NOCTTY so that no terminal is taken.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
-# The root's path and one below it (bytes): what is longer is not taken apart.
-_LONGEST = 2 * beneath.PATH_MAX
+_LONGEST = 2 * beneath.PATH_MAX  # the root's path and one below it (bytes): what is longer is not taken apart
 
 
 class OpenFile(Record):

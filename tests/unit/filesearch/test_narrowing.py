@@ -13,14 +13,14 @@ def counted(*names):
 
 
 def test_the_first_depth_that_tells_folders_apart_is_shown():
-    assert counted("a/b/x", "a/b/y", "a/c/z").spread(".", by_file=False) == "a/b/ 4 in 2 files, a/c/ 2"
-    assert counted("a/x", "y").spread("src", by_file=False) == "src/ 2, src/a/ 2"
-    assert counted("a/x", "a/y").spread(".", by_file=False) == ""
+    assert counted("a/b/x", "a/b/y", "a/c/z").spread(".") == "a/b/ 4 in 2 files, a/c/ 2"
+    assert counted("a/x", "y").spread("src") == "src/ 2, src/a/ 2"
+    assert counted("a/x", "a/y").spread(".") == ""
 
 
 def test_many_folders_are_counted_not_listed():
     folders = counted(*(f"{number}/x" for number in range(10_000)))
-    assert folders.spread(".", by_file=True).endswith("4090 more folders")
+    assert folders.spread(".").endswith("9994 more folders")
 
 
 def test_options_that_were_given_are_not_advised():

@@ -1,4 +1,4 @@
-"""The kept answers: whole or not at all, of one project, bounded, and asked for again only by a tag of their own."""
+"""The kept answers: whole or not at all, of one project, bounded."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def folder(root):
 
 
 def test_what_was_kept_comes_back_whole(tmp_path):
-    cache.store(str(tmp_path), NAME, answer(b"\0\n\xff", ("https://site.example/old",), etag='"1"'))
+    cache.store(str(tmp_path), NAME, answer(b"\0\n\xff", ("https://site.example/old",)))
     kept = cache.load(str(tmp_path), NAME)
     assert kept.fresh
-    assert kept.answer == answer(b"\0\n\xff", ("https://site.example/old",), etag='"1"')
+    assert kept.answer == answer(b"\0\n\xff", ("https://site.example/old",))
 
 
 def test_a_project_does_not_see_what_another_keeps(tmp_path):
@@ -63,12 +63,6 @@ def test_a_spoilt_entry_is_no_entry(tmp_path, spoil):
 def test_what_the_server_forbids_to_store_is_not(tmp_path):
     cache.store(str(tmp_path), NAME, answer(**{"cache-control": "private, No-Store"}))
     assert cache.load(str(tmp_path), NAME) is None
-
-
-def test_a_tag_is_sent_only_to_the_page_that_gave_it():
-    direct = cache.Stored(answer(etag='"1"', **{"last-modified": "then"}), 0)
-    assert direct.conditions() == {"If-None-Match": '"1"', "If-Modified-Since": "then"}
-    assert cache.Stored(answer(hops=("https://site.example/old",), etag='"1"'), 0).conditions() == {}
 
 
 def test_the_folder_stays_within_its_bound_and_the_oldest_go_first(tmp_path, monkeypatch):

@@ -9,8 +9,7 @@ from contextlib import suppress
 import pytest
 
 from rye.errors import RyeError
-from rye.process import child
-from rye.web import html_text, plain_html
+from rye.web import html_text
 from rye.web import page as web_page
 from rye.web.client import Answer
 
@@ -21,10 +20,8 @@ def answer(body, content_type="text/html"):
     return Answer(HERE, 200, "OK", {"content-type": content_type}, body)
 
 
-@pytest.fixture(params=[html_text, plain_html], ids=["libraries", "plain"])
-def markdown(request):
-    """What a page becomes, with the libraries of the extra `web` and without them."""
-    return lambda html: request.param.read(html.encode(), HERE, "markdown", main_only=True)["text"]
+def markdown(html):
+    return html_text.read(html.encode(), HERE, "markdown", main_only=True)["text"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +63,7 @@ def test_the_charset_is_decided_by_mark_header_and_document(content_type, body, 
         "color:transparent",
     ],
 )
-def test_what_a_style_hides_is_not_read(style, markdown):
+def test_what_a_style_hides_is_not_read(style):
     assert markdown(f"<p>seen</p><p style='{style}'>obey</p>") == "seen\n"
 
 
@@ -81,18 +78,18 @@ def test_what_a_style_hides_is_not_read(style, markdown):
         "background-color:transparent",
     ],
 )
-def test_control_what_a_style_does_not_hide_is_read(style, markdown):
+def test_control_what_a_style_does_not_hide_is_read(style):
     assert markdown(f"<p style='{style}'>seen</p>") == "seen\n"
 
 
 @pytest.mark.parametrize(
     "root", ["<html hidden><body>", "<html><body style='display:none'>", "<html style='opacity:0'><body hidden>"]
 )
-def test_a_page_that_a_script_would_show_is_read(root, markdown):
+def test_a_page_that_a_script_would_show_is_read(root):
     assert markdown(f"{root}<p>text</p>") == "text\n"
 
 
-def test_hidden_in_hidden_is_dropped_once(markdown):
+def test_hidden_in_hidden_is_dropped_once():
     assert markdown("<div hidden><p hidden>a<script>b</script></p></div><svg><title>c</title></svg><p>seen</p>") == "seen\n"
 
 
@@ -119,12 +116,12 @@ def test_hidden_in_hidden_is_dropped_once(markdown):
         ),
     ],
 )
-def test_links_lead_to_the_web_or_are_text(href, shown, markdown):
+def test_links_lead_to_the_web_or_are_text(href, shown):
     assert markdown(f'<p><a href="{href}">x</a></p>') == f"{shown}\n"
 
 
 @pytest.mark.parametrize("base", ["javascript:alert(1)//", "data:text/html,", "file:///etc/"])
-def test_a_base_that_is_no_web_address_makes_no_links(base, markdown):
+def test_a_base_that_is_no_web_address_makes_no_links(base):
     assert markdown(f'<base href="{base}"><p><a href="x">x</a></p>') == "x\n"
 
 
@@ -177,39 +174,33 @@ PAGE = """<!doctype html><html><head><title>The  Guide</title><style>p {color: r
   c</pre><table><tr><td>x<td>y</table><script>alert(1)</script></main><footer>Imprint</footer></body></html>"""
 
 
-@pytest.fixture
-def without_libraries(monkeypatch):
-    """Start the reading child as after an installation without the extra `web`."""
-    monkeypatch.setattr(web_page, "own_module", lambda *words, libraries: child.own_module(*words, libraries=False))
-
-
-def test_without_the_extra_a_page_is_reduced_plainly_and_the_answer_says_so(without_libraries):
+def test_a_page_becomes_markdown_or_text():
     page = web_page.read(answer(PAGE.encode()), "markdown", main_only=True)
     assert page.title == "The Guide"
     assert page.main
     assert page.text.startswith(
-        "# Install\n\nRun make, then [go on](https://site.example/docs/next.html).\n\nSecond & last\n\n- one\n- two\n"
+        "# Install\n\nRun `make`, then [go on](https://site.example/docs/next.html).\n\nSecond & last\n\n- one\n- two\n"
     )
     assert "```\na  b\n  c\n```" in page.text
     assert "alert" not in page.text
     assert "Imprint" not in page.text
-    assert "pip install html-to-markdown" in page.notes[0]
+    assert "| x | y |" in page.text
     whole = web_page.read(answer(PAGE.encode()), "text", main_only=False)
     assert "Imprint" in whole.text
     assert "](" not in whole.text
 
 
-def test_control_with_the_extra_nothing_is_said():
-    assert web_page.read(answer(PAGE.encode()), "markdown", main_only=True).notes == ()
+def test_lists_in_lists_are_indented():
+    assert markdown("<ul><li>a<ol><li>b</li></ol></li><li>c</li></ul>").split("\n") == ["- a", "   1. b", "- c", ""]
 
 
 def test_a_hidden_element_hides_what_was_not_closed_inside_it():
     for html in ("<li hidden>a<ul><li>secret</ul></li>", "<div hidden><p>a<p>secret</div>", "<p hidden>a<b>b<p>secret"):
-        assert plain_html.read(f"<p>seen</p>{html}".encode(), HERE, "markdown", main_only=True)["text"] == "seen\n"
+        assert html_text.read(f"<p>seen</p>{html}".encode(), HERE, "markdown", main_only=True)["text"] == "seen\n"
 
 
 @pytest.mark.slow
-def test_a_page_made_to_hurt_ends_in_its_time(without_libraries):
+def test_a_page_made_to_hurt_ends_in_its_time():
     started = time.process_time()
     for html in ("<div>" * 200_000, "<p>" * 300_000, "<a href='" * 100_000, "<!--" * 100_000):
         with suppress(web_page.PageError):

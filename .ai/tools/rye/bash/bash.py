@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:50:29Z:4e0311372592a2f973f0ce557532ae7d93bef8ac0d6d8bfbfc224afb83a3c477:wpNmFe77JGXFxt-VYr3wkCBSx-1fvUKbriKEQwv9frMVi_1qCZHfr6xXMWGUD8eNFmEyjbLMNvBpa_TM6P4qDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:01:44Z:269f565daa2906bb3932f4cb72429c24ec182164f9d24f7cc9a9f3f9c5eaeee7:DnT0mehs-H08ZCY_uzxflTnC813yjdLPg31CqTbZGQbqft42QKouThFENA47oERf-I3oVx_WPNCOlCaaQPsyBg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -17,7 +17,6 @@ confined, paged and carry line IDs.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from rye.call import profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
-from rye.call.results import ok
+from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
 from rye.journal import file_history, tree_changes
@@ -118,8 +117,7 @@ _HINTS = {
     126: "A file was found but could not be run: make it executable, or call it by its interpreter.",
     127: "A program was not found: `command -v NAME` tells whether one is installed; name others by their path.",
 }
-_LAST_LINES, _LAST_BYTES = 3, 400
-_TRIES = 5
+_LAST_LINES, _LAST_BYTES, _TRIES = 3, 400, 5
 
 # There is no terminal: these variables keep programs from asking, paging and colouring.
 _QUIET = {
@@ -161,7 +159,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
         with LeftFiles(_shell(), params["command"], ws.real) as left_files:
-            result: dict[str, Any] = {}
             for _ in range(_TRIES):
                 with _channel(ws.real) as channel:
                     start = functools.partial(_run, ws.fd, left_files.fds, channel, cwd_fd, seconds, input_bytes)
@@ -178,7 +175,6 @@ def _recorded(
 ) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
     recording, confined, look = _confined(ws, left_files.argv, policy, mode, command)
-    set_aside, moved, recorded = [], [], tree_changes.Recorded()
     try:
         result = start(confined)
     finally:
@@ -209,7 +205,7 @@ def _as_job(
         raise
     finally:
         confined.close()
-    shows = f'job(action="read", job_id="{job_id}")'
+    shows = call_text("job", action="read", job_id=job_id)
     return ok(f"Started as job {job_id}. {shows} shows its output.", job_id=job_id, sandbox=confined.report)
 
 
@@ -349,8 +345,8 @@ def _run(
 
 
 def _paging(output_id: str, stream: str) -> Callable[[int], str]:
-    which = "" if stream == "stdout" else f", stream={json.dumps(stream)}"
-    return lambda offset: f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
+    which = {} if stream == "stdout" else {"stream": stream}
+    return lambda offset: call_text("job", action="read", job_id=output_id, **which, offset=offset)
 
 
 def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made: bool) -> dict[str, Any]:

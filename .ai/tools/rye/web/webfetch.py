@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:50Z:95ba0f8db444ef8272832b2ceffae3a7de163ee9d9579b631f3133c2be308b67:B6xYL21nsbw9aqnT5A7_JHODfEDJvMXZ39vaedCE39_OYt5yRWu9sRbk0Jg1uZZkkSUz22D6jxO-YPXh6kA2CA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:07:43Z:db66fd054852de2d8a1a7d874832dc24c1985252c41f18c4f89060c58af25143:M4B0FbxchCSWrbiZN-dRX4eF-yWHoR_yf3p_MxJN0aq_1z8h164tfIIw1_FdrcX4q3EfOZ5cDyWVeywOgno6DA==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -105,10 +105,7 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Answ
     stored = cache.load(root, name)
     if stored is not None and stored.fresh:
         return stored.answer, stored.age
-    answer = fetch(Request(url, seconds, allowed, headers=stored.conditions() if stored else {}, proxy=proxy))
-    # The server confirms the stored answer.
-    if answer.status == 304 and stored is not None:
-        return cache.renew(root, name, stored), 0.0
+    answer = fetch(Request(url, seconds, allowed, proxy=proxy))
     if not 200 <= answer.status < 300:
         raise FetchError(
             "http_error",

@@ -15,6 +15,7 @@ from rye.cli.shared import (
     add_common_options,
     at_terminal,
     confirm,
+    harmless,
     print_json,
     print_table,
     printable,
@@ -130,7 +131,7 @@ def _add(args: argparse.Namespace, _project: str) -> int:
         return _refused()
     path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{key.public.fingerprint}.toml"
     _write_document(path, key)
-    print(f"Added: {path}")
+    print(harmless(f"Added: {path}"))
     return EXIT_OK
 
 
@@ -165,7 +166,10 @@ def _refused() -> int:
 
 
 def _describe(key: TrustedKey) -> None:
-    print(f"key {key.public.fingerprint}, says it belongs to {key.owner!r}\nfull digest {key.public.digest}", file=sys.stderr)
+    print(
+        harmless(f"key {key.public.fingerprint}, says it belongs to {key.owner!r}\nfull digest {key.public.digest}"),
+        file=sys.stderr,
+    )
 
 
 def _approve(args: argparse.Namespace, project: str) -> int:
@@ -193,7 +197,7 @@ def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
     _describe(key)
     print(f"For the project {printable(root.path)} it would admit:", file=sys.stderr)
     for row in admitted or [proposed_keys.Admitted("nothing yet", "")]:
-        print(f"  {row.item_id}  {row.effects}".rstrip(), file=sys.stderr)
+        print(harmless(f"  {row.item_id}  {row.effects}".rstrip()), file=sys.stderr)
     if not confirm("Let it count for this project?"):
         return _refused() == EXIT_OK
     proposed_keys.approve(key, root, admitted)
@@ -283,7 +287,7 @@ def _revoke(args: argparse.Namespace, _project: str) -> int:
     if at_terminal() and not confirm(f"Refuse everything signed by {args.key}, everywhere?"):
         return _refused()
     decisions.revoke(args.key)
-    print(f"Revoked {args.key}.")
+    print(harmless(f"Revoked {args.key}."))
     return EXIT_OK
 
 
