@@ -363,6 +363,18 @@ def real_path(fd: int, path: str) -> str:
         return os.path.realpath(path)
 
 
+def is_at(root_fd: int, parts: Sequence[bytes], fd: int) -> bool:
+    """Tell whether an open folder is the one at physical components below a root."""
+    try:
+        there = open_unlinked(root_fd, [os.fsdecode(part) for part in parts], DIRECTORY)
+    except OSError:
+        return False
+    try:
+        return os.path.sameopenfile(there, fd)
+    finally:
+        os.close(there)
+
+
 def open_parent(root_fd: int, parts: Sequence[bytes]) -> tuple[int, Parts]:
     """Open the directory that holds the file `parts` names, following the file's own link to where it points.
 

@@ -456,25 +456,14 @@ class Workspace:
             raise protected(shown or names.show(b"/".join(parts)), place, name)
 
     def guard_open(self, dir_fd: int, parts: beneath.Parts, links: protected_paths.Links | None = None) -> None:
-        """Guard a file once more, right before it is exchanged: since it was opened a command may have made a repository there.
-
-        Arguments as of `guard`.
+        """Guard a file again right before it is exchanged: a command may have made a repository there. Arguments as of `guard`.
 
         Raises:
             WorkspaceError: `protected_path`; `conflict`, its folder has been moved.
         """
-        moved = WorkspaceError(
-            "conflict", f"The folder of {names.show(parts[-1])} was moved. Nothing was written.", "Try again."
-        )
-        try:
-            fd = beneath.open_unlinked(self.fd, [os.fsdecode(part) for part in parts[:-1]], beneath.DIRECTORY)
-        except OSError:
-            raise moved from None
-        try:
-            if not os.path.sameopenfile(fd, dir_fd):
-                raise moved
-        finally:
-            os.close(fd)
+        if not beneath.is_at(self.fd, parts[:-1], dir_fd):
+            shown = names.show(b"/".join(parts))
+            raise WorkspaceError("conflict", f"The folder of {shown} was moved meanwhile. Nothing was written.", "Try again.")
         self.guard(parts, links=links)
 
     def check(self, path: str) -> None:
