@@ -20,16 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import rye
-from rye.agents.model_text import Sessions
 from rye.call import context
 from rye.config.settings import Settings
 from rye.executor import executor, run_code
 from rye.executor.admission import Admission
 from rye.line_ids.document import view_lines
-from rye.mcp_server.calls import Calls, Request
-from rye.mcp_server.messages import Peer
-from rye.mcp_server.quick import QuickCalls
-from rye.mcp_server.results import Results
+from rye.mcp_server.listing import Selection
+from rye.mcp_server.protocol import Dispatcher
+from rye.mcp_server.service import Service
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
@@ -78,37 +76,27 @@ def steps(project: str) -> dict[str, Callable[[], object]]:
 
 def whole(project: str) -> dict[str, Callable[[], object]]:
     """Return a whole call in Python, and one from the line of a request to that of its answer."""
-    written = Results(lambda _: "", structured=False, sessions=Sessions())
-
-    def execute(item_id: str, arguments: dict, options: context.CallOptions) -> dict:
-        return rye.execute(item_id, arguments, project_path=project, options=options)
-
-    class Direct(Calls):
-        """Runs each call in the thread that brings it: what a thread costs is a step of its own."""
-
-        def begin(self, request, cancellation, tell) -> bool:
-            tell(self._answer(request, cancellation, None), None)
-            return True
-
     answers: list[bytes] = []
-    quick = QuickCalls(
-        Direct(execute, written),
-        lambda _, given, peer, report: Request(ITEM, given, ITEM, repeatable=True, report=report, actor=peer.actor),
-    )
-    quick.answer_by(answers.append)
-    quick.open(Peer("bench 1", "2025-11-25"), {})
-    params = {"name": "read", "arguments": {"file_path": "a.py"}}
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    dispatcher = Dispatcher(Service(project, Selection()), answers.append)
 
-    def over_mcp() -> None:
+    def line(method: str, **params: object) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+
+    def take(request: bytes) -> None:
         answers.clear()
-        assert quick.takes(line)
-        assert answers
+        work = dispatcher.receive(request)
+        if work is not None:
+            work()
+        assert b'"result"' in answers[0]
 
+    client = {"name": "bench", "version": "1"}
+    take(line("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client))
+    take(line("tools/list"))
+    call = line("tools/call", name="read", arguments={"file_path": "a.py"})
     parameters = {"file_path": "a.py", "line_ids": "short"}
     return {
         "`rye.execute`": lambda: rye.execute(ITEM, parameters, project_path=project),
-        "from line to line over MCP": over_mcp,
+        "from line to line over MCP": lambda: take(call),
     }
 
 
