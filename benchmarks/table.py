@@ -1,10 +1,9 @@
 """One table: what these tools cost beside the plain tool for the same, and beside a peer, all in one run.
 
-    python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--items 5000] [--searched 20000] [--json]
+    python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--json]
 
 Parts: `calls` (in this process), `mcp` (over stdio), `commands` (from the shell), `large` (a file of a million lines), `finding`
-(a tree of 20,000 files), `folders` (new ones), `items` (thousands of tools and entries), `clients` (64 over HTTP, by one process
-and by one for each core), `servers` (16 on one project).
+(a tree of 20,000 files), `folders` (new ones), `servers` (16 on one project).
 
 Each row has ours and what stands beside it: milliseconds elapsed and of processor, medians of the rounds, the two taking turns.
 On a busy machine the ratio of processor times says more. `mcp` compares with the Node.js file server where `--node-server`
@@ -16,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import rye
-import table_scale
 from call_overhead import cached_bytecode
 from fresh_workspace import both, made
 from mcp_latency import EMPTY, FRAMEWORK, Client
@@ -85,13 +84,6 @@ def turns(ways: dict[str, tuple[Callable[[], object], Callable[[], float]]], rou
     return {
         name: (statistics.median(a for a, _ in costs), statistics.median(b for _, b in costs)) for name, costs in taken.items()
     }
-
-
-def once(way: Callable[[], object]) -> Cost:
-    """Return the elapsed and processor milliseconds of one turn, of this process and its children."""
-    processor, elapsed = own(), time.perf_counter()
-    way()
-    return (time.perf_counter() - elapsed) * 1000, own() - processor
 
 
 def read(project: Path, **parameters: object) -> dict[str, Any]:
@@ -179,28 +171,6 @@ def commands(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     plain = tuple(a + b for a, b in zip(found["sed"], found["pass"], strict=True))
     yield Row("`rye execute … read`, cold", found["read"], "`python3 -c pass`", found["pass"], "4 times")
     yield Row("`rt open` of a line in a million", found["open"], "`sed -n` and `python3 -c pass`", plain, "1.3 times")
-    yield from helped(root, project, env, args)
-
-
-def helped(root: Path, project: Path, env: dict[str, str], args: argparse.Namespace) -> Iterator[Row]:
-    """Compare commands that a helper makes with an interpreter that looks for no packages, and does nothing."""
-    daemon = [sys.executable, "-c", "from rye.cli.main import command; command()", "daemon"]
-    for words in (["launchers", str(root / "launchers")], ["start"]):
-        subprocess.run([*daemon, *words], env=env, stdout=subprocess.DEVNULL, check=True)
-    read = ["execute", "rye/file-system/read", "file_path=a.py"]
-    programs = {"launcher": root / "launchers", "installed": Path(sys.executable).parent}
-    words = {"pass": [sys.executable, "-I", "-S", "-c", "pass"]}
-    for name, folder in programs.items():
-        words[f"read {name}"] = [str(folder / "rye"), *read]
-        words[f"open {name}"] = [str(folder / "rt"), "open", "big.log:750000"]
-    try:
-        found = turns({name: shell(one, project, env) for name, one in words.items()}, args.rounds * 3)
-    finally:
-        subprocess.run([*daemon, "stop"], env=env, stdout=subprocess.DEVNULL, check=True)
-    for name in programs:
-        beside = ("`python3 -I -S -c pass`", found["pass"], "1.5 times" if name == "launcher" else "")
-        yield Row(f"`rye execute … read`, with the helper, {name}", found[f"read {name}"], *beside)
-        yield Row(f"`rt open` of a line in a million, with the helper, {name}", found[f"open {name}"], *beside)
 
 
 def large(root: Path, args: argparse.Namespace) -> Iterator[Row]:
@@ -267,53 +237,11 @@ def folders(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row("read and edit in a new folder", found["new"], "in a known one", found["known"], "10 ms of processor more")
 
 
-def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
-    """Compare a listing of thousands of tools, and a search, with reading the files' times."""
-    listed, searched = root / "listed", root / "searched"
-    table_scale.put_tools(listed, args.items)
-    table_scale.put_entries(searched, args.searched)
-    for name in ("the first", "another server's first"):
-        client = Client([*command(listed), "--category", "my"], "read", {})
-        used = of_server(client.process.pid)
-        start, before = time.perf_counter(), used()
-        client.ask("tools/list", {})
-        took = (time.perf_counter() - start) * 1000, used() - before
-        yield Row(f"… {name} `tools/list`", took, "stat of each file", once(lambda: table_scale.looked(listed)))
-        if name == "the first":
-            client.close()
-    time.sleep(0.2)
-    ways = {
-        "list": (lambda: client.ask("tools/list", {}), of_server(client.process.pid)),
-        "stat": (lambda: table_scale.looked(listed), own),
-    }
-    found = turns(ways, args.rounds)
-    client.close()
-    yield Row(f"`tools/list` with {args.items:,} tools", found["list"], "stat of each file", found["stat"], "200 ms")
-    for name in ("the first", "another process's first"):
-        script = "import sys, rye; rye.search('cotel gimar', project_path=sys.argv[1])"
-        words = [sys.executable, "-c", script, str(searched)]
-        took, bare = (once(shell(one, root, dict(os.environ))[0]) for one in (words, [sys.executable, "-c", "pass"]))
-        yield Row(f"… {name} search, with its start", took, "`python3 -c pass`", bare)
-    ways = {
-        "search": (lambda: rye.search("cotel gimar", project_path=searched), own),
-        "stat": (lambda: table_scale.looked(searched), own),
-    }
-    ways["every"] = (lambda: rye.search(" ".join(table_scale._WORDS[:40]), project_path=searched), own)
-    found = turns(ways, args.rounds)
-    yield Row(f"search among {args.searched:,} items", found["search"], "stat of each file", found["stat"], "300 ms at 100,000")
-    yield Row("… for 40 words, which nearly all have", found["every"], "stat of each file", found["stat"])
-
-
-def clients(root: Path, args: argparse.Namespace) -> Iterator[Row]:
-    """Compare calls of 64 clients served by a process for each core with those served by one."""
-    project = root / "clients"
-    project.mkdir()
-    (project / "a.py").write_text("line of a file that is read\n" * 200, encoding="utf-8")
-    cores = max(len(os.sched_getaffinity(0)), 2)
-    found = {count: table_scale.served(project, count) for count in (cores, 1)}
-    (many, p95), (one, p95_one) = found[cores], found[1]
-    yield Row(f"a call of 64 clients, {cores} processes", many, "by one process", one, "0.71 times elapsed")
-    yield Row("… the 95th percentile, as the clients see it", (p95, p95), "by one process", (p95_one, p95_one))
+def memory(pids: list[int]) -> tuple[float, float]:
+    """Return the resident memory of processes together, and with shared pages counted once among their users (MB)."""
+    texts = [Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii") for pid in pids]
+    found = [[int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1]) / 1024 for text in texts] for name in ("Rss", "Pss")]
+    return sum(found[0]), sum(found[1])
 
 
 def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
@@ -327,11 +255,11 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
         one.call()
     idle = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(16)]
     time.sleep(0.5)
-    ours, bare = (table_scale.memory(pids) for pids in ([one.process.pid for one in started], [one.pid for one in idle]))
+    ours, bare = (memory(pids) for pids in ([one.process.pid for one in started], [one.pid for one in idle]))
     for one in started:
         for _ in range(args.calls):
             one.call()
-    later = table_scale.memory([one.process.pid for one in started])
+    later = memory([one.process.pid for one in started])
     for one in idle:
         one.send_signal(signal.SIGTERM)
         one.communicate()
@@ -341,7 +269,7 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row(f"… after {args.calls:,} calls of each", later, "16 idle interpreters", bare, "700 MB")
 
 
-PARTS = (calls, mcp, commands, large, finding, folders, items, clients, servers)
+PARTS = (calls, mcp, commands, large, finding, folders, servers)
 
 
 def shown(rows: list[Row]) -> Iterator[str]:
@@ -362,8 +290,6 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9, help="turns of each way (default 9)")
     parser.add_argument("--only", nargs="+", choices=[one.__name__ for one in PARTS], help="these parts only")
     parser.add_argument("--node-server", default="", help="the program of @modelcontextprotocol/server-filesystem")
-    parser.add_argument("--items", type=int, default=5_000, help="tools that are listed (default 5,000)")
-    parser.add_argument("--searched", type=int, default=20_000, help="entries that are searched (default 20,000)")
     parser.add_argument("--calls", type=int, default=100, help="calls of each of 16 servers (default 100)")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args()

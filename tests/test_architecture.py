@@ -78,7 +78,8 @@ HEAVY = {
     "dask",
     "python_multipart",
     "distributed",
-    "textual",
+    "jinja2",
+    "markupsafe",
 }
 
 
@@ -90,7 +91,7 @@ LATE = {
     "rye.review.guard",
     "rye.review.server",
     "rye.review.site",
-    "rye.review.terminal",
+    "rye.review.frame",
 }
 
 

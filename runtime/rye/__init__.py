@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rye._version import __version__
 
-# As `typing` has it, whose import costs more than a command that the helper serves.
+# As `typing` has it, which takes time to import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rye import fleet

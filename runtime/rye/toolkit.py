@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rye.call.context import deadline, output_budget
     from rye.call.event_log import tell as log_event
-    from rye.call.results import Page, cut_notice, fit_lines, ok
+    from rye.call.results import Page, call_text, cut_notice, fit_lines, ok
     from rye.edits.apply import Applied, Show
     from rye.edits.edit_files import Edited, edit_files, edit_lines
     from rye.edits.whole_file import Replaced, replace_file
@@ -36,6 +36,7 @@ _PLACES = {
     "UsageError": "errors.UsageError",
     "Workspace": "workspace.workspace.Workspace",
     "WorkspaceError": "errors.WorkspaceError",
+    "call_text": "call.results.call_text",
     "checked": "lsp.check.checked",
     "cut_notice": "call.results.cut_notice",
     "deadline": "call.context.deadline",
@@ -64,6 +65,7 @@ __all__ = [
     "UsageError",
     "Workspace",
     "WorkspaceError",
+    "call_text",
     "checked",
     "cut_notice",
     "deadline",

@@ -54,6 +54,17 @@ def test_the_log_is_a_table_and_json(changed, capsys):
     assert [row["id"] for row in said(capsys, "log", "--since", rows[1]["id"])] == [rows[0]["id"]]
 
 
+def test_lines_that_look_like_headings_of_a_diff_are_counted(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    call("write", project, file_path="f.txt", content="a\n-- b/x\n")
+    call("write", project, file_path="f.txt", content="a\n++ x\n++ b/f\n")
+    bash(project, "printf '%s\\n' a '-- a/f' '++ b/f' > f.txt; printf '%s\\n' '-- y' > g.txt")
+    call("write", project, file_path="l.txt", content="é\n")
+    call("write", project, file_path="l.txt", content="-- é\n", encoding="latin-1")
+    counts = [(row["added"], row["removed"]) for row in said(capsys, "log")]
+    assert counts == [(1, 1), (1, 0), (2, 1), (2, 1), (2, 0)]
+
+
 def test_a_log_of_nothing_says_so_in_its_table(project, capsys, monkeypatch):
     monkeypatch.chdir(project)
     assert said(capsys, "log") == []
@@ -131,47 +142,6 @@ def test_a_list_that_is_cut_is_not_taken_for_seen(changed, capsys):
     assert len(said(capsys, "log", "--new")) == 3
 
 
-@pytest.fixture
-def committed(changed):
-    for words in (["init", "-q"], ["config", "user.name", "t"], ["config", "user.email", "t@example.org"]):
-        subprocess.run(["git", *words], cwd=changed, check=True, capture_output=True)
-    (changed / "old.txt").write_text("old\n")
-    subprocess.run(["git", "add", "-A"], cwd=changed, check=True)
-    subprocess.run(["git", "commit", "-qm", "one"], cwd=changed, check=True)
-    return changed
-
-
-def test_a_git_note_says_who_wrote_a_commits_lines(committed, capsys):
-    bash(committed, "sed -i 's/^7$/seven/' a.txt")
-    noted = said(capsys, "blame", "--git-note", "HEAD")
-    assert (noted["ref"], noted["written"], noted["files"]) == ("refs/notes/rye", True, ["a.txt", "c.txt"])
-    note = subprocess.run(
-        ["git", "notes", "--ref=rye", "show"], cwd=committed, check=True, capture_output=True, text=True
-    ).stdout
-    record = json.loads(note)
-    assert (record["version"], record["vcs"]["revision"]) == ("0.1.0", noted["commit"])
-    files = {one["path"]: one["conversations"] for one in record["files"]}
-    # At the commit's own content, not at what the file holds now.
-    last = max(span["end_line"] for one in files["a.txt"] for span in one["ranges"])
-    assert last == 10
-    # A second note takes the first one's place.
-    assert said(capsys, "blame", "--git-note", "HEAD")["written"]
-
-
-@pytest.mark.usefixtures("committed")
-def test_a_git_note_of_no_commit():
-    assert main(["blame", "--git-note", "nothing"]) != 0
-    assert main(["blame"]) != 0
-    assert main(["blame", "a.txt", "--git-note", "HEAD"]) != 0
-
-
-def test_a_commit_without_recorded_lines_gets_no_note(committed, capsys):
-    subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "two"], cwd=committed, check=True)
-    assert not said(capsys, "blame", "--git-note", "HEAD")["written"]
-    listed = subprocess.run(["git", "notes", "--ref=rye", "list"], cwd=committed, check=False, capture_output=True, text=True)
-    assert listed.stdout == ""
-
-
 def test_at_a_terminal_a_diff_has_its_lines_and_colours_and_cannot_steer_it(changed):
     (changed / "a.txt").write_bytes(b"\x1b[31mred\x1b[0m \xe2\x80\xae\n")
     bash(changed, "true")
@@ -225,16 +195,13 @@ def test_an_empty_record_says_so(project, capsys, monkeypatch):
     assert "Nothing is recorded here yet" in capsys.readouterr().err
 
 
-def test_a_file_that_was_a_link_in_between_has_a_history_and_a_note(committed, capsys):
-    (committed / "kind.txt").write_text("old\n")
-    bash(committed, "true")
-    bash(committed, "rm kind.txt; ln -s a.txt kind.txt")
+def test_a_file_that_was_a_link_in_between_has_a_history(changed, capsys):
+    (changed / "kind.txt").write_text("old\n")
+    bash(changed, "true")
+    bash(changed, "rm kind.txt; ln -s a.txt kind.txt")
     assert "new file mode 120000" in run(capsys, "diff")
     assert run(capsys, "log", "kind.txt")
-    subprocess.run(["git", "add", "-A"], cwd=committed, check=True)
-    subprocess.run(["git", "commit", "-qm", "two"], cwd=committed, check=True)
-    run(capsys, "blame", "--git-note", "HEAD")
-    bash(committed, "rm kind.txt; echo new > kind.txt")
+    bash(changed, "rm kind.txt; echo new > kind.txt")
     (row, *_) = said(capsys, "log", "kind.txt")
     assert [one["change"] for one in said(capsys, "blame", "kind.txt")] == [row["id"]]
 

@@ -52,3 +52,13 @@ def test_bash_completes_an_item_id(tmp_path):
     environment.setdefault("PYTHONPATH", str(Path(__file__).parents[2] / "runtime"))
     done = subprocess.run([bash, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["rye/file-system/edit_lines"], done.stderr
+
+
+@pytest.mark.parametrize(("shell", "code"), [("/bin/sh", 1), ("/bin/bash", 0), ("", 0), ("fish", 0)])
+@pytest.mark.parametrize("program", ["rye.cli.main", "rye.cli.rt.main"])
+def test_a_shell_without_a_script_is_refused_in_words(program, shell, code):
+    command = [sys.executable, "-c", f"import sys; from {program} import main; sys.exit(main(['completion']))"]
+    done = subprocess.run(command, env={**os.environ, "SHELL": shell}, capture_output=True, text=True, check=False)
+    assert (bool(done.returncode), bool(done.stdout)) == (bool(code), not code)
+    assert "Traceback" not in done.stderr
+    assert ("No completion for 'sh'. Name bash, zsh, fish." in done.stderr) == bool(code)

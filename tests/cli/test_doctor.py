@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -224,7 +225,8 @@ def test_a_state_folder_that_cannot_be_written(project, user_space):
     assert "USER_SPACE" in found["fix"]
 
 
-def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch):
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, noted):
     real = doctor.metadata.version
 
     def version(name):
@@ -233,11 +235,17 @@ def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch):
         return real(name)
 
     monkeypatch.setattr(doctor.metadata, "version", version)
+    if not noted:
+        monkeypatch.setattr(doctor.metadata.Distribution, "read_text", lambda *_: None)
+        monkeypatch.setattr(doctor.metadata.PathDistribution, "read_text", lambda *_: None)
     found = findings(project)["extra search"][0]
     assert found["status"] == "note"
     # As this very checkout was installed, which a second installation beside it would replace.
     assert found["fix"].startswith("pip install ")
     assert "[search]" in found["fix"]
+    # From a folder, and never by a name of an index, which anyone could register.
+    assert re.search(r"pip install (-e )?'?/.*\[search\]", found["fix"])
+    assert ("/path/to/clone[search]" in found["fix"]) == (not noted)
     assert ("-e " in found["fix"]) == (
         json.loads(doctor.metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
         .get("dir_info", {})
@@ -277,3 +285,17 @@ def test_for_people(project):
     text = rye("doctor", "--project", str(project), cwd=project).stdout.decode()
     assert "signing key: none" in text
     assert "        fix: rye keys generate" in text
+
+
+@pytest.mark.parametrize(("extra", "lacking"), [("fleet", "distributed"), ("review", "pygments"), ("web", "selectolax")])
+def test_an_extra_of_which_a_part_is_missing_is_named(project, monkeypatch, extra, lacking):
+    assert findings(project)[f"extra {extra}"][0]["status"] == "ok"
+    real = doctor.metadata.version
+
+    def version(name):
+        if name == lacking:
+            raise doctor.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    assert findings(project)[f"extra {extra}"][0]["status"] == "note"

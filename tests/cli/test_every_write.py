@@ -64,7 +64,6 @@ NEVER = {
     "diff": [("diff",)],
     "blame": [("blame", "a.txt")],
     "state": [("state", "list")],
-    "daemon": [("daemon", "status")],
 }
 ELSEWHERE = {
     "review": "it takes back by the functions of `undo`; tests/cli/test_review.py",

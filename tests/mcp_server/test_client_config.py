@@ -225,6 +225,11 @@ def test_the_extra_is_declared_and_asked_for_before_a_client_shows_a_dead_server
     done = subprocess.run([*words, "--uvx"], cwd=project, env=environment(), capture_output=True, check=False)
     assert done.returncode == 0
     assert re.search(rb'command = "uvx"\nargs = \["--from", ".*\[mcp\].*", "rye", "mcp"\]', done.stdout)
+    # Where the folder is not known, no name of an index stands in for it.
+    words[2] = hidden.replace("from rye", "metadata.PathDistribution.read_text = lambda *_: None\nfrom rye")
+    done = subprocess.run([*words, "--uvx"], cwd=project, env=environment(), capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Install rye from its clone" in done.stderr
 
 
 # --write

@@ -107,7 +107,7 @@ def test_a_stopped_server_ends_in_order(project):
 
 def test_a_server_that_is_stopped_while_it_starts_ends_in_order(project):
     for _ in range(5):
-        with listening(project, "--workers", "8") as own:
+        with listening(project) as own:
             for _ in range(3):
                 own.process.terminate()
             assert own.close() in (0, -15)

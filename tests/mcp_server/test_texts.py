@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import re
+import textwrap
 from hashlib import sha256
 
+import jsonschema_rs
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -159,10 +161,14 @@ def test_the_worked_example_is_made_of_calls_that_work(project):
         text = server.ask("prompts/get", {"name": "edit_by_line_id", "arguments": {"task": "Go on."}})["result"]["messages"][0]
         shown = text["content"]["text"]
         assert shown.endswith("Go on.")
-        calls = re.findall(r"^ {7}(grep|edit_lines|bash|undo) (\{.*\})$", shown, re.MULTILINE)
-        assert [name for name, _ in calls] == ["grep", "edit_lines", "edit_lines", "bash", "undo"]
-        for name, arguments in calls:
-            assert server.text(name, **json.loads(arguments)) is not None
+        calls = re.findall(r"^ {7}(grep|edit_lines|bash|undo) (\{.*\})\n((?: {7}.*\n)*)", shown, re.MULTILINE)
+        assert [name for name, _, _ in calls] == ["grep", "edit_lines", "edit_lines", "bash", "undo"]
+        schemas = {one["name"]: one["inputSchema"] for one in server.ask("tools/list")["result"]["tools"]}
+        for name, arguments, answer in calls:
+            given = json.loads(arguments)
+            # Some clients hold a call to the listed schema, in which a change is a string.
+            jsonschema_rs.Draft202012Validator(schemas[name]).validate(given)
+            assert server.text(name, **given).startswith(textwrap.dedent(answer).rstrip("\n"))
             if name == "edit_lines":
                 assert "round" in (project / "app.py").read_text()
     # The last one took the last edit back.

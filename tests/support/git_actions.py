@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import rye
@@ -23,8 +24,18 @@ PIECES = "mkdir -p {0}/objects {0}/refs; echo ref: refs/heads/main >{0}/HEAD"
 REBASE = "for n in 1 2; do echo $n >f$n; git add f$n; git commit -qm $n; done; GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2"
 APPEND = f"printf '[core]\\n\\tfsmonitor = \"{PROGRAM}\"\\n' >>"
 
+# A commit whose tree is missing: a promisor remote is asked for it at the root's `git status`.
+MISSING = "git init -q vendor/lib && cd vendor/lib && echo 1 >f && git add f && git commit -qm x && (cd ../.. && git add vendor/lib) && T=$(git rev-parse HEAD^{tree}) && rm -f .git/objects/${T:0:2}/${T:2} && git config core.repositoryformatversion 1 && git config extensions.partialClone origin && git config remote.origin.promisor true"
+
 # No path is long enough for the folder that it goes to.
 DEEP = "python3 -c \"import os; r = os.open('.', 0)\nfor i in range(30): os.path.isdir('d' * 200) or os.mkdir('d' * 200); os.chdir('d' * 200)\n"
+
+FILTER = "mkdir tools; printf 'import json, sys\nsys.stdout.write(sys.stdin.read())\n' >tools/nb.py; git config filter.nb.clean 'python3 tools/nb.py'; echo 'f filter=nb' >.gitattributes"
+
+# The undo comes to the settings last; the folder is there before.
+OVER_CHANNEL = """(setsid "$PY" -c 'import sys; from rye.cli.rt.main import main; sys.argv = ["rt", "undo"]; main()' >/dev/null 2>&1 &)
+while [ ! -d z/a/b/c ]; do sleep 0.005; done; cd z/a/b/c; mkdir objects refs; echo ref: refs/heads/main >HEAD; cd ../../../..; mkdir sub
+echo gitdir: ../z/a/b/c >sub/.git; git -C sub commit -q --allow-empty -m x; git add sub; ls z/a/b/c"""
 
 # name: (what the user did before, what the model's command does, what the user does then)
 WAYS = {
@@ -73,6 +84,20 @@ WAYS = {
     "a command whose mounts come off": ("", f"meanwhile: touch started; while ! {{ {APPEND} .git/config; }} 2>/dev/null; do :; done", "git status"),
     "a start file whose mount comes off": ("echo true >.envrc", "meanwhile: touch started; while ! { echo 'touch $MARK' >>.envrc; } 2>/dev/null; do :; done", "bash ./.envrc"),
     "tasks whose mount comes off": ("echo '{}' >.mcp.json", "job: while ! { echo 'touch $MARK' >.mcp.json; } 2>/dev/null; do :; done; sleep 60", "cp .mcp.json x; mv x .mcp.json; sleep 1; bash ./.mcp.json"),
+    "a cookie jar of a fetch at status": ("", f"{MISSING} && git config remote.origin.url http://127.0.0.1:$PORT/x.git && git config http.cookieFile $BASE/.jar && git config http.saveCookies true", "git status"),
+    "a proxy of a fetch at status": ("", f"{MISSING} && git config remote.origin.url https://example.invalid/x.git && git config http.proxy http://127.0.0.1:$PORT && git config http.sslVerify false", "git status"),
+    "a .git file, then its settings by write": ("", "mkdir sub store; echo gitdir: ../store >sub/.git NEXT write: store NEXT mkdir -p store/objects store/refs; echo ref: refs/heads/main >store/HEAD; git -C sub commit -q --allow-empty -m x; git add sub", "git status"),
+    "a commondir, then its settings by write": ("", "mkdir sub; git init -q --bare g; rm -r g/config g/hooks; echo ../store >g/commondir; echo gitdir: ../g >sub/.git NEXT write: store NEXT mkdir -p store/objects store/refs; git -C sub commit -q --allow-empty -m x; git add sub", "git status"),
+    "the user's own setting in another repository": (f"git init -q own; git -C own config core.fsmonitor '{PROGRAM}'", f"{NESTED}", "cd vendor/lib && git status"),
+    "steps of a rebase by its format": ("", "git init -q n; cd n; git commit -q --allow-empty -m 0; git branch side; echo 1 >f; git add f; git commit -qm 1; git checkout -q side; echo 2 >g; git add g; git commit -qm 2; git config rebase.instructionFormat '%s%nexec touch $MARK'", "cd n && git rebase master; git rebase main"),
+    "a work tree by a link that turns later": ("", "mkdir x; ln -s x link; git init -q --bare n; cd n; git config core.bare false; git config core.worktree ../link; cd ../x; echo 1 >mark; export GIT_DIR=../n; git add mark; git commit -qm 1; rm mark NEXT ln -sfn $BASE link", "GIT_DIR=n git reset --hard"),
+    "a module beside the user's filter": (FILTER, "printf 'import os\nos.system(\"touch $MARK\")\n' >tools/json.py", "echo 1 >f; git add f"),
+    "a module beside the user's filter, by write": (FILTER, "write: json", "echo 1 >f; git add f"),
+    "a message of the user's git by a link": ("", "ln -sf $BASE/mark .git/COMMIT_EDITMSG", "git commit --allow-empty -m x"),
+    "the log of the user's git by a link": ("", "rm -f .git/logs/HEAD; ln -s $BASE/mark .git/logs/HEAD", "git commit --allow-empty -m x"),
+    "the objects of a nested repository by a link": ("", "git init -q n; rm -r n/.git/objects; ln -s $BASE/objects n/.git/objects", "mkdir ../objects; cd n; echo 1 >f; git add f; rmdir ../../objects || touch $MARK; rm -rf ../../objects"),
+    "a repository outside by a .git file": ("rm -rf ../other; git init -q ../other", "mkdir sub; echo gitdir: $BASE/other/.git >sub/.git", "cd sub && git commit -q --allow-empty -m x; git -C ../../other log -1 && touch $MARK"),
+    "an undo that outlives its command": ("", f"for n in $(seq 1000); do echo $n >f$n; done; mkdir -p z/a/b/c; {APPEND} z/a/b/c/config; git config -f z/a/b/c/config core.repositoryformatversion 0 NEXT rm -r f* z NEXT {OVER_CHANNEL}", "git status"),
     "four calls of write": ("", "write:", "cd docs && git status"),
 }  # fmt: skip
 WRITES = {
@@ -86,6 +111,8 @@ WRITES = {
 WRITE_SETS = {
     "write:": WRITES,
     "patch:": WRITES,
+    "write: store": {"store/config": f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = "{PROGRAM}"\n'},
+    "write: json": {"tools/json.py": "import os\nos.system('touch $MARK')\n"},
     "write: hook": {".husky/pre-commit": "touch $MARK\n"},
     "write: clean": {"tools/clean": "#!/bin/sh\ntouch $MARK\ncat\n"},
     "write: shared": {"shared": f'[core]\n\tfsmonitor = "{PROGRAM}"\n'},
@@ -100,7 +127,7 @@ def users_shell(project: Path, script: str, mark: Path) -> None:
 
 def models_command(project: Path, command: str, mark: Path) -> dict:
     identity = {f"GIT_{who}_{what}": "m@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    parameters = {"env": {"MARK": str(mark), **identity}}
+    parameters = {"env": {"MARK": str(mark), "PY": sys.executable, "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **identity}}
     if command == "patch:" and MODE != "off":
         files = [{"path": path, "content": content} for path, content in reversed(WRITES.items())]
         rye.execute(
@@ -109,7 +136,11 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
         return {}
     if command in WRITE_SETS:
         for path, text in WRITE_SETS[command].items():
-            content = text.replace("$MARK", str(mark)) if command in ("write: hook", "write: clean") else text
+            content = (
+                text.replace("$MARK", str(mark))
+                if command in ("write: hook", "write: clean", "write: store", "write: json")
+                else text
+            )
             if MODE == "off":
                 # What the file tools refuse nobody can switch off, so the control is a plain write.
                 (project / path).parent.mkdir(parents=True, exist_ok=True)
@@ -127,9 +158,13 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
         if one == "undo:":
             undone(project)
             continue
-        # The clock of files goes on by ticks, and what an earlier command made must be older.
-        time.sleep(0.02)
-        answer = rye.execute("rye/bash/bash", {**parameters, "command": one}, project_path=project)
+        if one in WRITE_SETS:
+            models_command(project, one, mark)
+            continue
+        # The guard of file tools cannot be switched off either.
+        beside = f"; {APPEND} z/a/b/c/config" if OVER_CHANNEL in one and MODE == "off" else ""
+        command = one + beside.replace("$MARK", str(mark))
+        answer = rye.execute("rye/bash/bash", {**parameters, "command": command}, project_path=project)
     assert answer["data"].get("code") not in ("tool_crashed", "sandbox_unavailable"), answer
     return answer["data"]
 
@@ -162,11 +197,12 @@ def tried(base: Path, name: str) -> dict:
     project, mark = base / "project", base / "mark"
     subprocess.run(["chmod", "-R", "u+rwx", project], capture_output=True, check=False)
     shutil.rmtree(project, ignore_errors=True)
-    project.mkdir()
+    # A call that was cancelled may still end there.
+    project.mkdir(exist_ok=True)
     users_shell(project, "git init -q; git commit -q --allow-empty -m first", mark)
-    users_shell(project, before, mark)
-    # A file's times go on by ticks: what the user did just now is the user's.
-    time.sleep(0.02)
+    users_shell(project, before.replace("$MARK", str(mark)), mark)
+    command = command.replace("$BASE", str(base)).replace("$PORT", str(CANARY.server_port))
+    CANARY.mark = mark
     data = models_command(project, command, mark)
     time.sleep(0.1)
     mark.unlink(missing_ok=True)
@@ -178,6 +214,20 @@ def tried(base: Path, name: str) -> dict:
 def end_jobs(project: Path) -> None:
     for row in rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]:
         rye.execute("rye/bash/job", {"action": "end", "job_id": row["job_id"]}, project_path=project)
+
+
+class Asked(BaseHTTPRequestHandler):
+    """A host that no look may ask: it leaves the mark of a program that ran."""
+
+    def handle_one_request(self) -> None:
+        if self.rfile.readline(1000):
+            CANARY.mark.touch()
+        self.close_connection = True
+        self.wfile.write(b"HTTP/1.1 404 no\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n")
+
+
+CANARY = ThreadingHTTPServer(("127.0.0.1", 0), Asked)
+threading.Thread(target=CANARY.serve_forever, daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -16,18 +17,25 @@ RUNTIME = Path(rye.__file__).parents[1]
 _PROMPT = b"Type yes to go on: "
 
 
-def typed(*words, cwd, answers=(), env=None, seconds=60):
-    """Run a command at a terminal, answer its questions in turn; return its exit code and all that it showed."""
+def typed(*words, cwd, answers=(), env=None, seconds=60, module="rye", until=None):
+    """Run a command at a terminal, answer its questions in turn; return its exit code and all that it showed.
+
+    With `until` it is ended once it showed that, and its keyboard is at its end from the beginning.
+    """
     ours, theirs = pty.openpty()
     # Without colours, unless a test asks for a terminal that has them.
     base = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "TERM": "dumb"}
-    command = [sys.executable, "-m", "rye", *map(str, words)]
+    command = [sys.executable, "-m", module, *map(str, words)]
     process = subprocess.Popen(command, cwd=cwd, env={**base, **(env or {})}, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown, left, end = b"", list(answers), time.monotonic() + seconds
     try:
+        if until is not None:
+            os.write(ours, b"\x04" * 9)
         while chunk := _next(ours, end):
             shown += chunk
+            if until is not None and re.search(until, shown):
+                return None, shown.decode().replace("\r\n", "\n")
             if left and shown.count(_PROMPT) > len(answers) - len(left):
                 os.write(ours, left.pop(0).encode() + b"\n")
         return process.wait(max(end - time.monotonic(), 1)), shown.decode().replace("\r\n", "\n")

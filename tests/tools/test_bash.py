@@ -94,7 +94,7 @@ def test_its_own_limit_is_above_that_of_its_parameter():
 
     tree = ast.parse((BUNDLE / "tools/rye/bash/bash.py").read_text())
     wanted = ("CONFIG_SCHEMA", "__timeout__")
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id in wanted]
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in wanted]
     names = {node.targets[0].id: ast.literal_eval(node.value) for node in assigned}
     assert names["CONFIG_SCHEMA"]["properties"]["timeout"]["maximum"] < names["__timeout__"] <= 630
 

@@ -187,11 +187,15 @@ def test_all_problems_are_told_at_once(project, file, names):
     assert file.read_bytes() == TEXT
 
 
-def test_a_line_that_came_between_refuses_the_range_and_the_retry_works(project, file, names):
+def test_a_line_that_came_between_refuses_the_range_until_it_was_read(project, file, names):
     file.write_bytes(b"a\nb\nnew\nc\nd\ne\n")
     change = {"start_line_id": names[0], "end_line_id": names[4], "new_content": "x"}
     error = no("unseen_lines", project, change, on_stale="rebase")
     assert "] new" in error
+    # The refusal shows it, and does not count: the same once more is no sign that it was seen.
+    assert "line 3 was never shown" in no("unseen_lines", project, change)
+    done("grep", project, pattern="new", path="f.txt")
+    done("read", project, file_path="f.txt", offset=2, limit=3)
     edit(project, change)
     assert file.read_bytes() == b"x\n"
 
@@ -202,12 +206,11 @@ def test_a_line_that_was_never_shown_refuses_the_range(project, file):
     last = rows(done("read", project, file_path="f.txt", offset=99))[-1][0]
     change = {"start_line_id": first, "end_line_id": last, "new_content": "x"}
     error = no("unseen_lines", project, change)
-    assert "covers 96 line(s)" in error
+    assert "96 lines were never shown: read or grep 3-98 first" in error
     assert error.count("[LID:") == 40
-    for _ in range(3):
-        data = call("edit_lines", project, file_path="f.txt", changes=[change])
-        if data["success"]:
-            break
+    assert no("unseen_lines", project, change) == error
+    done("read", project, file_path="f.txt")
+    edit(project, change)
     assert file.read_bytes() == b"x\n"
 
 

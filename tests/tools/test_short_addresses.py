@@ -8,6 +8,7 @@ from tests.support.calling import call, done, refused
 
 import rye
 from rye.agents.toolset import toolset
+from rye.toolkit import view_lines
 
 
 @pytest.fixture
@@ -49,10 +50,10 @@ def test_both_forms_name_one_line(project, file):
 
 def test_a_number_that_was_never_shown_is_refused(project, file):
     done("read", project, file_path="f.txt")
-    error = refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
-    assert "never shown" in error
+    error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
+    assert "line 3 was shown by its ID only" in error
     before = file.read_bytes()
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": 3, "new_content": "x"}])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": 3, "new_content": "x"}])
     assert file.read_bytes() == before
 
 
@@ -170,7 +171,7 @@ def test_several_files_and_ranges_in_one_read(project, file):
     assert "line 4" not in data["output"]
     done("edit_lines", project, file_path="g.txt", changes=["2|TWO"])
     edit(project, "6|six")
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
 
 
 def test_what_changed_comes_with_the_lines_around_it(project, file):
@@ -279,3 +280,146 @@ def test_a_patch_tells_of_a_syntax_error_or_is_refused(project):
     assert not (project / "new.py").exists()
     done("rye/workspace/workspace_write_patch", project, **new)
     assert (project / "new.py").exists()
+
+
+WANDERING = "def f():\n    a = [\n        1\n    ]\n    return x\n\ndef g():\n    b = 2\n    return y\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "now"),
+    [
+        # One change deletes a line that another one writes: once its address went over.
+        (["2-5|    return x", "8+|    b = [\n    ]"], "1 5 6 7 8 10 11 9"),
+        (["4|    )", "8|    ]"], "1 2 3 10 5 6 7 11 9"),
+        (["5 delete", "9|    return x"], "1 2 3 4 6 7 8 10"),
+        # Side by side, too.
+        (["4|    return x", "5|    ]"], "1 2 3 10 11 6 7 8 9"),
+        (["4+|    ]\n    )", "4 delete"], "1 2 3 10 11 5 6 7 8 9"),
+        # What a change replaces by an equal line, white space aside, and what it moves, keeps its address.
+        (["3-5|  1\n\n    ]\n    return z"], "1 2 3 10 4 11 6 7 8 9"),
+        (["4 move after 8", "4+|    ]"], "1 2 3 10 5 6 7 8 4 9"),
+        (["4 copy after 8", "4 delete"], "1 2 3 5 6 7 8 10 9"),
+        ([{"find": "    ]\n", "replace": ""}, {"find": "b = 2", "replace": "b = [\n    ]"}], "1 2 3 5 6 7 10 11 9"),
+    ],
+)
+def test_nothing_passes_from_one_change_to_another_but_by_move(project, changes, now):
+    file = project / "f.txt"
+    file.write_text(WANDERING)
+    ids = dict(zip(map(str, range(1, 10)), rows(project), strict=True))
+    shown(project)
+    done("edit_lines", project, file_path="f.txt", changes=changes, line_ids="short")
+    found = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
+    assert " ".join(found) == now
+    after = dict(zip(found, rows(project), strict=True))
+    # Both views of the identity live and die together.
+    assert {name for name in ids.items() if name[0] in found} == {name for name in after.items() if int(name[0]) < 10}
+    done("undo", project)
+    assert view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count)) == [*ids]
+    assert file.read_text() == WANDERING
+
+
+def rows(project):
+    """The IDs of all lines."""
+    return ROW_IDS.findall(done("read", project, file_path="f.txt")["output"])
+
+
+ROW_IDS = re.compile(r"^\[LID:([0-9a-z]+)\]", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("moved", "keeps"),
+    [
+        ("    return x\n", False),
+        ("    ]\n", False),
+        ("\n", False),
+        ("    raise NotImplementedError\n", True),
+        ("    one = 1\n    ]\n    second = 2\n    third = one\n", True),
+    ],
+)
+def test_a_line_that_others_moved_is_the_same_only_where_it_is_unmistakable(project, moved, keeps):
+    file = project / "f.txt"
+    file.write_text(f"first\n{moved}second\nthird\nfourth\n")
+    count = moved.count("\n")
+    shown(project)
+    file.write_text(f"first\nsecond\nthird\nfourth\n{moved}")
+    shown(project)
+    found = view_lines(str(project), "f.txt", lambda document: document.shorts(4, 4 + count))
+    assert (found == [str(at) for at in range(2, 2 + count)]) == keeps
+    assert keeps or not {*found} & {str(at) for at in range(1, 5 + count)}
+
+
+@pytest.mark.parametrize("form", ["short", "lid"])
+@pytest.mark.parametrize("count", [50, 2_500])
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("grep", {"pattern": "line 8$", "path": "f.txt"}),
+        ("read", {"file_path": "f.txt", "offset": 8, "limit": 1}),
+        ("edit_lines", {"file_path": "f.txt", "changes": [{"find": "line 8\n", "replace": "eight\nmore\n"}]}),
+    ],
+)
+def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, parameters, count, form):
+    """Once such lines got numbers past the end at the next edit, so that those of a traceback named nothing."""
+    file = project / "f.txt"
+    file.write_text("".join(f"line {at}\n" for at in range(1, count + 1)))
+    done(tool, project, **parameters, line_ids="short")
+    if tool != "edit_lines":
+        done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
+    for _ in range(2):
+        # The refusal shows the line, and does not count: whoever sends the same again would write over it.
+        error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["30|x"], line_ids="short")
+        assert "line 30 was never shown" in error
+        assert "\n30\tline 30\n" in error
+    named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
+    assert named == [*map(str, range(1, 8)), str(count + 1), str(count + 2), *map(str, range(9, count + 1))]
+    # The same where another program wrote, and where the line is seen first in the other form.
+    file.write_text("top\n" + file.read_text())
+    done("read", project, file_path="f.txt", line_ids=form, offset=30, limit=4)
+    assert shown(project, offset=32, limit=1).startswith("30\tline 30\n")
+    edit(project, "30|thirty", on_stale="rebase")
+    assert file.read_text().split("\n")[31] == "thirty"
+    done("undo", project)
+    assert shown(project, offset=32, limit=1).startswith("30\tline 30\n")
+
+
+def test_a_range_is_read_by_addresses_as_they_are_printed(project, file):
+    shown(project)
+    edit(project, "2|two\nmore", "6+|new")
+    # The lines now: 1 8 9 3 4 5 6 10 7.
+    data = done(
+        "read", project, file_path="f.txt:@9-4", line_ids="short", more=[":@10-7", "f.txt:@6", ":@4-9", ":@2", ":@99-100"]
+    )
+    assert data["output"].startswith("9\tmore\n3\tline 3\n4\tline 4\n[version ")
+    assert "f.txt, from @10:\n10\tnew\n7\tline 7\n[version " in data["output"]
+    assert "f.txt, from @6:\n6\tline 6\n10\tnew\n7\tline 7\n[version " in data["output"]
+    assert [part.get("code") for part in data["more"]] == [None, None, *["invalid_line_id"] * 3]
+    assert 'the other way round: ":@9-4"' in data["output"]
+    assert "No line of f.txt has the address 2 now." in data["output"]
+    done("edit_lines", project, file_path="f.txt", changes=["9-4|x"])
+    lid = rows(project)[1]
+    assert done("read", project, file_path=f"f.txt:@{lid}-{lid}")["output"].startswith(f"[LID:{lid}] two\n")
+
+
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        ("3-5", "[3-5 are line numbers; the addresses 3-5: "),
+        ("8-9", "[8-9 are line numbers; the addresses 8-9: "),
+        ("9-12", "[9-12 are line numbers; the addresses 9-12: "),
+        ("10-12", "offset 10 is past the end: f.txt has 9 line(s). 10-12 are line numbers; the addresses 10-12: "),
+        # Nothing to say: the lines have the addresses of their numbers, or no line has them.
+        ("1-1", ""),
+        ("1-2", ""),
+        ("11-12", "Use an offset from 1 to 9"),
+    ],
+)
+def test_a_range_of_line_numbers_that_are_addresses_of_other_lines_is_told(project, file, window, said):
+    shown(project)
+    edit(project, "2|two\nmore", "6+|new")
+    data = call("read", project, file_path=f"f.txt:{window}", line_ids="short")
+    text = data["output"] if data["success"] else data["error"]
+    assert said in text
+    assert ("are line numbers" in text) == ("are line numbers" in said)
+    if "are line numbers" in said:
+        assert f'read(file_path="f.txt:@{window}")' in text
+        assert text.count("\n") == text.rstrip().count("\n")

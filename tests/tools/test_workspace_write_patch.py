@@ -443,16 +443,22 @@ def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
     assert next(one for one in answer["errors"] if one["code"] == "bad_range")["change"] == 1
 
 
-def test_section_9_unexpected_failures_are_logged_and_answered_in_general(project, user_space, monkeypatch, caplog):
-    events(user_space)
+@pytest.mark.parametrize("recorded", [True, False])
+def test_section_9_unexpected_failures_are_logged_and_answered_in_general(project, user_space, monkeypatch, caplog, recorded):
+    if recorded:
+        events(user_space)
     monkeypatch.setattr(patch_calls, "run_batch", lambda *_: 1 / 0)
-    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "secret line"))])
-    assert answer["code"] == "unexpected_failure"
-    assert answer["error_id"] in answer["errors"][0]["message"]
-    assert "ZeroDivision" not in json.dumps(answer)
-    logged = log(project)[-2]
-    assert (logged["event"], logged["error_id"]) == ("error", answer["error_id"])
-    assert "ZeroDivisionError" in logged["trace"]
+    request = {"files": [patch(project, "src/App.cs", insert(0, "secret line"))]}
+    answer = rye.execute("rye/workspace/workspace_write_patch", request, project_path=project)["data"]
+    assert (answer["code"], answer["successful"], answer["result"], answer["warnings"]) == ("tool_crashed", False, None, [])
+    assert answer["errors"] == [{"code": "tool_crashed", "message": answer["error"]}]
+    assert "division by zero" not in json.dumps(answer)
+    # What the answer says is true: the traceback is in that file.
+    assert answer["log"] in answer["error"]
+    assert "ZeroDivisionError: division by zero" in Path(answer["log"]).read_text()
+    if recorded:
+        logged = log(project)[-2]
+        assert (logged["event"], logged["code"]) == ("error", "tool_crashed")
     assert answer["error_id"] in [getattr(record, "error_id", "") for record in caplog.records]
 
 

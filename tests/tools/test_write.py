@@ -153,12 +153,34 @@ def test_where_nothing_is_written(project, path, code):
     assert list((project.parent / "outside").iterdir()) == []
 
 
-def test_all_ids_become_unknown(project):
-    (project / "f.txt").write_bytes(b"a\nb\n")
+def test_lines_that_stay_keep_their_ids_and_the_others_are_new(project):
+    """Once all IDs of the file were unknown then. A write is one change: what it writes elsewhere is no line that it deleted."""
+    (project / "f.txt").write_bytes(b"a\n]\nb\n]\nc\n")
     before = ids(project)
-    done("write", project, file_path="f.txt", content="a\nb\nc\n")
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"line_id": before[0], "new_content": "x"}])
-    assert not set(ids(project)) & set(before)
+    done("write", project, file_path="f.txt", content="a\nb\n]\nC\n  ]\n")
+    after = ids(project)
+    assert after[:3] == [before[0], before[2], before[3]]
+    assert not {*after[3:]} & {*before}
+    changes = [{"line_id": before[1], "new_content": "x"}]
+    assert "was deleted" in refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=changes)
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": before[0], "new_content": "A"}])
+    done("undo", project)
+    done("undo", project)
+    assert ids(project) == before
+
+
+def test_an_edit_of_lines_that_stay_can_follow_without_a_read(project):
+    (project / "f.txt").write_bytes(b"a\nb\nc\n")
+    done("read", project, file_path="f.txt", line_ids="short")
+    data = done("write", project, file_path="f.txt", content="a\nx\nc\n", line_ids="short")
+    assert data["output"] == "Replaced f.txt (+1 -1 lines); its lines are 1, 4, 3"
+    done("edit_lines", project, file_path="f.txt", changes=["3-3|C", "4|X"])
+    assert (project / "f.txt").read_bytes() == b"a\nX\nC\n"
+    # Too many ranges to be told are not, and then nobody was told.
+    lines = [f"line {at}" for at in range(100)]
+    done("write", project, file_path="f.txt", content="\n".join(lines), line_ids="short")
+    lines[::2] = [f"other {at}" for at in range(50)]
+    assert "addresses" not in done("write", project, file_path="f.txt", content="\n".join(lines), line_ids="short")
 
 
 def test_a_long_diff_is_cut_with_the_envelope(project):
@@ -236,10 +258,10 @@ def test_the_addresses_of_what_was_written_are_told_and_an_edit_can_follow(proje
 def test_addresses_that_nobody_was_told_edit_nothing(project):
     """Control: without line_ids, and in a file too large to be named at once, a read must come first."""
     assert "addresses" not in done("write", project, file_path="f.txt", content="a\n")
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["1|x"])
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["1|x"])
     large = done("write", project, file_path="g.txt", content="a\n" * 3_000, line_ids="short")
     assert large["output"].startswith("Created g.txt (6000 bytes)")
-    refused("invalid_line_id", "edit_lines", project, file_path="g.txt", changes=["1|x"])
+    refused("unseen_lines", "edit_lines", project, file_path="g.txt", changes=["1|x"])
 
 
 def test_another_program_between_write_and_edit(project):

@@ -1,25 +1,26 @@
 """Files as the agent-sandbox contract moves them: whole, of any size, in pieces. Paths go through the project's workspace.
 
-An upload is written beside its target as it comes, and takes its name when all of it is there. It is recorded for undo: a small
-one in the journal, as `write` does it, a large one as what a command changes (up to `record.max_file_bytes`).
+An upload takes its name when all of it is there. It is recorded for undo as what a command changes (up to
+`record.max_file_bytes`).
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
-from typing import Any, Final
+from contextlib import suppress
+from io import FileIO
+from typing import Any, BinaryIO, Final
 
 from rye.call import context, profile
 from rye.call.context import CallOptions
-from rye.edits.apply import index_whole
 from rye.errors import WorkspaceError
 from rye.fs import beneath, names
 from rye.journal import commit, journal, tree_changes
 from rye.workspace import cache
-from rye.workspace.atomic_replace import discard, sync_directory, temporary_name
+from rye.workspace.atomic_replace import conflict, discard, sync_directory, temporary_name
 from rye.workspace.path_errors import wrong_kind
 from rye.workspace.workspace import Place, Workspace
 
@@ -27,15 +28,11 @@ ACTOR: Final = "agent-sandbox"
 """By whom changes are made, as the journal names it."""
 
 TOOL: Final = "agent-sandbox/upload"
-MOST_UPLOAD: Final = 8 * 1024 * 1024 * 1024
-"""A larger upload is refused (bytes)."""
-
 MOST_ENTRIES: Final = 100_000
 """A folder with more entries is not listed."""
 
-_SMALL: Final = 1024 * 1024
 _PIECE: Final = 256 * 1024
-_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def tool_path(path: str) -> str:
@@ -44,102 +41,63 @@ def tool_path(path: str) -> str:
     return names.show(path.lstrip("/").encode("utf-8", "surrogateescape")) or "."
 
 
-class Upload:
-    """One file on its way. Call `write` for each piece, then `finish` once; `close` in any case."""
+def put(root: str, path: str, source: BinaryIO) -> None:
+    """Copy an open file into the project, in one step, and record it as what a command changes; missing folders are made.
 
-    def __init__(self, root: str, path: str) -> None:
-        """Open a file beside the target; missing folders are made.
-
-        Raises:
-            WorkspaceError: as `Workspace.place`; `is_directory`, `not_regular_file`. UsageError: `read_only_profile`.
-        """
-        self._stack = ExitStack()
-        self._fd = -1
-        self._finished = False
-        self.size = 0
-        try:
-            self._ws = self._stack.enter_context(Workspace(root))
-            profile.refuse_changes(self._ws.root)
-            commit.recover(self._ws)
-            self._place: Place = self._stack.enter_context(journal.place_for(self._ws, tool_path(path)))
-            if self._place.stat is not None and not stat.S_ISREG(self._place.stat.st_mode):
-                raise wrong_kind(self._place.stat.st_mode, self._place.shown)
-            self._temporary = temporary_name()
+    Raises:
+        WorkspaceError: as `Workspace.place`; `is_directory`, `not_regular_file`, `conflict`. UsageError: `read_only_profile`.
+    """
+    named = CallOptions(actor=ACTOR)
+    with context.using(options=named), Workspace(root) as ws:
+        profile.refuse_changes(ws.root)
+        commit.recover(ws)
+        with journal.place_for(ws, tool_path(path)) as place:
+            _refuse_kind(place)
+            temporary = temporary_name()
             # As others may read the old file, not sooner than it is whole.
-            mode = 0o666 if self._place.stat is None else 0o600
-            self._fd = os.open(self._temporary, _NEW, mode, dir_fd=self._place.dir_fd)
-        except BaseException as err:
-            self._leave(err)
-            raise
-
-    def write(self, piece: bytes) -> None:
-        """Add a piece. Raises WorkspaceError `file_too_large`, OSError."""
-        self.size += len(piece)
-        if self.size > MOST_UPLOAD:
-            raise WorkspaceError("file_too_large", f"The file is larger than {MOST_UPLOAD:,} bytes.", "Send less.")
-        view = memoryview(piece)
-        while view:
-            view = view[os.write(self._fd, view) :]
-
-    def finish(self) -> None:
-        """Put the file in place and record it. Errors as `journal.apply_change`; then nothing was changed."""
-        named = CallOptions(actor=ACTOR)
-        with context.using(options=named), cache.locked(self._ws, self._place.path):
-            old = self._place.stat
-            if self.size <= _SMALL and (old is None or old.st_size <= _SMALL):
-                self._replace_small()
-            else:
-                self._replace_large()
-        self._finished = True
-
-    def _replace_small(self) -> None:
-        data = os.pread(self._fd, _SMALL + 1, 0)
-        discard(self._place.dir_fd, self._temporary)
-        before = None
-        if self._place.stat is not None:
-            with self._ws.file(self._place.shown) as file:
-                before = file.read()
-        if before == data:
-            return
-        entry = journal.whole_entry(self._ws, TOOL, self._place, before, data)
-        journal.apply_change(self._ws, self._place, data, entry)
-        index_whole(self._ws, self._place, data, "utf-8")
-
-    def _replace_large(self) -> None:
-        if self._place.stat is not None:
-            os.fchmod(self._fd, stat.S_IMODE(self._place.stat.st_mode))
-        os.fsync(self._fd)
-        recording = tree_changes.begin(self._ws, TOOL, f"upload {self._place.shown}")
-        try:
-            fd = self._place.dir_fd
-            os.rename(self._temporary, self._place.name, src_dir_fd=fd, dst_dir_fd=fd)
-            sync_directory(fd)
-        finally:
-            tree_changes.end(self._ws, recording)
-
-    def close(self) -> None:
-        """Remove what is left of it: of one that was not finished the folders that were made for it, too."""
-        self._leave(None if self._finished else WorkspaceError("unfinished", "The upload did not end."))
-
-    def _leave(self, err: BaseException | None) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            with suppress(OSError):
-                discard(self._place.dir_fd, self._temporary)
-        # Folders that were made for a file which did not come are removed by the place.
-        self._stack.__exit__(type(err) if err else None, err, err.__traceback__ if err else None)
+            mode = 0o666 if place.stat is None else 0o600
+            with open(os.open(temporary, _NEW, mode, dir_fd=place.dir_fd), "wb") as file:
+                try:
+                    shutil.copyfileobj(source, file, _PIECE)
+                    file.flush()
+                    os.fsync(file.fileno())
+                    with cache.locked(ws, place.path):
+                        recording = tree_changes.begin(ws, TOOL, f"upload {place.shown}")
+                        try:
+                            _exchange(ws, place, temporary, file.fileno())
+                        finally:
+                            tree_changes.end(ws, recording)
+                finally:
+                    discard(place.dir_fd, temporary)
 
 
-def opened(root: str, path: str) -> tuple[int, int]:
-    """Return a descriptor of a file to send, which the caller closes, and its size. Errors as `Workspace.open_file`."""
+def _exchange(ws: Workspace, place: Place, temporary: bytes, fd: int) -> None:
+    """Give a file beside the target its name; refused where the folder has become another one, or one that no tool writes."""
+    # Placed and judged anew: a command may have made the folder a repository since the upload began.
+    with ws.place(place.shown) as now:
+        if now.parts != place.parts or not os.path.samestat(os.fstat(now.dir_fd), os.fstat(place.dir_fd)):
+            raise conflict(place)
+        _refuse_kind(now)
+        if now.stat is not None:
+            os.fchmod(fd, stat.S_IMODE(now.stat.st_mode))
+        os.rename(temporary, now.name, src_dir_fd=now.dir_fd, dst_dir_fd=now.dir_fd)
+        sync_directory(now.dir_fd)
+
+
+def _refuse_kind(place: Place) -> None:
+    if place.stat is not None and not stat.S_ISREG(place.stat.st_mode):
+        raise wrong_kind(place.stat.st_mode, place.shown)
+
+
+def opened(root: str, path: str) -> tuple[FileIO, int]:
+    """Return a file to send, which the caller closes, and its size. Errors as `Workspace.open_file`."""
     with Workspace(root) as ws, ws.file(tool_path(path)) as file:
-        return os.dup(file.fd), file.stat.st_size
+        return FileIO(os.dup(file.fd)), file.stat.st_size
 
 
-def piece_at(fd: int, at: int, end: int) -> bytes:
+def piece_at(file: FileIO, at: int, end: int) -> bytes:
     """Return the next bytes of a file, none at its end."""
-    return os.pread(fd, min(_PIECE, end - at), at)
+    return os.pread(file.fileno(), min(_PIECE, end - at), at)
 
 
 def entries_of(root: str, path: str) -> list[dict[str, Any]]:

@@ -16,7 +16,6 @@ the MCP server has.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +30,7 @@ from rye import api
 from rye.agent_sandbox import files
 from rye.agent_sandbox.uploads import receive
 from rye.call.context import CallOptions, Cancellation
+from rye.call.safe_text import plain
 from rye.errors import RyeError
 from rye.mcp_server import http
 from rye.mcp_server.http import Address, Guard
@@ -142,23 +142,24 @@ class Runtime:
         return self._commands
 
     async def upload(self, request: Request) -> Response:
-        """Take a file, written as it comes."""
+        """Take a file."""
         name = await receive(request, self._root)
         return _json({"message": f"File '{name}' uploaded successfully."})
 
     async def download(self, request: Request) -> Response:
         """Send a file, read as it goes."""
-        fd, size = await run_sync(files.opened, self._root, _path(request))
+        # A file object, not a descriptor: a client that goes away before the first piece has it closed, too.
+        file, size = await run_sync(files.opened, self._root, _path(request))
 
         async def pieces() -> Any:
             at = 0
             try:
                 # As long as it was when it was opened: the header says so.
-                while at < size and (piece := await run_sync(files.piece_at, fd, at, size)):
+                while at < size and (piece := await run_sync(files.piece_at, file, at, size)):
                     at += len(piece)
                     yield piece
             finally:
-                os.close(fd)
+                file.close()
 
         headers = {"content-length": str(size), "x-content-type-options": "nosniff", "content-disposition": "attachment"}
         return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
@@ -287,5 +288,5 @@ def _announce(address: Address, token: str | None, *, show_token: bool) -> None:
         lines.append(f"rye serve: Authorization: Bearer {token if show_token else f'${TOKEN_VARIABLE}'}")
     if not http.is_loopback(address.host):
         lines.append("rye serve: warning: other machines can reach this address, and nothing on the way is encrypted.")
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.write("".join(f"{plain(line)}\n" for line in lines))
     sys.stderr.flush()

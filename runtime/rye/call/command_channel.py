@@ -19,8 +19,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from rye.call import context
 from rye.errors import RyeError
 
 VARIABLE = "RYE_CHANNEL"
@@ -43,6 +45,9 @@ class CommandChannel:
         self._own_end, command_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._command_end = command_end
         self._over = threading.Event()
+        outer = context.deadline()
+        self._deadline = context.Deadline(outer.remaining())
+        outer.when_expired(self._deadline.expire)
         self.fd = command_end.fileno()
         """What the command inherits."""
         self.environment = {**_path_with_rt(), VARIABLE: f"{self.fd}:{os.fstat(self.fd).st_ino}:{root}"}
@@ -55,10 +60,19 @@ class CommandChannel:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Serve nobody any more. A call under way is cancelled, and has ended when this returns; a second time does nothing.
+
+        So nothing is written for the command after it.
+        """
         self._over.set()
-        self._command_end.close()
-        # It wakes up at once, and closes its half: no descriptor outlives the command.
-        self._thread.join(_LOOK_SECONDS)
+        self._deadline.expire(cancelled=True)
+        with suppress(OSError):
+            # It wakes up at once, and closes its half: no descriptor outlives the command.
+            self._command_end.close()
+        self._thread.join()
 
     def _serve(self) -> None:
         with self._own_end:
@@ -77,7 +91,7 @@ class CommandChannel:
         try:
             # Anything but a pipe could be a file that the command may not write.
             if len(fds) == 2 and all(stat.S_ISFIFO(os.fstat(fd).st_mode) for fd in fds):
-                _write(fds[1], json.dumps(self._response(self._request(fds[0]))).encode())
+                self._write(fds[1], json.dumps(self._response(self._request(fds[0]))).encode())
         except (OSError, ValueError, TypeError, RecursionError):
             # Who asked gets no response, and says so.
             return
@@ -104,7 +118,17 @@ class CommandChannel:
         item_id, parameters = request.get("item_id"), request.get("parameters")
         if not isinstance(item_id, str) or not item_id.startswith(SERVED) or not isinstance(parameters, dict):
             raise ValueError(item_id)
-        return self._answer(item_id, parameters)
+        with context.using(deadline=self._deadline):
+            return self._answer(item_id, parameters)
+
+    def _write(self, fd: int, data: bytes) -> None:
+        """Write to a pipe that its reader may have given up, or never reads."""
+        os.set_blocking(fd, False)
+        # A command that never reads its answer must not hold this thread longer than this.
+        view, end = memoryview(data), time.monotonic() + 10.0
+        while view and time.monotonic() < end and not self._over.is_set():
+            if ready(fd, select.POLLOUT, _LOOK_SECONDS):
+                view = view[os.write(fd, view[:_BLOCK]) :]
 
 
 def ready(fd: int, event: int, seconds: float) -> bool:
@@ -112,15 +136,6 @@ def ready(fd: int, event: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(fd, event)
     return bool(poll.poll(seconds * 1000))
-
-
-def _write(fd: int, data: bytes) -> None:
-    """Write to a pipe that its reader may have given up, or never reads."""
-    os.set_blocking(fd, False)
-    # A command that never reads its answer must not hold this thread longer than this.
-    view, end = memoryview(data), time.monotonic() + 10.0
-    while view and ready(fd, select.POLLOUT, max(0.0, end - time.monotonic())):
-        view = view[os.write(fd, view[:_BLOCK]) :]
 
 
 def ask_parent(item_id: str, parameters: dict[str, Any], project_path: str) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from rye.plain_class import Record, changed
 
 if TYPE_CHECKING:
     from rye.call.host import Host
+    from rye.call.secrets import Secrets
 
 
 class Cancellation:
@@ -158,6 +159,8 @@ class CallContext(Record, frozen=False):
         needs: what the running tool declares in `__needs__`.
         depth: how many calls this one is nested in.
         printed: where text goes that the tool prints; None outside a tool.
+        parameters: those that the caller was offered of the running tool; None where that is not known.
+        secrets: the user's secrets that this call sends; its answer is to hold none of them.
     """
 
     options: CallOptions = CallOptions()
@@ -168,6 +171,8 @@ class CallContext(Record, frozen=False):
     needs: tuple[str, ...] = ()
     depth: int = 0
     printed: list[str] | None = None
+    parameters: frozenset[str] | None = None
+    secrets: list[Secrets] | None = None
 
 
 _OUTSIDE = CallContext()
@@ -197,6 +202,20 @@ class using:  # noqa: N801 - used as the function that it stands for: each call 
         _current.reset(self._token)
 
 
+def note_secrets(secrets: Secrets) -> None:
+    """Have the running call's answer hold none of these secrets."""
+    noted = current().secrets
+    if noted is not None and secrets:
+        noted.append(secrets)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a JSON value without the secrets that the running call sent."""
+    for secrets in current().secrets or ():
+        value = secrets.removed(value)
+    return value
+
+
 def deadline() -> Deadline:
     """Return the running call's deadline (without limit outside a call)."""
     return _current.get().deadline
@@ -216,6 +235,15 @@ def settings() -> Settings:
 def output_budget() -> int:
     """Return how much text the answer to this call may have (bytes of UTF-8)."""
     return min(MAX_OUTPUT_BYTES, _current.get().options.max_output_bytes)
+
+
+def advice(parameter: str, sentence: str, otherwise: str = "") -> str:
+    """Return the advice that names a parameter, where the caller was offered it of the running tool; else the other one.
+
+    Code that several tools share must not name a parameter that only some of them have.
+    """
+    offered = _current.get().parameters
+    return sentence if offered is None or parameter in offered else otherwise
 
 
 def actor() -> str:

@@ -46,6 +46,12 @@ def start_index(offset: int, total: int, unit: str, timed_out: bool = False) -> 
     return offset - 1
 
 
+def call_text(tool: str, **arguments: Any) -> str:
+    """Return a call as a model writes it: `read(file_path="a.py", offset=3)`; `...` stands for what the caller fills in."""
+    words = [f"{name}={'…' if value is ... else json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
+    return f"{tool}({', '.join(words)})"
+
+
 def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) -> Callable[[int], str]:
     """Return what writes a tool's call with another offset; `schema` (its CONFIG_SCHEMA) says what need not be written."""
     written = {
@@ -53,8 +59,7 @@ def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) 
         for name, value in parameters.items()
         if name != "offset" and value is not None and value != schema["properties"][name].get("default")
     }
-    words = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in written.items()]
-    return lambda offset: f"{tool}({', '.join([*words, f'offset={offset}'])})"
+    return lambda offset: call_text(tool, **written, offset=offset)
 
 
 def first_few(paths: Sequence[str]) -> str:
@@ -72,6 +77,16 @@ def failure(err: RyeError) -> dict[str, Any]:
     """Return a failed result: `{"success": false, "error": what went wrong and what to do next, "code", **details}`."""
     # The fixed fields come last, so that no detail can replace them.
     return {**err.details, "success": False, "error": str(err), "code": err.code}
+
+
+ENVELOPE = "invoke_result"
+"""The value of `__envelope__` by which a tool says that its failures have the fields of `envelope` too."""
+
+
+def envelope(code: str, messages: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of a failure for callers who parse one shape, whatever failed."""
+    listed = [{"code": code, "message": one} for one in messages]
+    return {"successful": False, "result": None, "errors": listed, "warnings": []}
 
 
 def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None = None) -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from rye.errors import RyeError, TrustError, UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # Objects between two collections: importing makes tens of thousands, hardly one of which is garbage.
-ALLOCATIONS = 100_000
+_ALLOCATIONS = 100_000
 
 
 def run(main: Callable[[], int]) -> NoReturn:
@@ -34,9 +34,9 @@ def run(main: Callable[[], int]) -> NoReturn:
     unless a thread or a function of `atexit` waits for the end.
     """
     # Raised, not switched off: a command that runs for long must still collect its garbage.
-    gc.set_threshold(ALLOCATIONS)
+    gc.set_threshold(_ALLOCATIONS)
     code = main()
-    if not has_pending_work():
+    if not _has_pending_work():
         try:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -47,7 +47,7 @@ def run(main: Callable[[], int]) -> NoReturn:
     sys.exit(code)
 
 
-def has_pending_work() -> bool:
+def _has_pending_work() -> bool:
     """Tell whether something is still to be done at the end: by a thread, or a function registered for it."""
     if atexit._ncallbacks():  # noqa: SLF001 - there is no public way to ask
         return True
@@ -81,7 +81,6 @@ _VERBS = {
     "review": ("verbs.changes", "a page on this machine that shows what was changed, and takes it back"),
     "state": ("verbs.state", "what is stored for projects, and how large; remove it, or give a moved project its own"),
     "serve": ("verbs.serve", "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)"),
-    "daemon": ("daemon.verb", "keep a helper that makes commands in a shell start faster"),
     "fleet": ("verbs.fleet", "make calls in many workspaces, on many processes; each edit lands once"),
     "registry": ("verbs.registry", "share signed items: push, pull, search, inspect"),
 }
@@ -100,12 +99,10 @@ COLOR_OPTION = "--color"
 
 def top_parser() -> argparse.ArgumentParser:
     """Return the parser of the command itself: its help lists the verbs."""
-    import argparse
-
     from rye._version import __version__
 
     verb_lines = "\n".join(f"  {name:<10} {summary}" for name, (_, summary) in _VERBS.items())
-    parser = argparse.ArgumentParser(
+    parser = make_parser(
         prog="rye",
         usage="rye VERB …\n       rye TOOL [value | name=value …]",
         description=f"Signed workspace tools for coding agents.\n\nverbs:\n{verb_lines}",
@@ -113,12 +110,13 @@ def top_parser() -> argparse.ArgumentParser:
         formatter_class=help_formatter,
     )
     parser.add_argument("-V", "--version", action="version", version=f"rye {__version__}")
-    _add_color(parser)
-    parser.add_argument("verb", nargs="?", help=argparse.SUPPRESS)
+    add_color(parser)
+    parser.add_argument("verb", nargs="?", help="==SUPPRESS==")
     return parser
 
 
-def _add_color(parser: argparse.ArgumentParser) -> None:
+def add_color(parser: argparse.ArgumentParser) -> None:
+    """Let a parser take `--color`."""
     parser.add_argument(
         COLOR_OPTION, metavar="WHEN", choices=("auto", "always", "never"), help="colours: auto (at a terminal), always or never"
     )
@@ -131,20 +129,11 @@ def verb_of(name: str) -> Verb:
 
 
 def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of a verb, made once a process: the helper (`rye daemon`) makes the usual ones before a call comes."""
-    import argparse
-
-    prog = prog or f"rye {name}"
-    parser = _parsers.get((name, prog))
-    if parser is None:
-        parser = argparse.ArgumentParser(prog=prog, description=verb.summary, formatter_class=help_formatter)
-        verb.build(parser)
-        _add_color(parser)
-        _parsers[name, prog] = parser
+    """Return the parser of a verb."""
+    parser = make_parser(prog=prog or f"rye {name}", description=verb.summary, formatter_class=help_formatter)
+    verb.build(parser)
+    add_color(parser)
     return parser
-
-
-_parsers: dict[tuple[str, str], argparse.ArgumentParser] = {}
 
 
 def summaries() -> dict[str, str]:
@@ -195,7 +184,9 @@ def run_command(command: str, run: Callable[[], int], *, as_json: bool = False) 
         # The shell's code for a process that SIGPIPE ended (128 + 13).
         return 141
     except OSError as err:
-        print(f"{command}: {_message(err, _discard_stdout())}", file=sys.stderr)
+        from rye.cli.shared import harmless
+
+        print(harmless(f"{command}: {_message(err, _discard_stdout())}"), file=sys.stderr)
         return 1
 
 
@@ -216,20 +207,21 @@ def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
     try:
         return run()
     except RyeError as err:
-        if as_json:
-            from rye.cli.shared import print_json
+        from rye.cli.shared import harmless, print_json
 
+        if as_json:
             details = {"details": err.details} if err.details else {}
             print_json({"status": "error", "error": str(err), "code": err.code, **details})
-        print(f"{command}: {err}", file=sys.stderr)
+        # The one place where all refusals are printed: a path or a word in one may hold anything.
+        print(harmless(f"{command}: {err}"), file=sys.stderr)
         return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
     finally:
         sys.stdout.flush()
 
 
 def _run(words: list[str]) -> int:
-    when, words = _color_before(words)
-    _choose_color(when)
+    when, words = color_before(words)
+    choose_color(when)
     if not words or (words[0].startswith("-") and words[0] != "--"):
         parser = top_parser()
         parser.parse_args(words)
@@ -247,7 +239,7 @@ def _run(words: list[str]) -> int:
     typed = rest[:at] if verb.rest else rest
     args = without_options(verb.plain, typed) or parsed(parser_of(name, verb, f"rye {words[0]}"), typed)
     args.rest, args.short = rest[at + 1 :] if verb.rest else [], short
-    _choose_color(args.color or when)
+    choose_color(args.color or when)
     return verb.run(args)
 
 
@@ -256,7 +248,7 @@ def _asks_for_tool(words: Sequence[str]) -> bool:
     return ("--help" in words or "-h" in words) and any(word[:1] != "-" for word in words)
 
 
-def _color_before(words: list[str]) -> tuple[str | None, list[str]]:
+def color_before(words: list[str]) -> tuple[str | None, list[str]]:
     """Return what `--color` before the verb says, and the other words; what it cannot mean is left for the parser."""
     if words[:1] == [COLOR_OPTION] and words[1:2] in (["auto"], ["always"], ["never"]):
         return words[1], words[2:]
@@ -265,10 +257,24 @@ def _color_before(words: list[str]) -> tuple[str | None, list[str]]:
     return None, words
 
 
-def _choose_color(when: str | None) -> None:
+def choose_color(when: str | None) -> None:
+    """Set what `--color` said; None: `auto`."""
     from rye.cli import terminal
 
     terminal.choose(when or "auto")
+
+
+def make_parser(**options: Any) -> argparse.ArgumentParser:
+    """Return a parser whose errors cannot steer a terminal, whatever words they name; options as `argparse` takes them."""
+    import argparse
+
+    from rye.cli.shared import harmless
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            super().error(harmless(message))
+
+    return Parser(**options)
 
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:

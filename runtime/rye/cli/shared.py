@@ -277,17 +277,17 @@ def install_command(extra: str) -> str:
     import shlex
 
     editable = "-e " if _direct_url().get("dir_info", {}).get("editable") else ""
-    return f"pip install {editable}{shlex.quote(source(extra))}"
+    # Never the bare name: no index holds this project, and anyone could register the name there.
+    folder = clone() or "/path/to/clone"
+    return f"pip install {editable}{shlex.quote(f'{folder}[{extra}]')}"
 
 
-def source(extra: str) -> str:
-    """Return what pip and uvx install to have this installation with an extra: the folder it came from, or its name."""
+def clone() -> str:
+    """Return the folder that this installation came from, or nothing."""
     from urllib.parse import unquote, urlsplit
 
-    from rye._version import __version__
-
     url = urlsplit(_direct_url().get("url", ""))
-    return f"{unquote(url.path)}[{extra}]" if url.scheme == "file" else f"rye-workspace[{extra}]=={__version__}"
+    return unquote(url.path) if url.scheme == "file" else ""
 
 
 def _direct_url() -> dict[str, Any]:

@@ -14,9 +14,10 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from rye.call.context import advice
 from rye.call.results import MAX_LINE_CHARS, shorten_all
 from rye.edits import short_answer, syntax_check
-from rye.edits.splices import Splice, refine, render, unified_diff
+from rye.edits.splices import Revived, Splice, joined, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
 from rye.fs.digest import hexdigest
 from rye.journal import commit, journal
@@ -36,7 +37,7 @@ from rye.workspace.workspace import Place, Workspace
 _IDS_AT_ONCE = 2_000
 _BATCH = 500
 # The lines of a larger new file are named when they are read.
-_TOLD_LINES = 2_000
+_TOLD_LINES, _TOLD_RANGES = 2_000, 40
 # Bytes of a line that is shortened when it is printed, at most.
 _LINE_BYTES = 4 * MAX_LINE_CHARS
 
@@ -103,17 +104,6 @@ class Show(Record):
     short_rows: bool = False
 
 
-class Revived(NamedTuple):
-    """What the lines of a splice were called before, one each: their IDs and short addresses, None where unknown.
-
-    `shown` tells of each whether it was shown as it is now.
-    """
-
-    ids: Sequence[str | None]
-    shorts: Sequence[str | None] = ()
-    shown: Sequence[bool] = ()
-
-
 class Plan(Record):
     """One change, located: lines [start, stop) of the present text become `raw` lines, called `names` from then on.
 
@@ -147,44 +137,46 @@ class Prepared(Record):
     entry: Entry
 
 
-def prepare(
-    document: Document, splices: Sequence[Splice], tool: str, *, undoes: str | None = None, revive: Sequence[Revived] = ()
-) -> Prepared:
+def prepare(document: Document, splices: Sequence[Splice], tool: str, *, undoes: str | None = None) -> Prepared:
     """Work out what assembled splices make of a document that is open for editing; nothing is written.
 
     Args:
         document: from `open_for_edit`, with an index of its present content.
-        splices: ascending raw splices, complete (see `edits.assemble`).
+        splices: ascending raw splices, one for each change, complete (see `splices.assemble`).
         tool: item id for the journal.
         undoes: the journal entry that this reverts.
-        revive: for each splice what its lines were called; then splices are taken as they are.
 
     Raises:
         EditError: `no_change` when the splices change nothing.
     """
     text = document.text
-    # `revive` pairs with the splices one for one; refined splices would lose that pairing.
-    exact = list(splices) if revive else refine(text, splices)
+    refined = refine(text, splices)
+    exact = joined(refined)
     if not any(text.lines(s.start, s.stop) != s.lines for s in exact):
         raise EditError(
             "no_change",
             f"The changes leave {document.path} as it is (no-op). Nothing was written.",
             "Check that the new content differs from the present one.",
         )
-    new = render(document.data or b"", text, exact)
     diff = unified_diff(document.path, text, exact)
-    changes = _changes(document, exact, revive)
-    index = reconcile.splice(document.index, changes, hexdigest(new))
-    after = text.after(exact, new)
+    outcome = successor(document, refined)
+    recorded = _recorded(document, outcome, exact)
+    before, after = document.index.content_hash, outcome.index.content_hash
+    entry = journal.new_entry(document.ws, tool, document.path, before, after, text.encoding.name, recorded)
+    return Prepared(outcome, exact, diff, entry if undoes is None else journal.undoing(entry, undoes))
+
+
+def successor(document: Document, refined: list[Splice]) -> Document:
+    """Return a document that is open for editing as refined splices make it."""
+    text, exact = document.text, joined(refined)
+    new = render(document.data or b"", text, exact)
+    index = reconcile.splice(document.index, _changes(document, refined), hexdigest(new))
+    after = text.after([one[:3] for one in exact], new)
     # Before new IDs are given: past the bound they must come from a new epoch.
     documents.bound_dead(document.ws, document.file.path, index)
     _give_ids(index, after, exact)
     documents.fit(index, after)
-    outcome = changed(document, text=after, index=index, before=None, data=new, stored=None)
-    recorded = _recorded(document, outcome, exact)
-    before = document.index.content_hash
-    entry = journal.new_entry(document.ws, tool, document.path, before, index.content_hash, text.encoding.name, recorded)
-    return Prepared(outcome, exact, diff, entry if undoes is None else journal.undoing(entry, undoes))
+    return changed(document, text=after, index=index, before=None, data=new, stored=None)
 
 
 def apply(
@@ -194,7 +186,6 @@ def apply(
     *,
     dry_run: bool = False,
     show: Show | None = None,
-    revive: Sequence[Revived] = (),
     guard: str = "tell",
 ) -> Applied:
     """Apply assembled splices to a document that is open for editing; with `dry_run` write nothing.
@@ -205,7 +196,7 @@ def apply(
         EditError: as `prepare`.
         WorkspaceError, DeadlineError: nothing was written.
     """
-    made = prepare(document, splices, tool, revive=revive)
+    made = prepare(document, splices, tool)
     syntax_findings = syntax_warnings(document, made.document, guard, short=show is not None and show.short)
     if dry_run:
         # A dry run opens no place, so a protected path must be refused here, as the real call refuses it.
@@ -234,7 +225,7 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
     text = f"No valid {found.language} any more: {found.message}, in {after.path} at line{named}"
     if guard == "refuse":
         line = after.texts(at, at + 1)[0].strip()[:200] if after.count else ""
-        raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", 'guard="tell" writes it all the same.')
+        raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", syntax_check.all_the_same())
     return [f"{text}."]
 
 
@@ -247,7 +238,8 @@ def _check_notebook(before: Document, after: Document) -> None:
     raise EditError(
         "notebook_broken",
         f"{after.path} would be no notebook any more{why}. Nothing was written.",
-        'Lines of a cell take its text; other lines are JSON. Read with notebook="json" shows and edits them as they stand.',
+        "Lines of a cell take its text; other lines are JSON."
+        + advice("notebook", ' Read and edit_lines with notebook="json" show and edit them as they stand.'),
     )
 
 
@@ -334,15 +326,12 @@ def index_not_stored(err: Exception) -> str:
     return f"The change is made, but its line IDs could not be stored ({why}). Read the file again before the next edit."
 
 
-def _changes(document: Document, exact: list[Splice], revive: Sequence[Revived]) -> list[reconcile.Change]:
+def _changes(document: Document, splices: list[Splice]) -> list[reconcile.Change]:
     """Return the splices as changes of text; a change of terminators alone is none."""
     keys = partial(documents.keys, code=document.text.encoding)
-    if revive:
-        pairs = zip(exact, revive, strict=True)
-        return [reconcile.Change(s.start, s.stop, keys(s.lines), names.ids, names.shorts) for s, names in pairs]
     # Compared without terminators: a line whose CRLF became LF keeps its ID.
-    finer = refine(document.text, exact, keys=keys)
-    return [reconcile.Change(s.start, s.stop, keys(s.lines)) for s in finer]
+    finer = refine(document.text, splices, keys=keys)
+    return [reconcile.Change(s.start, s.stop, keys(s.lines), *(s.names or _NO_NAMES)[:3]) for s in finer]
 
 
 def _give_ids(index: Index, text: Text, exact: list[Splice]) -> None:
@@ -363,16 +352,18 @@ def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Re
     shift = 0
     for splice in exact:
         new_at = splice.start + shift
+        old_lines = range(splice.start, splice.stop)
         out.append(
             Recorded(
                 splice.start,
                 before.text.lines(splice.start, splice.stop),
                 list(splice.lines),
-                [_id(before.index, at) for at in range(splice.start, splice.stop)],
+                [_id(before.index, at) for at in old_lines],
                 [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
                 _id(after.index, new_at - 1),
                 _id(after.index, new_at + len(splice.lines)),
-                [before.index.shown_short(at) for at in range(splice.start, splice.stop)],
+                before.index.addresses.part(splice.start, splice.stop),
+                told=any(map(before.index.is_told, old_lines)),
             )
         )
         shift += len(splice.lines) - (splice.stop - splice.start)
@@ -391,18 +382,15 @@ class WholeFile(NamedTuple):
         entry: from `journal.whole_entry`.
         data: the new content.
         encoding: codec name for its index.
-        ids, shorts: IDs and short addresses that its lines get back, one each; empty when new.
-        seen: of each line, whether the caller has seen it as it will be.
+        names: what its lines are called; empty when new.
         shown: the caller has seen these lines as they will be.
     """
 
     entry: Entry
     data: bytes | None
     encoding: str = "utf-8"
-    ids: Sequence[str | None] = ()
+    names: Revived = Revived(())
     shown: bool = False
-    shorts: Sequence[str | None] = ()
-    seen: Sequence[bool] = ()
 
 
 class FileChange(NamedTuple):
@@ -426,8 +414,7 @@ def apply_all(ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str
             warnings += store_applied(piece.made, piece.place, entry, ()).warnings
         elif piece.made.data is not None:
             made = piece.made
-            names = Revived(made.ids, made.shorts, made.seen)
-            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, names, shown=made.shown)
+            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, made.names, shown=made.shown)
     return commit.Committed(committed.entries, warnings)
 
 
@@ -444,10 +431,12 @@ def index_whole(
     *,
     shown: bool = False,
     ranges: list[str] | None = None,
+    known: Document | None = None,
 ) -> list[str]:
-    """Begin a new index in a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
+    """Store the index of a file that was written whole: `known`, in which unchanged lines are what they were; or a new one.
 
-    Where `ranges` is given, the caller will hear the short addresses of all lines, which count as shown: a range is put there.
+    That is of a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
+    Where `ranges` is given, the caller will hear the short addresses of all lines, which count as shown: ranges are put there.
 
     Returns:
         Warnings for the caller's result: the change itself is made, whatever becomes of the index.
@@ -455,21 +444,28 @@ def index_whole(
     code = text_encoding(data, encoding)
     if code is None:
         return []
-    text, width, digests = documents.scan(data, code)
-    index = line_ids_index.fresh(epochs.next_epoch(ws, place.path, store.FOLDER), sha256(data).hexdigest(), digests, width)
+    if known is not None:
+        index, text = known.index, known.text
+    else:
+        text, width, digests = documents.scan(data, code)
+        index = line_ids_index.fresh(epochs.next_epoch(ws, place.path, store.FOLDER), sha256(data).hexdigest(), digests, width)
     # Another count means that this encoding splits the lines differently: the recorded IDs would name wrong lines.
     if len(names.ids) == text.count:
         keys = documents.keys(text.lines(), code)
         for at, name in enumerate(names.ids):
             if name is not None:
-                known = names.shorts[at] if names.shorts else None
-                loose, short = line_ids_index.loose_digest(keys[at]), known or line_ids_index.new_short(index, at)
-                revision_shown = 0 if shown or (names.shown and names.shown[at]) else -1
-                index.marks[at] = line_ids_index.LineId(name, loose, 0, revision_shown, short, known is not None)
-    if ranges is not None and 0 < text.count <= _TOLD_LINES:
+                told, revision_shown = (
+                    bool(names.told) and names.told[at],
+                    0 if shown or (names.shown and names.shown[at]) else -1,
+                )
+                index.marks[at] = line_ids_index.LineId(name, line_ids_index.loose_digest(keys[at]), 0, revision_shown, told)
+        if names.shorts:
+            # None of the first numbers was given then.
+            index.addresses, index.numbers = addresses.Addresses(names.shorts), 0
+    if ranges is not None and 0 < text.count <= _TOLD_LINES and len(index.addresses.runs) <= _TOLD_RANGES:
         line_ids_index.give_ids(index, 0, documents.keys(text.lines(), code))
         line_ids_index.note_shown(index, 0, text.count, short=True)
-        ranges.append(addresses.ranges([index.marks[at].short for at in range(text.count)]))
+        ranges.append(addresses.ranges(index.addresses.names(0, text.count)))
     documents.fit(index, text)
     try:
         # Through the held directory: the path may lead elsewhere by now.

@@ -12,7 +12,6 @@ from rye.edits.apply import (
     Applied,
     FileChange,
     Prepared,
-    Revived,
     Show,
     WholeFile,
     apply,
@@ -26,7 +25,7 @@ from rye.edits.change_forms import Change
 from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
 from rye.edits.refusals import wrong_version
-from rye.edits.splices import FinalNewline, Newline
+from rye.edits.splices import FinalNewline, Newline, Revived
 from rye.errors import EditError, UsageError
 from rye.journal import commit, journal
 from rye.line_ids import addresses, store
@@ -129,10 +128,10 @@ def edit_files(
                     if not requested and final_newline == "keep" and convert_newlines is None:
                         why = "changes is empty, and no newline option is given."
                         raise UsageError("no_changes", why, "Give at least one change.")
-                    splices, revive = checker.spliced(final_newline)
+                    splices = checker.spliced(final_newline)
                     if convert_newlines is not None:
-                        splices, revive = edits_splices.converted(document.text, splices, convert_newlines), []
-                    applied = apply(document, splices, tool, dry_run=dry_run, show=show, revive=revive, guard=guard)
+                        splices = edits_splices.converted(document.text, splices, convert_newlines)
+                    applied = apply(document, splices, tool, dry_run=dry_run, show=show, guard=guard)
         else:
             if bom != "keep" or convert_newlines is not None or encoding is not None or final_newline != "keep":
                 why = "bom, convert_newlines, final_newline and encoding are of one file."
@@ -240,9 +239,9 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
     for file in files.values():
         try:
             if file.checker is not None and file.document is not None:
-                splices, revive = file.checker.spliced()
+                splices = file.checker.spliced()
                 if splices:
-                    file.made = prepare(file.document, splices, job.tool, revive=revive)
+                    file.made = prepare(file.document, splices, job.tool)
         except EditError as err:
             refused.append(err)
     if refused:
@@ -316,7 +315,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
             names = _names(document)
     entry = journal.whole_entry(job.ws, job.tool, target.place, None, data, encoding)
     entry = changed(entry, mode=before.mode)
-    made = WholeFile(entry, data, encoding, names.ids, shorts=names.shorts, seen=names.shown)
+    made = WholeFile(entry, data, encoding, names)
     source.is_deleted, source.pieces = True, [FileChange(source.place, WholeFile(before, None))]
     target.pieces = [FileChange(target.place, made)]
     target.note = f"renamed {source.place.shown} to {target.place.shown}"
@@ -325,13 +324,9 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
 
 
 def _names(document: Document) -> Revived:
-    marks = document.index.marks
-    ids = [marks[at].id if at in marks else None for at in range(document.count)]
-    return Revived(
-        ids,
-        [document.index.shown_short(at) for at in range(document.count)],
-        [document.is_seen(at) for at in range(document.count)],
-    )
+    index, lines = document.index, range(document.count)
+    ids = [index.marks[at].id if at in index.marks else None for at in lines]
+    return Revived(ids, index.addresses.runs, [index.is_told(at) for at in lines], [document.is_seen(at) for at in lines])
 
 
 def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
@@ -375,5 +370,4 @@ def _store(job: _Job, file: _File, entry: str, edited: Edited) -> None:
         edited.files.append(store_applied(made, piece.place, entry, (), job.show))
         edited.warnings.extend(edited.files[-1].warnings)
     elif made.data is not None:
-        names = Revived(made.ids, made.shorts, made.seen)
-        edited.warnings.extend(index_whole(job.ws, piece.place, made.data, made.encoding, names))
+        edited.warnings.extend(index_whole(job.ws, piece.place, made.data, made.encoding, made.names))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
+from rye.call.results import call_text
 from rye.call.safe_text import nearest
 from rye.edits import change_forms, find_replace, pasted_ids
 from rye.edits import splices as edits_splices
-from rye.edits.apply import Plan, Revived
+from rye.edits.apply import Plan
 from rye.edits.change_forms import Change
 from rye.edits.refusals import ENDS, Problems, around_dead, clean_id, refusal, stale_error, why_dead, wrong_version
-from rye.edits.splices import FinalNewline, Newline, Splice
+from rye.edits.splices import FinalNewline, Newline, Revived, Splice
 from rye.errors import EditError
 from rye.line_ids import addresses
 from rye.line_ids.document import Document
-from rye.plain_class import Record, changed
+from rye.plain_class import Record
 
-_AVAILABLE = 20
+_AVAILABLE, _NAMED_CHARS = 20, 80
 _FORMS = ({"line_id"}, {"start_line_id", "end_line_id"}, {"after_line_id"}, {"before_line_id"})
 _RANGES = _FORMS[:2]
 
@@ -34,13 +35,6 @@ class Options(Record):
     newline: Newline = "keep"
     on_stale: str = "refuse"
     form: str = "lid"
-
-
-class Spliced(NamedTuple):
-    """What changes mean on the present text: assembled splices, and the names that each one's lines keep, if any keep one."""
-
-    splices: list[Splice]
-    revive: list[Revived]
 
 
 class Checker:
@@ -70,7 +64,7 @@ class Checker:
             raise EditError(
                 "no_index",
                 f"No line IDs exist for {document.path}. Read the file first to generate line IDs.",
-                f'Call read(file_path="{document.path}"). Nothing was written.',
+                f"Call {call_text('read', file_path=document.path)}. Nothing was written.",
             )
         self._since = self._revision(version, changes)
         if document.before is not None and options.on_stale != "rebase":
@@ -183,26 +177,40 @@ class Checker:
         if isinstance(address, int) and str(address) in self._positions:
             problems.add("invalid_line_id", f'Change {number}: {address} is an ID: write it in quotes, "{address}".')
             return None
-        at = index.places().get(short)
-        if at is not None and index.marks[at].short_shown:
+        at = index.place(short)
+        if at is not None and index.is_told(at):
             # What is beside an insertion must be as it was shown, too: a number says nothing of its line's text.
             age = index.ages.values(at, at + 1)[0]
             if index.marks[at].shown < age or (self._since is not None and age > self._since):
                 problems.add("unseen_lines", f"Change {number}: line {short} changed since it was shown.", at)
                 return None
             return at
+        if at is not None:
+            self._refuse_unshown(number, [at], short)
+            return None
         name = next((name for name, end in index.dead.items() if end is not None and end.short == short), None)
         around = around_dead(index, self._positions, name) if name is not None else {}
         if name is not None:
             why = why_dead(index, name, around, "short")
-        elif at is not None:
-            why = f"the address {short} was never shown."
+        elif index.was_given(short):
+            why = f"line {short} was deleted or replaced."
         else:
-            why = f"no line has the address {short}: it was deleted or replaced long ago, or is of another state of the file."
+            why = f"no line has the address {short}, and none is known to have had it in this state of the file."
         # Without a trace the number may be a line number: what is there now helps most.
         first = min(addresses.split(short)[0], self.document.count) - 1
         problems.add("invalid_line_id", f"Change {number}: {why}", *(around.values() or ([first] if first >= 0 else [])))
         return None
+
+    def _refuse_unshown(self, number: int, lines: list[int], name: str = "") -> None:
+        """Refuse a change of lines that were never shown, or only by their IDs where it names them by number."""
+        marks, named = self.document.index.marks, name or self._named_lines(lines)
+        by_id = all(at in marks and marks[at].shown >= 0 for at in lines)
+        why = "was shown by its ID only: name it by that." if by_id else "was never shown: read or grep it first."
+        which = (
+            f"line {named} {why}" if len(lines) == 1 else f"{len(lines)} lines were never shown: read or grep {named} first."
+        )
+        self.problems.unshown.update(lines)
+        self.problems.add("unseen_lines", f"Change {number}: {which}", *lines)
 
     def bodies(self, change: Change, lines: list[str]) -> list[bytes] | None:
         """Return new lines in the file's encoding, None where addresses were pasted with them."""
@@ -264,7 +272,7 @@ class Checker:
                 line if document.text.encoding.terminator(line) else self._terminated(at, [line])[0]
                 for line in document.text.lines(start, stop)
             ]
-        names = Revived(document.ids(start, stop), document.shorts(start, stop)) if moved else None
+        names = Revived(document.ids(start, stop), document.index.addresses.part(start, stop)) if moved else None
         self.plans.append(Plan(change.number, at, at, raw, names))
 
     def target(self, change: Change) -> int | None:
@@ -283,41 +291,31 @@ class Checker:
     def _terminated(self, at: int, bodies: list[bytes]) -> list[bytes]:
         return edits_splices.terminated(self.document.text, at, at, bodies).lines
 
-    def spliced(self, final_newline: FinalNewline = "keep") -> Spliced:
-        """Check all changes, and return the splices.
+    def spliced(self, final_newline: FinalNewline = "keep") -> list[Splice]:
+        """Check all changes, and return what they mean on the present text: assembled splices, one for each change.
 
         Raises:
             EditError: `invalid_line_id`, `unseen_lines`, `overlapping_changes`, `malformed_change`, `pasted_ids`,
                 `text_count`, `text_not_found`, `unencodable`. Nothing was written.
         """
-        # By position for the checks below; at one position in the request's order, in which insertions are joined.
+        # By position for the checks below; at one position in the request's order.
         plans = sorted(self.plans, key=lambda plan: (plan.start, plan.stop, plan.number))
         for plan in plans:
             self._check_seen(plan)
         _check_overlaps(plans, self.problems)
         if self.problems.messages:
             raise refusal(self.document, self.problems)
-        joined = _joined_plans(plans)
         if (book := self.document.cells()) is not None:
             from rye.edits import notebook_changes
 
-            joined = notebook_changes.encoded(self.document, book, joined)
-        splices = edits_splices.assemble(
-            self.document.text, [Splice(plan.start, plan.stop, plan.raw) for plan in joined], final_newline
-        )
-        if not any(plan.names for plan in joined):
-            return Spliced(splices, [])
-        # Assembling may add a splice at the end of the file; its lines keep no name by order of the caller.
-        names = {(plan.start, plan.stop, len(plan.raw)): plan.names for plan in joined}
-        return Spliced(splices, [_named_or_none(names.get((s.start, s.stop, len(s.lines))), len(s.lines)) for s in splices])
+            plans = notebook_changes.encoded(self.document, book, plans)
+        splices = [Splice(plan.start, plan.stop, plan.raw, plan.names) for plan in plans]
+        return edits_splices.assemble(self.document.text, splices, final_newline)
 
     def _named_lines(self, positions: list[int]) -> str:
-        some = positions[:8]
-        if self.options.form == "short":
-            names = addresses.ranges([self.document.shorts(at, at + 1)[0] for at in some])
-        else:
-            names = ", ".join(str(at + 1) for at in some)
-        return names + ("…" if len(positions) > len(some) else "")
+        is_short, numbers = self.options.form == "short", self.document.index.addresses
+        names = addresses.ranges([numbers.names(at, at + 1)[0] if is_short else str(at + 1) for at in positions])
+        return names if len(names) <= _NAMED_CHARS else f"{names[:_NAMED_CHARS].rpartition(',')[0]} …"
 
     def _check_seen(self, plan: Plan) -> None:
         """A change covers the lines that were shown as they are, side by side; others are shown now, not written over."""
@@ -347,11 +345,13 @@ class Checker:
                 "changed since it was shown.",
                 twin,
             )
-        if unseen:
+        if never := [at for at in unseen if at not in marks or marks[at].shown < 0]:
+            self._refuse_unshown(plan.number, never)
+        elif unseen:
             shown = self._named_lines(unseen)
             self.problems.add(
                 "unseen_lines",
-                f"Change {plan.number} covers {len(unseen)} line(s) that were never shown as they are now "
+                f"Change {plan.number} covers {len(unseen)} line(s) that were not shown as they are now "
                 f"(changed, moved in, or next to removed ones since): line {shown}.",
                 *unseen,
             )
@@ -378,30 +378,6 @@ class Checker:
         return sum(text.encoding.key(line) == key for line in text.lines(0, text.count)) > 1
 
 
-def _named_or_none(names: Revived | None, count: int) -> Revived:
-    return names if names is not None else Revived([None] * count)
-
-
-def _joined_plans(plans: Sequence[Plan]) -> list[Plan]:
-    """Join changes that meet, such as insertions at one point in the order given."""
-    out: list[Plan] = []
-    for plan in plans:
-        if not out or out[-1].stop != plan.start:
-            out.append(plan)
-            continue
-        last = out[-1]
-        names = None
-        if last.names or plan.names:
-            a, b = _named_or_none(last.names, len(last.raw)), _named_or_none(plan.names, len(plan.raw))
-            names = Revived([*a.ids, *b.ids], [*_shorts(a), *_shorts(b)])
-        out[-1] = changed(last, stop=plan.stop, raw=[*last.raw, *plan.raw], names=names)
-    return out
-
-
-def _shorts(names: Revived) -> Sequence[str | None]:
-    return names.shorts or [None] * len(names.ids)
-
-
 def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:
     reach, holder = -1, 0
     for plan in plans:
@@ -414,15 +390,4 @@ def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:
             reach, holder = plan.stop, plan.number
 
 
-def joined(splices: list[Splice]) -> list[Splice]:
-    """Join splices that meet, such as insertions at one point in the order given."""
-    out: list[Splice] = []
-    for splice in splices:
-        if out and out[-1].stop == splice.start:
-            out[-1] = Splice(out[-1].start, splice.stop, [*out[-1].lines, *splice.lines])
-        else:
-            out.append(splice)
-    return out
-
-
-__all__ = ["Checker", "Options", "Plan", "Spliced", "joined"]
+__all__ = ["Checker", "Options", "Plan"]

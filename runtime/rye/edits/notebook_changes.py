@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from rye.edits.apply import Plan, Revived
-from rye.edits.splices import Splice, refine
+from rye.edits.apply import Plan
+from rye.edits.splices import Revived
 from rye.line_ids.document import Document
 from rye.plain_class import changed
 from rye.workspace.notebook import Cell, Notebook
@@ -28,12 +28,14 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
     """
     inside: dict[int, list[Plan]] = {}
     out, mended = list[Plan](), list[Plan]()
-    for plan in plans:
+    edges = {line for cell in book.cells for line in (cell.start, cell.stop)}
+    for at, plan in enumerate(plans):
         cell = book.cell_at(plan.start, plan.stop)
         if cell is not None:
             inside.setdefault(cell.number, []).append(plan)
-        elif plan.start == plan.stop and plan.start in {line for cell in book.cells for line in (cell.start, cell.stop)}:
-            out.append(changed(plan, raw=_new_cells(document, book, plan)))
+        elif plan.start == plan.stop and plan.start in edges:
+            is_followed = [one.start == one.stop == plan.start for one in plans[at + 1 : at + 2]] == [True]
+            out.append(changed(plan, raw=_new_cells(document, book, plan, is_followed=is_followed)))
         else:
             out.append(plan)
     for number, group in inside.items():
@@ -41,17 +43,7 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
         out += made
         mended += ends
     mended += _ends_of_cells(document, book, out)
-    if mended:
-        # Names pair with splices as they are: what stays the same within a change must be no part of it then.
-        out = [part for plan in out for part in _refined(document, plan)]
     return sorted([*out, *mended], key=lambda plan: (plan.start, plan.stop))
-
-
-def _refined(document: Document, plan: Plan) -> list[Plan]:
-    if plan.names is not None:
-        return [plan]
-    parts = refine(document.text, [Splice(plan.start, plan.stop, plan.raw)])
-    return [changed(plan, start=part.start, stop=part.stop, raw=part.lines) for part in parts]
 
 
 def _in_cell(document: Document, cell: Cell, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
@@ -85,7 +77,7 @@ def _in_cell(document: Document, cell: Cell, plans: Sequence[Plan]) -> tuple[lis
 
 
 def _same_name(document: Document, at: int) -> Revived:
-    return Revived(document.ids(at, at + 1), document.shorts(at, at + 1))
+    return Revived(document.ids(at, at + 1), document.index.addresses.part(at, at + 1))
 
 
 def _whole_source(document: Document, cell: Cell, number: int, texts: list[str]) -> Plan:
@@ -101,8 +93,11 @@ def _whole_source(document: Document, cell: Cell, number: int, texts: list[str])
     return Plan(number, start, stop, [indent + b'"source": [' + newline, *lines, indent + b"]" + comma + newline])
 
 
-def _new_cells(document: Document, book: Notebook, plan: Plan) -> list[bytes]:
-    """Return the JSON of the cells that a text between cells means; JSON of cells is taken as it is."""
+def _new_cells(document: Document, book: Notebook, plan: Plan, *, is_followed: bool) -> list[bytes]:
+    """Return the JSON of the cells that a text between cells means; JSON of cells is taken as it is.
+
+    `is_followed`: another change puts cells behind it.
+    """
     texts, newline = _texts(document, plan), _newline(document)
     neighbour = next(cell for cell in book.cells if plan.start in (cell.start, cell.stop))
     if (cells_given := _as_json(texts)) is not None:
@@ -115,7 +110,7 @@ def _new_cells(document: Document, book: Notebook, plan: Plan) -> list[bytes]:
         objects = [json.dumps(_cell(book, *part), ensure_ascii=False, indent=step) for part in _parts(texts)]
         lines = [f"{indent}{line}" for line in ",\n".join(objects).split("\n")]
     # What stands behind decides on the comma.
-    lines[-1] += "," if any(cell.start == plan.start for cell in book.cells) else ""
+    lines[-1] += "," if is_followed or any(cell.start == plan.start for cell in book.cells) else ""
     return [line.encode() + newline for line in lines]
 
 

@@ -31,10 +31,11 @@ def first_prefix(index: Index, data: bytes, lines: Sequence[str]) -> str | None:
     if not prefixes:
         return None
     ids = {mark.id for mark in index.marks.values() if mark.shown >= 0} | index.dead.keys()
-    shorts = {mark.short for mark in index.marks.values() if mark.short_shown}
-    shorts |= {end.short for end in index.dead.values() if end is not None}
+    dead = {end.short for end in index.dead.values() if end is not None}
     for lid, short, prefix in prefixes:
-        if (lid in ids) if lid else (addresses.parsed(short) in shorts):
+        address = addresses.parsed(short) if short else None
+        at = index.place(address) if address is not None else None
+        if (lid in ids) if lid else (address in dead or (at is not None and index.is_told(at))):
             return None if _IN_FILE.search(data) else prefix
     return None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from rye.call.context import advice
+from rye.call.results import call_text
 from rye.edits.change_forms import Change
 from rye.errors import EditError
 from rye.line_ids import addresses
@@ -23,12 +25,16 @@ _AROUND = " \t\r\n\"'`[]<>"
 
 
 class Problems(Record, frozen=False):
-    """What is wrong with a request, the lines that the refusal shows, and how it shows them."""
+    """What is wrong with a request, the lines that the refusal shows, and how it shows them.
+
+    Those that nobody was shown do not count as shown by it: who sends the same request again would write over them.
+    """
 
     form: str = "lid"
     messages: list[str] = field(factory=list)
     codes: list[str] = field(factory=list)
     lines: set[int] = field(factory=set)
+    unshown: set[int] = field(factory=set)
     details: dict[str, Any] = field(factory=dict)
 
     def add(self, code: str, text: str, *around: int) -> None:
@@ -71,8 +77,8 @@ def why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid")
     """Return what became of a line that is gone."""
     end = index.dead.get(name)
     if end is not None:
-        by_id = {position: mark.short if form == "short" else mark.id for position, mark in index.marks.items()}
-        sides = [by_id[around[side]] for side in ("after", "before") if side in around]
+        places = [around[side] for side in ("after", "before") if side in around]
+        sides = [index.addresses.names(at, at + 1)[0] if form == "short" else index.marks[at].id for at in places]
         where = " between " if len(sides) == 2 else " next to " if sides else ""
         name = end.short if form == "short" else name
         return f"line {name} was {end.how} (it was line {end.line}{where}{' and '.join(sides)})."
@@ -81,8 +87,10 @@ def why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid")
     return f"invalid line ID {name}: no line of the file has it now, and none of the last that were deleted or replaced had it."
 
 
-def excerpt(document: Document, around: set[int], context: int = 1, form: str = "lid") -> str:
-    """Return up to `MAX_SHOWN` present lines at and around some positions, with IDs, and record them as shown."""
+def excerpt(
+    document: Document, around: set[int], context: int = 1, form: str = "lid", unshown: Collection[int] = frozenset()
+) -> str:
+    """Return up to `MAX_SHOWN` present lines at and around some positions, with IDs; all but `unshown` count as shown."""
     count = document.text.count
     positions_shown = sorted({n for at in sorted(around) for n in range(at - context, at + context + 1) if 0 <= n < count})[
         :MAX_SHOWN
@@ -97,7 +105,7 @@ def excerpt(document: Document, around: set[int], context: int = 1, form: str = 
         out.append(short if form == "short" else f"{row.number}: [LID:{row.id}] {row.text[:500]}")
         last = at
     # The refusal prints these lines, so the next request may change them.
-    document.shown(*_spans(positions_shown), short=form == "short")
+    document.shown(*_spans([at for at in positions_shown if at not in unshown]), short=form == "short")
     return "\n".join(out)
 
 
@@ -114,7 +122,7 @@ def _spans(positions: list[int]) -> list[tuple[int, int]]:
 def refusal(document: Document, problems: Problems) -> EditError:
     """Return the error that names every problem, with the lines as they are now."""
     listed = "\n".join(f"- {text}" for text in problems.messages)
-    shown = excerpt(document, problems.lines, form=problems.form)
+    shown = excerpt(document, problems.lines, form=problems.form, unshown=problems.unshown)
     now = f"\nThe lines there now:\n{shown}" if shown else ""
     ids = problems.details.get("available_ids")
     if ids:
@@ -123,9 +131,11 @@ def refusal(document: Document, problems: Problems) -> EditError:
         now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}."
     kind = problems.codes[0]
     hint = (
-        "Correct the changes and send all of them again."
+        f"Call read or grep, then send the changes again: lines of {document.path} that a refusal shows first do not count."
+        if problems.unshown
+        else "Correct the changes and send all of them again."
         if shown
-        else f'Call read(file_path="{document.path}") and use the IDs it shows.'
+        else f"Call {call_text('read', file_path=document.path)} and use the IDs it shows."
     )
     return EditError(
         kind, f"Nothing was written to {document.path}:\n{listed}{now}\n", hint, problems=problems.messages, **problems.details
@@ -134,9 +144,12 @@ def refusal(document: Document, problems: Problems) -> EditError:
 
 def names_in(index: Index, changes: Sequence[Change]) -> list[str]:
     """Return the IDs of the lines that changes name, each once; a short address that no line has stays as it is."""
-    ids = {mark.short: mark.id for mark in index.marks.values()}
-    values = [value for change in changes for value in change.names.values() if clean_id(value) not in ENDS]
-    return [*dict.fromkeys(ids.get(short_of(value) or "") or clean_id(value) for value in values)]
+    out = dict[str, None]()
+    for value in [value for change in changes for value in change.names.values() if clean_id(value) not in ENDS]:
+        short = short_of(value)
+        mark = index.marks.get(-1 if short is None or (at := index.place(short)) is None else at)
+        out[mark.id if mark is not None else clean_id(value)] = None
+    return [*out]
 
 
 def wrong_version(document: Document, version: str, changes: Sequence[Change], form: str) -> EditError:
@@ -147,7 +160,7 @@ def wrong_version(document: Document, version: str, changes: Sequence[Change], f
         "wrong_version",
         f"{document.path} is in version {document.short_version if form == 'short' else document.version}, not {version[:80]}. "
         "Nothing was written." + (f"\nThe lines there now:\n{shown}\n" if shown else ""),
-        f'Call read(file_path="{document.path}", changes_since="{version}") to see what changed.',
+        f"Call {call_text('read', file_path=document.path, changes_since=version)} to see what changed.",
         version=document.version,
     )
 
@@ -172,12 +185,14 @@ def stale_error(document: Document, changes: Sequence[Change], form: str = "lid"
             lines.update(around.values())
             messages.append(f"- {why_dead(document.index, name, around)}")
     shown = excerpt(document, lines, context=2, form=form)
+    before = document.before.short_version if form == "short" else document.before.version
+    again = call_text("read", file_path=document.path, changes_since=before)
     return EditError(
         "stale_file",
         f"File has changed since last read (by another program): {document.path}. Nothing was written.\n"
         + "\n".join(messages)
         + (f"\nThe lines there now:\n{shown}\n" if shown else "\n"),
-        'Re-read what you need (changes_since tells what changed), then send the edit again; onstale="rebase" applies it '
-        "when the covered lines are untouched.",
+        f"Call {again} to see what changed, then send the edit again."
+        + advice("on_stale", ' on_stale="rebase" applies it as it is where the lines that it covers are untouched.'),
         version=document.index.version,
     )

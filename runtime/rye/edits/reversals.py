@@ -8,12 +8,15 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Never
 
+from rye.call.results import call_text
 from rye.edits import splices as edits_splices
-from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, prepare
+from rye.edits.apply import FileChange, Prepared, WholeFile, prepare
+from rye.edits.splices import Revived
 from rye.errors import EditError, WorkspaceError
 from rye.journal import followed_lines, hunks, journal, merges
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document as documents
+from rye.line_ids.addresses import Addresses
 from rye.line_ids.document import Document
 from rye.plain_class import changed
 from rye.workspace import cache
@@ -80,7 +83,8 @@ def _reversal(
         names = [_revivable(splice) for at, splice in enumerate(entry.splices, 1) if numbers is None or at in numbers]
     if not _apart(document.text, spots):
         raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
-    made = prepare(document, spots, UNDO, undoes=entry.id, revive=names)
+    spots = [spot._replace(names=known) for spot, known in zip(spots, names, strict=True)]
+    made = prepare(document, spots, UNDO, undoes=entry.id)
     # From exactly the content that the change left, undo must give exactly the content before it.
     if exact and numbers is None and made.entry.after != entry.before:
         raise _damaged(entry)
@@ -110,8 +114,11 @@ def _damaged(entry: Entry) -> EditError:
     )
 
 
-def _revivable(splice: Recorded) -> Revived:
-    return Revived(splice.removed_ids or [None] * len(splice.removed), splice.removed_shorts)
+def _revivable(splice: Recorded, start: int = 0, stop: int | None = None) -> Revived:
+    """Return what the removed lines [start, stop) of a splice were called."""
+    stop = len(splice.removed) if stop is None else stop
+    ids = splice.removed_ids[start:stop] or [None] * (stop - start)
+    return Revived(ids, Addresses(splice.removed_shorts).part(start, stop), [splice.told] * len(ids))
 
 
 def _spots(
@@ -187,11 +194,7 @@ def _spots_in_whole(
     recorded = entry.splices[0]
     found = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     spans = [(one.start - 1, one.start - 1 + len(one.removed)) for one in found]
-    names = [
-        Revived(recorded.removed_ids[low:high] or [None] * (high - low), recorded.removed_shorts[low:high])
-        for low, high in spans
-    ]
-    return spots, names
+    return spots, [_revivable(recorded, low, high) for low, high in spans]
 
 
 def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
@@ -251,7 +254,7 @@ def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) 
     return EditError(
         "changed_since",
         f"{entry.path} has changed since change {entry.id}: {why}{hunks.said_in_the_way(current)}. Nothing was written.",
-        f'Call read(file_path="{entry.path}") and edit by line IDs; undo(list=true) shows what the change was.',
+        f"Call {call_text('read', file_path=entry.path)} and edit by line IDs; undo(list=true) shows what the change was.",
         **({"current": [*current]} if current else {}),
     )
 
@@ -279,4 +282,4 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:
         back = changed(back, folders=entry.folders)
     # A guess at the encoding of a file that nobody had read stays one.
     declared = entry.encoding if any(splice.removed_ids) or "\n".encode(entry.encoding) != b"\n" else "utf-8"
-    return WholeFile(back, data, declared, splice.removed_ids, shorts=splice.removed_shorts)
+    return WholeFile(back, data, declared, _revivable(splice))

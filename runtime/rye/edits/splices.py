@@ -11,7 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
 from rye.errors import EditError
+from rye.line_ids.addresses import Run
 from rye.line_ids.diff import align
+from rye.line_ids.index import bare
 from rye.workspace.encoding import Encoding
 from rye.workspace.text import Text
 
@@ -20,12 +22,25 @@ FinalNewline = Literal["keep", "add", "remove"]
 CONTEXT = 3
 
 
+class Revived(NamedTuple):
+    """What the lines of a splice were called before: the ID of each, None where it has none; their short addresses, as runs.
+
+    `told` tells of each whether its short address was ever printed, `shown` whether it was shown as it is now.
+    """
+
+    ids: Sequence[str | None]
+    shorts: Sequence[Run] = ()
+    told: Sequence[bool] = ()
+    shown: Sequence[bool] = ()
+
+
 class Splice(NamedTuple):
-    """Raw lines [start, stop) of a text become `lines` (raw, terminators included)."""
+    """Raw lines [start, stop) of a text become `lines` (raw, terminators included), called `names` where they had a name."""
 
     start: int
     stop: int
     lines: list[bytes]
+    names: Revived | None = None
 
 
 def terminated(text: Text, start: int, stop: int, bodies: Sequence[bytes], newline: Newline = "keep") -> Splice:
@@ -87,7 +102,7 @@ def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep"
 
     Args:
         text: the text before.
-        splices: ascending and apart; every new line has a terminator.
+        splices: ascending, one for each change; they may meet. Every new line has a terminator.
         final: "keep" leaves untouched lines alone and gives a new last line a newline if the old last line had one, or if
             it is empty.
 
@@ -101,10 +116,10 @@ def assemble(text: Text, splices: Sequence[Splice], final: FinalNewline = "keep"
     code, count = text.encoding, text.count
     tail = text.lines(count - 1, count)
     open_end = bool(tail) and not code.terminator(tail[0])
-    appends = bool(out) and out[-1].start == count and bool(out[-1].lines)
-    if appends and open_end and not (len(out) > 1 and out[-2].stop == count):
+    appended = next((at for at, splice in enumerate(out) if splice.start == count), None)
+    if appended is not None and open_end and not (appended and out[appended - 1].stop == count):
         # A splice of its own, or the old last line might be taken for a twin among those put behind it.
-        out.insert(-1, Splice(count - 1, count, [_closed(text, tail[0])]))
+        out.insert(appended, Splice(count - 1, count, [_closed(text, tail[0])]))
     return _end(text, out, final, open_end=open_end)
 
 
@@ -161,29 +176,31 @@ def _empty_last_line() -> EditError:
 
 
 def refine(text: Text, splices: Sequence[Splice], keys: Callable[[list[bytes]], list[bytes]] | None = None) -> list[Splice]:
-    """Return the smallest splices of the same effect; with `keys`, lines of equal key count as unchanged."""
+    """Return the smallest splices of the same effect; with `keys`, lines of equal key count as unchanged.
+
+    Each is compared by itself, so that no line counts as unchanged because another change wrote its text. One whose lines have
+    names stays as it is.
+    """
     out: list[Splice] = []
     for splice in splices:
+        if splice.names is not None:
+            out.append(splice)
+            continue
         old = text.lines(splice.start, splice.stop)
         both = [*old, *splice.lines] if keys is None else keys([*old, *splice.lines])
         a, b = both[: len(old)], both[len(old) :]
         at = made = 0
         # The empty block at the end closes the last difference.
-        # Keys have no terminators.
-        bodies = text.encoding.bodies(both) if keys is None and len(a) == len(b) else both
-        for i, j, length in [*_same(a, b, bodies), (len(a), len(b), 0)]:
+        for i, j, length in [*_same(text.encoding, a, b), (len(a), len(b), 0)]:
             if i > at or j > made:
                 out.append(Splice(splice.start + at, splice.start + i, splice.lines[made:j]))
             at, made = i + length, j + length
     return out
 
 
-def _same(old: Sequence[bytes], new: Sequence[bytes], bodies: Sequence[bytes]) -> list[tuple[int, int, int]]:
-    """Return the unchanged blocks. Where only terminators change, each line is itself, however many twins it has.
-
-    `bodies` are both sides' lines without terminators, the old ones first.
-    """
-    if len(old) != len(new) or bodies[: len(old)] != bodies[len(old) :]:
+def _same(code: Encoding, old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int]]:
+    """Return the unchanged blocks. Where only white space changes, each line is itself, however many twins it has."""
+    if len(old) != len(new) or any(a != b and bare(code.key(a)) != bare(code.key(b)) for a, b in zip(old, new, strict=True)):
         # Most edits replace lines by others altogether: then there is nothing to align.
         return [] if set(old).isdisjoint(new) else align(old, new)
     blocks: list[tuple[int, int, int]] = []
@@ -215,9 +232,19 @@ def converted(text: Text, splices: Sequence[Splice], to: Literal["lf", "crlf"]) 
     at = 0
     # The empty splice at the end covers the lines after the last real one.
     for splice in [*splices, Splice(text.count, text.count, [])]:
-        for start, stop, lines in (Splice(at, splice.start, text.lines(at, splice.start)), splice):
-            out.append(Splice(start, stop, [code.body(x) + ending if code.terminator(x) else x for x in lines]))
+        out += (Splice(at, splice.start, text.lines(at, splice.start)), splice)
         at = splice.stop
+    return [one._replace(lines=[code.body(x) + ending if code.terminator(x) else x for x in one.lines]) for one in out]
+
+
+def joined(splices: Sequence[Splice]) -> list[Splice]:
+    """Join splices that meet, such as insertions at one point in the order given; names are left out."""
+    out: list[Splice] = []
+    for splice in splices:
+        if out and out[-1].stop == splice.start:
+            out[-1] = Splice(out[-1].start, splice.stop, [*out[-1].lines, *splice.lines])
+        else:
+            out.append(Splice(*splice[:3]))
     return out
 
 

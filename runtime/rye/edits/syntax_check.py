@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
+from rye.call.context import advice
+
 MAX_BYTES = 256 << 10
 _SECONDS = 0.05
 # Its parser is Python, at about 1 MB/s, and cannot be stopped on the way.
@@ -25,6 +27,11 @@ class Broken(NamedTuple):
     language: str
     message: str
     line: int
+
+
+def all_the_same() -> str:
+    """Return the advice behind a refusal of a new syntax error."""
+    return advice("guard", 'Correct it, or give guard="tell" to write it all the same.', "Correct it.")
 
 
 class _TooLongError(Exception):

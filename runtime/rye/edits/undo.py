@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 from rye.call import context, profile
-from rye.call.results import Page, cut_notice, fit_lines, ok, start_index
+from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, Revived, WholeFile, apply_all, index_whole, store_applied
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, store_applied
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
@@ -82,8 +82,7 @@ def undo(
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
         recovered = [*commit.recover(ws), *tree_changes.settle_undo(ws)]
-        if list:
-            tree_changes.catch_up(ws)
+        tree_changes.catch_up(ws, lost_only=not list)
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
         if list:
@@ -132,7 +131,7 @@ def _entry(ws: Workspace, history: History, entry_id: str) -> Entry:
         raise EditError(
             "already_undone",
             f"Change {entry.id} is already undone, by {by}. Nothing was written.",
-            f'To redo it, call undo(entry_id="{by}").',
+            f"To redo it, call {call_text('undo', entry_id=by)}.",
         )
     return entry
 
@@ -199,7 +198,7 @@ def _refuse_undone(entry: Entry, found: Sequence[edits_hunks.Hunk]) -> None:
         raise EditError(
             "already_undone",
             f"{of[0].upper()}{of[1:]} is already undone, by {by}. Nothing was written.",
-            f'To redo it, call undo(entry_id="{by}").',
+            f"To redo it, call {call_text('undo', entry_id=by)}.",
         )
 
 
@@ -221,7 +220,7 @@ def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
         raise EditError(
             "already_undone",
             f"Batch {batch_id} is already undone, by {by}. Nothing was written.",
-            f'To redo it, call undo(batchId="{by}").',
+            f"To redo it, call {call_text('undo', batchId=by)}.",
         )
     return [journal.find(ws, row.id) for row in current]
 
@@ -268,7 +267,7 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
         "nothing_to_undo",
         f"You have no change{of} to undo here. The last one is another caller's: {change_texts.described(others)}. "
         "Nothing was written.",
-        f'To undo that one all the same, call undo(entry_id="{others.id}"); undo(list=true) shows all.',
+        f"To undo that one all the same, call {call_text('undo', entry_id=others.id)}; undo(list=true) shows all.",
         entry_id=others.id,
         actor=others.actor,
     )
@@ -310,8 +309,9 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     ]
     end = first + len(listed)
     if end < total:
-        more = f', file_path="{path}"' if path is not None else ""
-        page.lines.append(cut_notice(len(listed), total, "changes", f"undo(list=true{more}, offset={end + 1})", total - end))
+        of = {} if path is None else {"file_path": path}
+        call = call_text("undo", list=True, **of, offset=end + 1)
+        page.lines.append(cut_notice(len(listed), total, "changes", call, total - end))
     return ok(
         "\n".join(page.lines) or "No changes recorded.",
         entries=listed,
@@ -338,7 +338,7 @@ def _hunk_listing(ws: Workspace, history: History, entry: Entry, path: str | Non
     listed = [hunk for hunk in found[first:] if page.add(_hunk_block(hunk))]
     end = first + len(listed)
     if end < len(found):
-        call = f'undo(list=true, entry_id="{entry.id}", offset={end + 1})'
+        call = call_text("undo", list=True, entry_id=entry.id, offset=end + 1)
         page.lines.append(cut_notice(len(listed), len(found), "hunks", call, len(found) - end))
     return ok(
         "\n".join([f"{change_texts.described(entry)}:", *page.lines]),
@@ -363,7 +363,7 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     """Undo one entry by itself, or all of a batch, or none of it."""
     batch = chosen.batch
     first = chosen.entries[0]
-    rest = f'read(file_path="{first.path}")' if batch is None else f'get_patch_change(id="{batch}")'
+    rest = call_text("read", file_path=first.path) if batch is None else call_text("get_patch_change", id=batch)
     numbers = {one.id: chosen.hunks[one.path] for one in chosen.entries if one.path in chosen.hunks}
     with reversals.reversals(ws, chosen.entries, dry_run=dry_run, chosen=numbers) as made_ready:
         pieces = made_ready
@@ -436,7 +436,9 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                 profile.refuse_changes(ws.root)
                 taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
                 back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
-                warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
+                # Who ends this call waits for the end of its steps.
+                with context.deadline().commit():
+                    warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
                 if entry.git and chosen.part is None:
                     warnings.append(f"What the command did to git is not taken back: {entry.git}.")
                 made["entry_id"] = back.id
@@ -505,8 +507,7 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
     else:
         warnings = journal.apply_change(ws, place, made.data, made.entry)
         if made.data is not None:
-            names = Revived(made.ids, made.shorts)
-            warnings += index_whole(ws, place, made.data, made.encoding, names, shown=made.shown)
+            warnings += index_whole(ws, place, made.data, made.encoding, made.names, shown=made.shown)
     return {"entry_id": made.entry.id}, warnings
 
 

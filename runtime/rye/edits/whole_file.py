@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
 
+from rye.call import context
+from rye.call.results import call_text
 from rye.edits import pasted_ids, syntax_check
-from rye.edits.apply import index_whole, text_encoding
+from rye.edits.apply import index_whole, successor, text_encoding
 from rye.edits.splices import Splice, line_ends, refine, unified_diff
-from rye.errors import EditError
+from rye.errors import EditError, WorkspaceError
 from rye.journal import commit, journal
+from rye.line_ids import document as documents
 from rye.line_ids import store
+from rye.line_ids.document import Document
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.encoding import Encoding, bom_of, detect
@@ -97,12 +102,24 @@ def replace_file(
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered)
             syntax_findings = syntax_warnings(place.shown, old, data, guard)
+            known = _followed(ws, place, old, data, code.name)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
             warnings = [*recovered, *syntax_findings, *journal.apply_change(ws, place, data, entry)]
             named: list[str] | None = [] if addresses else None
-            warnings += index_whole(ws, place, data, code.name, ranges=named)
+            warnings += index_whole(ws, place, data, code.name, ranges=named, known=known)
             warnings += _line_end_warning(place, old, data, code.name)
             return Replaced(place.shown, data, old, code.name, entry.id, warnings, "".join(named or ()))
+
+
+def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encoding: str) -> Document | None:
+    """Return the file as it will be, unchanged lines with their IDs; None where they are not known or the encoding changes."""
+    if old is None or not data:
+        return None
+    with suppress(WorkspaceError), documents.open_locked_for_edit(ws, place.shown, place.parts) as document:
+        text = document.text
+        if document.known and text.encoding == text_encoding(data, encoding) and document.data == old:
+            return successor(document, refine(text, [Splice(0, text.count, parse(data, text.encoding).lines())]))
+    return None
 
 
 def syntax_warnings(path: str, old: bytes | None, data: bytes, guard: str = "tell") -> list[str]:
@@ -116,7 +133,7 @@ def syntax_warnings(path: str, old: bytes | None, data: bytes, guard: str = "tel
         return [found] if found else []
     text = f"No valid {found.language}: {found.message}, in {path} at line {found.line}"
     if guard == "refuse":
-        raise EditError("syntax_error", f"{text}. Nothing was written.", 'guard="tell" writes it all the same.')
+        raise EditError("syntax_error", f"{text}. Nothing was written.", syntax_check.all_the_same())
     return [f"{text}."]
 
 
@@ -127,8 +144,10 @@ def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: st
     if len(kinds) < 2 or kinds[0] == kinds[1] or "none" in kinds:
         return []
     was, now = (kind.upper() if kind != "mixed" else "mixed" for kind in kinds)
-    call = f'; edit_lines(file_path="{place.shown}", changes=[], convert_newlines="{kinds[0]}") brings them back'
-    return [f"The line endings were {was} and are {now} now{call if kinds[0] != 'mixed' else ''}."]
+    # What models are offered of edit_lines converts no file.
+    for_models = context.current().options.agent_defaults
+    way = "undo" if for_models else call_text("edit_lines", file_path=place.shown, changes=[], convert_newlines=kinds[0])
+    return [f"The line endings were {was} and are {now} now{f'; {way} brings them back' if kinds[0] != 'mixed' else ''}."]
 
 
 def _with_nul(code: Encoding, content: str) -> bytes:
@@ -169,5 +188,6 @@ def _check_digest(place: Place, old: bytes | None, expected: str | None) -> None
     if expected is None or expected.removeprefix("sha256:").lower() == before:
         return
     found = "does not exist" if before is None else f"has the SHA-256 {before}, not the one expected"
-    hint = f'Call read(file_path="{place.shown}") to see it.' if before else "Leave expected_sha256 out to create it."
+    read = f"Call {call_text('read', file_path=place.shown)} to see it."
+    hint = read if before else "Leave expected_sha256 out to create it."
     raise EditError("wrong_digest", f"{place.shown} {found}. Nothing was written.", hint, sha256=before)

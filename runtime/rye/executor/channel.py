@@ -37,7 +37,7 @@ T = TypeVar("T")
 _LINES_AT_ONCE = 2_000
 _METHODS = (
     *("printed", "texts", "ids", "shorts", "rows", "name", "shown", "changes_since", "encoding_notice"),
-    "show_as_cells",
+    *("show_as_cells", "lines_named", "otherwise_named"),
 )
 _PRINTED_ID = re.compile(r"\[LID:([0-9a-z]+)\] ")
 _EDIT_OPTIONS = {
@@ -278,6 +278,15 @@ class RemoteDocument:
     def cells(self) -> Notebook | None:
         """Return the cells of a notebook that is shown as such; None for every other file."""
         return self._cells
+
+    def lines_named(self, first: str, last: str | None) -> tuple[int, int | None]:
+        """Return the lines [start, stop) from one address to another; see `Document.lines_named`."""
+        start, stop = self._call("lines_named", first, last)
+        return start, stop
+
+    def otherwise_named(self, first: int, last: int) -> str:
+        """Return how to read what numbers of lines name as addresses; see `Document.otherwise_named`."""
+        return str(self._call("otherwise_named", first, last))
 
     def changes_since(self, version: str) -> Changes | None:
         """Return what changed since a version, or None where that is not among the stored ones."""

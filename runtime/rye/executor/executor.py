@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
 from rye.call.context import CallOptions, Cancellation, Deadline
-from rye.call.results import failure
+from rye.call.results import ENVELOPE, envelope, failure
 from rye.call.safe_text import encodable
 from rye.config import user_dirs
 from rye.config.settings import Settings
@@ -147,7 +147,9 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
     response: dict[str, Any] = {"status": "error", "type": call.item_type, "item_id": call.item_id, "data": None, "chain": []}
     # A nested call shares the outer settings, so that a file changed meanwhile does not split one call.
     settings = context.current().settings or Settings()
-    with context.using(options=call.options, host=call.host, settings=settings, needs=(), printed=None) as here:
+    with context.using(
+        options=call.options, host=call.host, settings=settings, needs=(), printed=None, parameters=None, secrets=[]
+    ) as here:
         try:
             with user_dirs.HeldSpace():
                 _log(call, settings, "start")
@@ -163,6 +165,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
             if not _ran_out(err):
                 raise
             _refuse(response, _out_of_memory())
+        response = context.without_secrets(response)
         if not response.get("warnings"):
             response.pop("warnings", None)
         duration = round((time.perf_counter() - started) * 1000, 3)
@@ -207,9 +210,8 @@ def _refuse(response: dict[str, Any], err: RyeError) -> None:
     """Put a refusal into the response; a tool that answers in an envelope has its refusals in that envelope, too."""
     data = failure(err)
     # Clients of such a tool parse one shape, for its results and for refusals before it ran.
-    if response.pop("envelope", None) == "invoke_result":
-        listed = [{"code": err.code, "message": one} for one in err.details.get("problems", [err.message])]
-        data |= {"successful": False, "result": None, "errors": listed, "warnings": []}
+    if response.pop("envelope", None) == ENVELOPE:
+        data |= envelope(err.code, err.details.get("problems", [err.message]))
     response.update(
         status="error", error=str(err), code=err.code, data=data, **({"details": err.details} if err.details else {})
     )
@@ -230,7 +232,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["warnings"] = _shadow_warnings(candidate)
     for number, one in enumerate(ready.chain.links):
         # What a runtime lists is no wish: it is the most that it leaves to a tool.
-        wanted = () if number else one.tool.permissions
+        wanted = (*(() if number else one.tool.permissions), *one.tool.secrets)
         response["warnings"] += _announce(one.candidate, one.tool, wanted, admission, call.project_path)
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
@@ -256,7 +258,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
                     _complete(response, attempt.answer, "")
                 else:
                     _run_admitted(call, workspace, prepared, parameters, response)
-                    attempt.ended(response["data"])
+                    attempt.ended(context.without_secrets(response["data"]))
     del response["envelope"]
 
 
@@ -358,7 +360,11 @@ def _needs(tool: Tool) -> tuple[str, ...]:
 
 
 def _complete(response: dict[str, Any], data: dict[str, Any], printed: str) -> None:
-    response.update(status="success" if data.get("success") is True else "error", data=data)
+    failed = data.get("success") is not True
+    # A crash or the end of its time is no result of the tool's own.
+    if failed and response["envelope"] == ENVELOPE and "successful" not in data:
+        data = {**data, **envelope(str(data.get("code", "tool_failed")), [str(data.get("error", ""))])}
+    response.update(status="error" if failed else "success", data=data)
     if response["status"] == "error":
         response.update(error=str(data.get("error", "The tool failed without a reason.")), code=data.get("code", "tool_failed"))
     if printed:
@@ -431,7 +437,8 @@ def _invoke(
     if cancellation is not None:
         cancellation.when_cancelled(decide)
     run_code.route_output()
-    with context.using(deadline=limit, needs=_needs(tool), printed=[]) as here:
+    offered = tool.offered if context.current().options.agent_defaults else frozenset(tool.schema.get("properties", ()))
+    with context.using(deadline=limit, needs=_needs(tool), printed=[], parameters=offered) as here:
         # A new thread starts with an empty context: without the copy it would have no deadline.
         copied = contextvars.copy_context()
         run_code.start(work)

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from rye.call.command_channel import ready
 from rye.errors import RyeError
+from rye.journal import file_history
 from rye.plain_class import Record, changed
 from rye.process import run
 from rye.process.autorun import command_check
@@ -227,7 +228,7 @@ def _started(
         _note_no_programs(confined.report)
     try:
         # What a tool puts where the user's git acts on it counts as a command's does.
-        look = command_check.begin(workspace, confined)
+        look = command_check.begin(workspace, confined, partial(file_history.by_our_tools, workspace))
         if policy.mode == "require" and "protected_names" not in confined.report["holds"]:
             raise _without_a_look(confined.report)
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.

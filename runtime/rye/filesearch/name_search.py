@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rye.call import results
-from rye.call.context import output_budget
+from rye.call.context import advice, output_budget
 from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.filesearch import tree as filesearch_tree
@@ -79,7 +79,7 @@ def find(project_path: str, query: Query) -> Found:
         notices = filesearch_tree.troubles(tree)
         if not total and not tree.timed_out:
             notices.insert(0, _nothing(tree, view, query.pattern))
-        narrowing = too_many(folders, tree.shown_base, {"path": False, "pattern": False})
+        narrowing = too_many(folders, tree.shown_base, {_folder(): False, "pattern": False})
         return Found(page.lines, total, passed, notices, tree.timed_out, filesearch_tree.trouble_fields(tree), narrowing)
 
 
@@ -114,6 +114,11 @@ def _opened(project_path: str, query: Query) -> Iterator[tuple[Tree, str]]:
             yield tree, pattern
 
 
+def _folder() -> str:
+    """Return what the running tool calls the folder to search."""
+    return advice("path", "path", "root")
+
+
 def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
     """Return the pattern relative to a folder, and the folder; an absolute pattern is taken relative to the root."""
     text = filesearch_tree.glob_text(pattern)
@@ -126,7 +131,7 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
         # A pattern without a slash would match at any depth; this one is about the root's own files.
         text = text if "/" in text else f"/{text}"
     if any(".." in one.split("/") for one in globs.expand(text)):
-        raise outside(pattern, "a glob pattern cannot go up; give path the folder to start from")
+        raise outside(pattern, f"a glob pattern cannot go up; give {_folder()} the folder to start from")
     if not text.strip("/."):
         raise globs.bad_glob(pattern, "it names no file")
     return f"{text}**" if text.endswith("/") else text, path
@@ -160,6 +165,7 @@ def _newest(tree: Tree) -> Callable[[bytes], tuple[float, bytes]]:
 
 
 def _nothing(tree: Tree, view: View, pattern: str) -> str:
-    hints = [word for word, on in (("hidden=true", view.hidden), ("no_ignore=true", view.no_ignore)) if not on]
+    flags = (("hidden", view.hidden), ("no_ignore", view.no_ignore))
+    hints = [word for name, on in flags if not on and (word := advice(name, f"{name}=true"))]
     more = f"; {' and '.join(hints)} would look at more" if hints else ""
     return f"[no files in {tree.shown_base} fit {pattern}{more}]"

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rye.call.context import advice
 from rye.errors import UsageError
 from rye.process.child import Command, name_of_fd, own_module, program_on_path
 from rye.workspace.workspace import IGNORED_DIRECTORIES
@@ -151,10 +152,10 @@ def too_slow(pattern: Pattern) -> UsageError:
 
 def bad_pattern(text: str, why: str) -> UsageError:
     """Return the refusal of a search pattern, with the engine's message."""
-    hint = "Mend the pattern, or give literal=true to search for exactly this text."
+    hint = f"Mend the pattern{advice('literal', ', or give literal=true to search for exactly this text')}."
     if '"\\n" is not allowed' in why:
         why = "the pattern contains a newline, and lines are searched one at a time"
-        hint = "Give multiline=true to match across lines."
+        hint = advice("multiline", "Give multiline=true to match across lines.", "A search matches within one line.")
     return UsageError("bad_pattern", f"Bad pattern {text[:200]!r}: {why}.", hint)
 
 

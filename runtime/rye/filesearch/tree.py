@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rye.call.context import check_deadline, deadline
+from rye.call.context import advice, check_deadline, deadline
 from rye.call.results import _NAMED
 from rye.errors import RyeError, WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
@@ -184,7 +184,7 @@ class Tree:
             raise OutOfMemoryError(
                 "search_failed",
                 "The search needed more memory than it may have: a line, or a .gitignore that leads to a device, has no end.",
-                "Give no_ignore=true, or a smaller path.",
+                advice("no_ignore", "Give no_ignore=true, or a smaller path.", "Search a smaller folder."),
             )
         refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
         if refusal is not None:
@@ -367,9 +367,10 @@ def troubles(tree: Tree) -> list[str]:
         more = tree.trouble_count - min(len(named), _NAMED)
         out.append(f"[not readable: {', '.join(named[:_NAMED])}{f' and {more} more' if more else ''}]")
     if tree.timed_out:
+        further = advice("no_ignore", ", or give no_ignore=true")
         out.append(
             "[the time ran out: this is what was found until then, in no particular order; "
-            "narrow path or pattern, or give no_ignore=true]"
+            f"narrow the folder or the pattern{further}]"
         )
     return out
 

@@ -155,9 +155,7 @@ def require_library() -> None:
         import distributed  # noqa: F401 - to see that it is there
     except ModuleNotFoundError:
         raise UsageError(
-            "extra_missing",
-            "Fleets need the extra `fleet`.",
-            f"Install it: pip install 'rye-workspace[fleet]=={__version__}', or in a checkout pip install -e '.[fleet]'",
+            "extra_missing", "Fleets need the extra `fleet`.", "Install it in your clone: pip install -e '.[fleet]'"
         ) from None
 
 
@@ -214,6 +212,8 @@ def _cluster(workers: int) -> Iterator[Any]:
                 processes=True,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
+                # With bokeh installed it would be served without a token on the port that Dask opens in any case.
+                scheduler_kwargs={"dashboard": False},
                 # Whoever reaches a scheduler can run programs: without TLS every user of this machine could.
                 security=Security.temporary(),
                 local_directory=folder,

@@ -19,6 +19,7 @@ from rye.errors import UsageError
 from rye.fleet.job_file import Job
 
 _FORMAT: Final = 1
+_HEADER, _RECORD = b'{"fleet": ', b'{"job": '
 
 
 class Results:
@@ -93,6 +94,10 @@ def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
         if data and not resume:
             raise UsageError("results_exist", f"{path} is not empty.", "Give --resume to go on with its run, or another file.")
         complete_lines = data[: data.rfind(b"\n") + 1]
+        torn, begin = data[len(complete_lines) :], _RECORD if complete_lines else _HEADER
+        # Only a line of ours that was cut short is removed.
+        if not torn.startswith(begin[: len(torn)]):
+            raise _no_results(path)
         results = _resumed(fd, path, complete_lines, jobs) if complete_lines else Results(fd, os.urandom(8).hex())
         # What follows the last line's end was being written when the run was cut off.
         os.ftruncate(fd, len(complete_lines))
@@ -125,5 +130,9 @@ def _resumed(fd: int, path: str, data: bytes, jobs: Sequence[Job]) -> Results:
                 results.finished.add(record["job"])
                 results.counts[record["status"]] = results.counts.get(record["status"], 0) + 1
     except (ValueError, LookupError, TypeError):
-        raise UsageError("not_results", f"{path} holds no results of a fleet.", "Name the file of the run to resume.") from None
+        raise _no_results(path) from None
     return results
+
+
+def _no_results(path: str) -> UsageError:
+    return UsageError("not_results", f"{path} holds no results of a fleet.", "Name the file of the run to resume.")

@@ -40,6 +40,10 @@ _DEEPEST = 64
 PERMISSIONS = ("read", "write", "network", "run")
 """What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
 PERMISSIONS_KEY = "__permissions__"
+SECRET = re.compile(r"\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
+"""How the text of a header names one of the user's secrets."""
+OLD_SECRET = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-[^{}]*)?\}")
+"""The same in `config.auth`, as other installations write it."""
 # CPython 3.11 counts the depth of the trees that it makes for all threads together, and gives up where two of them meet.
 _PARSING = threading.Lock()
 # Another thread may hold it where a process forks.
@@ -97,10 +101,26 @@ class Tool(Record):
     permissions: tuple[str, ...] = ()
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return `secret:NAME` for each of the user's secrets that it names: a permission, which an approval shows."""
+        config = self.metadata.get("config") if self.suffix != ".py" else None
+        if not isinstance(config, dict):
+            return ()
+        text, auth = json.dumps(config, default=str), json.dumps(config.get("auth"), default=str)
+        return tuple(f"secret:{name}" for name in dict.fromkeys(SECRET.findall(text) + OLD_SECRET.findall(auth)))
+
+    @property
     def agent_defaults(self) -> dict[str, Any]:
         """Return the defaults of parameters that it declares for calls of models, in `__agent_defaults__`."""
         declared, known = self.metadata.get("__agent_defaults__"), self.schema.get("properties", {})
         return {name: value for name, value in declared.items() if name in known} if isinstance(declared, dict) else {}
+
+    @property
+    def offered(self) -> frozenset[str]:
+        """Return the parameters that models are offered: those in `__agent_parameters__`, where it is, and required ones."""
+        declared, known = self.metadata.get("__agent_parameters__"), self.schema.get("properties", {})
+        named = {*declared, *self.schema.get("required", ())} if isinstance(declared, dict) else known
+        return frozenset(name for name in known if name in named)
 
 
 class Knowledge(Record):

@@ -20,6 +20,8 @@ from rye.workspace.text import split
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rye.line_ids.addresses import Run
+
 _ID = re.compile(r"[0-9a-f]{15}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 64
@@ -36,7 +38,8 @@ class Recorded(Record):
         removed, added: raw lines, terminators included.
         removed_ids, added_ids: their IDs, None where a line had none.
         after_id, before_id: the IDs of the lines around, None at the ends of the file.
-        removed_shorts: the short addresses of the lines removed, None where none was ever shown.
+        removed_shorts: the short addresses of the lines removed, as runs; empty where they are not known.
+        told: whether any of those was ever printed.
     """
 
     start: int
@@ -46,7 +49,8 @@ class Recorded(Record):
     added_ids: list[str | None] = field(factory=list)
     after_id: str | None = None
     before_id: str | None = None
-    removed_shorts: list[str | None] = field(factory=list)
+    removed_shorts: list[Run] = field(factory=list)
+    told: bool = False
 
 
 class Entry(Record):
@@ -200,13 +204,16 @@ def _is_sound(entry: Entry) -> bool:
 
 
 def _is_sound_splice(splice: Recorded) -> bool:
-    sides = ((splice.removed, splice.removed_ids), (splice.added, splice.added_ids), (splice.removed, splice.removed_shorts))
-    around = [*splice.removed_ids, *splice.added_ids, splice.after_id, splice.before_id, *splice.removed_shorts]
+    sides = ((splice.removed, splice.removed_ids), (splice.added, splice.added_ids))
+    around = [*splice.removed_ids, *splice.added_ids, splice.after_id, splice.before_id]
+    runs = splice.removed_shorts
     return (
         type(splice.start) is int
         and splice.start >= 0
         and all(type(names) is list and len(names) in (0, len(lines)) for lines, names in sides)
         and all(name is None or type(name) is str for name in around)
+        and all(len(run) == 3 and all(type(number) is int and number > 0 for number in run) for run in runs)
+        and sum(length for length, _, _ in runs) in (0, len(splice.removed))
     )
 
 

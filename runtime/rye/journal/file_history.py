@@ -224,6 +224,35 @@ def _is_mode_only(change: Change) -> bool:
     return change.before is not None and change.after is not None and change.before.value == change.after.value
 
 
+def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
+    """Return those of some files that are as a call of ours left them: a tool or a command, by its record, and nobody since.
+
+    Paths are those of the system, from the root. What git keeps in `.git` is in no record.
+    """
+    shown = {names.show(os.fsencode(path)): path for path in paths if ".git" not in path.split("/")}
+    ours: set[str] = set()
+    where = history.folder(ws)
+    for row in history.History(ws) if shown else ():
+        entry = entries.load(where / f"{row.id}.json") if row.files > 1 or row.path in shown else None
+        for path in [*shown] if entry is not None else ():
+            change = None if entry is None else _change_of(entry, path)
+            if entry is None or (change is None and (entry.files is not None or entry.path != path)):
+                continue
+            after = entry.after if change is None else change.after.value if change.after is not None else None
+            if entry.tool != tree_changes.SOMEONE_ELSE and after == _digest_now(ws, path):
+                ours.add(shown[path])
+            del shown[path]
+        if not shown:
+            break
+    return ours
+
+
+def _digest_now(ws: Workspace, path: str) -> str | None:
+    with suppress(RyeError, OSError), ws.file(path) as file:
+        return _digest(file.read())
+    return None
+
+
 def touched(ws: Workspace, rows: list[Row]) -> Iterator[str]:
     """Yield the paths that some changes touched, each once."""
     paths_seen: set[str] = set()

@@ -68,13 +68,13 @@ def whole_entry(
     removed = split(old or b"", code)
     ids = {at: mark.id for at, mark in known.index.marks.items()} if known is not None else {}
     line_ids = [ids.get(at) for at in range(len(removed))]
-    shorts = [known.index.shown_short(at) for at in range(len(removed))] if known is not None else []
+    shorts = known.index.addresses.runs if known is not None else []
+    told = known is not None and any(mark.short_shown for mark in known.index.marks.values())
     after_code = _told_by(data, None, stored).name if encoding is None else encoding
     added = split(data or b"", Encoding(after_code, newline="\n".encode(after_code)))
     mode = stat.S_IMODE(place.stat.st_mode) if place.stat is not None and data is None else None
-    entry = new_entry(
-        ws, tool, place.shown, before, after, code.name, [Recorded(0, removed, added, line_ids, removed_shorts=shorts)]
-    )
+    splice = Recorded(0, removed, added, line_ids, removed_shorts=shorts, told=told)
+    entry = new_entry(ws, tool, place.shown, before, after, code.name, [splice])
     folders = [names.show(b"/".join(parts)) for parts in place.made] if old is None else []
     return changed(entry, whole=True, mode=mode, encoding_after=after_code, folders=folders)
 

@@ -23,13 +23,13 @@ from typing import Any, Final, NamedTuple
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
-from rye.fs import atomic, names
+from rye.fs import atomic, beneath, names
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
 from rye.journal.own_edits import OwnEdits
 from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor
-from rye.sandbox import project_mounts
+from rye.sandbox import hidden_paths, project_mounts
 from rye.snapshots import known_tree, passed_over, watch
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
@@ -41,7 +41,7 @@ from rye.workspace.workspace import Workspace
 SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
-_CUT_OFF: Final = "cut off"
+_CUT_OFF: Final = "cut off, or someone else"
 _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
@@ -206,17 +206,27 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
             look.attribute()
 
 
-def catch_up(ws: Workspace) -> None:
-    """Record what others changed since the last look, before the record is shown.
+def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
+    """Record what was changed since the last look, before the record is shown or used.
 
     Not while a command runs, whose changes would become several; nor where none was recorded yet: the first look takes long.
+    With `lost_only` a look is made only where a command was killed without one: what changed until now is put down to it.
     """
-    if known_tree.is_running(ws.fd) or not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
+    if not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
         return
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
-    with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, quick=True) as look:
-        if not look.running:
-            look.attribute()
+    with suppress(OSError, TooLargeError, WorkspaceError):
+        running = known_tree.running(known_tree.folder(ws.fd))
+        if any(map(_is_alive, running)) or (lost_only and not running):
+            return
+        with look_at(ws, quick=True) as look:
+            if not any(map(_is_alive, look.running)):
+                look.attribute()
+
+
+def _is_alive(command: Running) -> bool:
+    """Tell whether the process lives that will look when a command ends."""
+    return job_supervisor.identity(command.process.get("pid", 0)) == command.process
 
 
 def settle_undo(ws: Workspace) -> list[str]:
@@ -237,7 +247,10 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
     """Tell whether a command that still runs made a change."""
     with suppress(OSError):
         running = known_tree.running(known_tree.folder(ws.fd))
-        return any((one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time for one in running)
+        return any(
+            (one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time and _is_alive(one)
+            for one in running
+        )
     return False
 
 
@@ -358,7 +371,7 @@ class Look:
         first = commands[0] if commands else None
         tool = first.tool if first is not None else SOMEONE_ELSE
         entry = journal.new_entry(self._ws, tool, printable(changes[0].path), None, None, "utf-8", [])
-        dead = first is not None and token == "" and job_supervisor.identity(first.process.get("pid", 0)) != first.process
+        dead = first is not None and token == "" and not _is_alive(first)
         return changed(
             entry,
             # The look may be made by a named call that changed none of this.
@@ -417,9 +430,8 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator
         look = Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look
-        lost = [one for one in look.running if job_supervisor.identity(one.process.get("pid", 0)) != one.process]
-        if lost:
-            tokens = {one.token for one in lost}
+        tokens = {one.token for one in look.running if not _is_alive(one)}
+        if tokens:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token not in tokens])
 
 
@@ -466,20 +478,22 @@ def moved(before: dict[str, str], after: dict[str, str]) -> str:
 def git_position(ws: Workspace, folder: str = "", *, whole: bool = False) -> str:
     """Return where a folder's repository is, in words: the branch, its commit and the last stash; empty without one.
 
-    Commits are shortened unless `whole`.
+    Commits are shortened unless `whole`. No link is followed, and nothing is opened outside the project but the repository of
+    which the project is a linked worktree.
     """
-    holder = os.path.join(ws.real, folder)
-    where = os.path.join(holder, ".git")
-    with suppress(OSError, ValueError):
-        if os.path.isfile(where):
-            where = os.path.join(holder, _line(where).removeprefix("gitdir:").strip())
-        head = _line(os.path.join(where, "HEAD"))
+    linked = None if folder else hidden_paths.linked_repository(ws.real)
+    top, where = linked or (ws.real, os.path.join(ws.real, folder, ".git"))
+    with suppress(OSError, ValueError), _GitFiles(top) as files:
+        if not linked:
+            with suppress(OSError):
+                where = os.path.join(ws.real, folder, files.line(where).removeprefix("gitdir:").strip())
+        head = files.line(f"{where}/HEAD")
         branch = head.removeprefix("ref: ") if head.startswith("ref: ") else ""
-        # Checked, because the project may hold a link to any file in their place.
+        # Checked, because a command may have put anything in their place.
         if branch and not _BRANCH.fullmatch(branch):
             return ""
-        commit = _commit(_reference(where, branch) if branch else head)
-        stash = _commit(_reference(where, "refs/stash"))
+        commit = _commit(files.reference(where, branch) if branch else head)
+        stash = _commit(files.reference(where, "refs/stash"))
         name, shown = branch.removeprefix("refs/heads/") or "detached HEAD", 64 if whole else 12
         return f"{name} at {commit[:shown] or 'no commit'}{f', stash {stash[:shown]}' if stash else ''}"
     return ""
@@ -489,30 +503,46 @@ def _commit(text: str) -> str:
     return text if _COMMIT.fullmatch(text) else ""
 
 
-def _reference(where: str, name: str) -> str:
-    folder = where
-    with suppress(OSError):
-        folder = os.path.normpath(os.path.join(where, _line(os.path.join(where, "commondir"))))
-    for one in (where, folder):
+class _GitFiles:
+    """The files of a repository, read by absolute paths below a folder, through no link."""
+
+    def __init__(self, top: str) -> None:
+        self._top = top
+        self._fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> _GitFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def reference(self, where: str, name: str) -> str:
+        folder = where
         with suppress(OSError):
-            return _line(os.path.join(one, name))
-    with suppress(OSError):
-        for line in _text(os.path.join(folder, "packed-refs"), _PACKED_REFS_MAX).split("\n"):
-            if line.endswith(f" {name}"):
-                return line.split(" ", 1)[0]
-    return ""
+            folder = os.path.join(where, self.line(f"{where}/commondir"))
+        for one in (where, folder):
+            with suppress(OSError):
+                return self.line(f"{one}/{name}")
+        with suppress(OSError):
+            for line in self._text(f"{folder}/packed-refs", _PACKED_REFS_MAX).split("\n"):
+                if line.endswith(f" {name}"):
+                    return line.split(" ", 1)[0]
+        return ""
 
+    def line(self, path: str) -> str:
+        return self._text(path, 4096).strip()
 
-def _line(path: str) -> str:
-    return _text(path, 4096).strip()
-
-
-def _text(path: str, most: int) -> str:
-    # A command may have put a named pipe or a device there, which would block, or never end.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-        return file.read(most).decode("utf-8", "replace")
+    def _text(self, path: str, most: int) -> str:
+        # Exact, as no link is followed; what leads out of the folder begins with `..`, which is not opened.
+        parts = os.path.relpath(path, self._top).split("/")
+        if parts[0] == "..":
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+        # A command may have put a named pipe or a device there, which would block, or never end.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        with open(beneath.open_unlinked(self._fd, parts, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+            return file.read(most).decode("utf-8", "replace")
 
 
 def fields(recorded: Recorded) -> dict[str, Any]:

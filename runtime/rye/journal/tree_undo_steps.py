@@ -26,7 +26,7 @@ from rye.snapshots import passed_over
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
-from rye.workspace import atomic_replace
+from rye.workspace import atomic_replace, protected_paths
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Workspace
 
@@ -150,11 +150,17 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     steps = _in_order(entry.files or [])
     later = {one.path for one in steps}
     opened = _opened(ws, steps)
+    links = protected_paths.links_of(ws.fd)
     for one in steps:
         later.discard(one.path)
         try:
             was = _info(ws, one.path)
-            warning = _step(ws, contents, entry.id, one, later)
+            warning = _step(ws, contents, entry.id, one, later, links)
+        except WorkspaceError as err:
+            # A command has made a repository there since the undo was planned.
+            warnings.append(f"{tree_changes.printable(one.path)} was left: {err.message}")
+            left.append(one.path)
+            continue
         except OSError as err:
             # What was done stays recorded, so that it can be taken back in turn.
             failure = failure or (one.path, err)
@@ -250,10 +256,11 @@ def _opened(ws: Workspace, steps: Sequence[Change]) -> list[Change]:
     return out
 
 
-def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str]) -> str:
-    """Bring one path from its state before to the one after; return why it was left, if it was. Raises OSError.
+def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str], links: protected_paths.Links) -> str:
+    """Bring one path from its state before to the one after; return why it was left, if it was.
 
-    `later` are the paths whose steps are still to come.
+    Raises OSError, and WorkspaceError where tools may not write there now. `later` are the paths whose steps are still
+    to come, `links` as `Workspace.guard` takes them.
     """
     shown = tree_changes.printable(one.path)
     try:
@@ -267,6 +274,8 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
                 return ""
             if not alike(now, one.before) and not _is_begun(now, one):
                 return _changed_meanwhile(shown)
+            parts = parts_of(one.path)
+            ws.guard_open(fd, parts, links)
             # A rename puts no file in place of a folder, and no folder in place of a file.
             if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
                 if not _remove(fd, name, temporary, was):
@@ -283,7 +292,13 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
                         os.unlink(temporary, dir_fd=fd)
                     raise
             if one.after.kind != "directory":
-                in_place = _put_in_place(fd, name, temporary, was)
+                try:
+                    # To write a large file takes long.
+                    ws.guard_open(fd, parts, links)
+                    in_place = _put_in_place(fd, name, temporary, was)
+                except WorkspaceError:
+                    os.unlink(temporary, dir_fd=fd)
+                    raise
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=fd)
                 return "" if in_place else _changed_meanwhile(shown)

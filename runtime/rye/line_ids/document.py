@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rye.call.results import shorten_all
-from rye.errors import WorkspaceError
+from rye.errors import UsageError, WorkspaceError
 from rye.fs.beneath import Parts
 from rye.fs.digest import hexdigest
 from rye.line_ids import addresses, store
@@ -141,6 +141,34 @@ class Document(Record, frozen=False):
         shorts = sorted({end.short for _, end in dead_lines if end.short}, key=lambda one: addresses.split(one)[::-1])
         return Changes(self.index.ages.since(since), rows, addresses.ranges(shorts))
 
+    def lines_named(self, first: str, last: str | None) -> tuple[int, int | None]:
+        """Return the lines [start, stop) from one address or ID to another; no stop where `last` is None.
+
+        Raises:
+            UsageError: `invalid_line_id`.
+        """
+        positions, found = self.index.positions(), list[int]()
+        for name in (first, last or first):
+            short = addresses.parsed(name)
+            at = positions.get(name.lower()) if short is None else self.index.place(short)
+            if at is None or self.no_ids:
+                hint = f'Call grep, or read(file_path="{self.path}").'
+                raise UsageError("invalid_line_id", f"No line of {self.path} has the address {name} now.", hint)
+            found.append(at)
+        if found[0] > found[1]:
+            why = f"{first} is behind {last} in {self.path}: lines {found[0] + 1} and {found[1] + 1}."
+            raise UsageError("invalid_line_id", why, f'Name them the other way round: ":@{last}-{first}".')
+        return found[0], None if last is None else found[1] + 1
+
+    def otherwise_named(self, first: int, last: int) -> str:
+        """Return how to read what numbers of lines name as addresses, if that is other lines; else an empty text."""
+        for number in (first, last):
+            at = self.index.addresses.place(number, 1) if number > 0 else None
+            if at is not None and at != number - 1:
+                numbers = str(first) if first == last else f"{first}-{last}"
+                return f'{numbers} are line numbers; the addresses {numbers}: read(file_path="{self.path}:@{numbers}")'
+        return ""
+
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
         """Return lines [start, stop), counted from 0; with `ids` each has one from now on."""
         texts = self.texts(start, stop)
@@ -186,7 +214,8 @@ class Document(Record, frozen=False):
 
     def shorts(self, start: int, stop: int) -> list[str]:
         """Return the short addresses of lines [start, stop), as `ids` returns their IDs."""
-        return [mark.short for mark in self._named(start, stop)]
+        self._named(start, stop)
+        return self.index.addresses.names(start, stop)
 
     def name(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Give every line of some ranges an ID, all at once."""

@@ -10,8 +10,8 @@ a new epoch, and IDs of epoch 2 and later end in it: 6 digits and 1 (epochs to 1
 two epochs differ in length or in their end, and an ID of an epoch gone by can only be unknown, never another line's. An index
 with many dead IDs also takes a new epoch, for its new lines; the lines that live keep their IDs.
 
-Short addresses. Beside its ID a line has a number, which is never used again: line n of the first index has n, later lines
-count on from the last one. An address is the number and, from epoch 2 on, letters that name the epoch (see
+Short addresses. Every line has a number, also one that has no ID yet, which is never used again: line n of the first index has
+n, later lines count on from the last one. An address is the number and, from epoch 2 on, letters that name the epoch (see
 `rye.line_ids.addresses`), so that both views of a line's identity live and die together.
 
 `Runs` stores which revision last changed each line: a long sequence of numbers that is nearly constant.
@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from rye.fs.digest import sha256
 from rye.line_ids import addresses
+from rye.line_ids.addresses import Addresses
 from rye.plain_class import Record, field
 
 Run = tuple[int, int]
@@ -117,7 +118,6 @@ class LineId(Record, frozen=False):
         loose: 8 bytes of SHA-256 over its text without white space.
         near: revision in which the line before it became its neighbour (0: never changed).
         shown: revision in which it was last printed; -1 for never.
-        short: its short address.
         short_shown: whether its short address was ever printed.
     """
 
@@ -125,18 +125,14 @@ class LineId(Record, frozen=False):
     loose: bytes
     near: int = 0
     shown: int = -1
-    short: str = ""
     short_shown: bool = False
 
-    def __init__(
-        self, id: str, loose: bytes, near: int = 0, shown: int = -1, short: str = "", short_shown: bool = False
-    ) -> None:
+    def __init__(self, id: str, loose: bytes, near: int = 0, shown: int = -1, short_shown: bool = False) -> None:
         # One is made for every line: this is several times as fast as what all records share.
         self.id = id
         self.loose = loose
         self.near = near
         self.shown = shown
-        self.short = short
         self.short_shown = short_shown
 
 
@@ -166,6 +162,7 @@ class Index(Record, frozen=False):
         versions: the last states' (revision, first 8 hex digits of the content hash).
         dead: dead ID -> LineEnd, or None where it is only reserved.
         numbers: the last number used for a short address of this epoch.
+        addresses: the short addresses of all lines.
     """
 
     epoch: int
@@ -180,6 +177,7 @@ class Index(Record, frozen=False):
     dead: dict[str, LineEnd | None] = field(factory=dict)
     id_epoch: int = 0
     numbers: int = 0
+    addresses: Addresses = field(factory=Addresses)
 
     @property
     def count(self) -> int:
@@ -218,19 +216,29 @@ class Index(Record, frozen=False):
         """Return ID -> position of all lines that have one."""
         return {mark.id: at for at, mark in self.marks.items()}
 
-    def places(self) -> dict[str, int]:
-        """Return short address -> position of all lines that have one."""
-        return {mark.short: at for at, mark in self.marks.items()}
+    def place(self, short: str) -> int | None:
+        """Return the position of the line that has a short address, None where none has it."""
+        return self.addresses.place(*addresses.number_of(short))
 
-    def shown_short(self, at: int) -> str | None:
-        """Return a line's short address if it was ever shown: nobody knows another, so that one need not come back."""
+    def was_given(self, short: str) -> bool:
+        """Tell whether a line certainly had a short address once."""
+        number, epoch = addresses.number_of(short)
+        return epoch == self.epoch and number <= self.numbers
+
+    def is_told(self, at: int) -> bool:
+        """Tell whether a line's short address was ever printed."""
         mark = self.marks.get(at)
-        return mark.short if mark is not None and mark.short_shown else None
+        return mark is not None and mark.short_shown
+
+
+def bare(text: bytes) -> bytes:
+    """Return what stays the same of a line when only its white space changes."""
+    return text.translate(None, _SPACE)
 
 
 def loose_digest(text: bytes) -> bytes:
-    """Return what stays the same of a line when only its white space changes."""
-    return sha256(text.translate(None, _SPACE)).digest()[:8]
+    """Return a digest of what stays the same of a line when only its white space changes."""
+    return sha256(bare(text)).digest()[:8]
 
 
 def digest_lines(texts: Sequence[bytes], width: int) -> bytes:
@@ -248,8 +256,9 @@ def width_for(count: int) -> int:
 def fresh(epoch: int, content_hash: str, digests: bytes, width: int) -> Index:
     """Return a first index without IDs; `give_ids` adds them."""
     count = len(digests) // width
-    # The first numbers are the line numbers, also of lines that are named later.
-    return Index(epoch, content_hash, digests, width, {}, Runs([(count, 0)]), versions=[(0, content_hash[:8])], numbers=count)
+    named = Addresses([(count, 1, epoch)])
+    versions = [(0, content_hash[:8])]
+    return Index(epoch, content_hash, digests, width, {}, Runs([(count, 0)]), versions=versions, numbers=count, addresses=named)
 
 
 def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> bool:
@@ -266,18 +275,10 @@ def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> bool:
         for at, text in texts.items():
             made = _first_id(index, at, text, used) if index.revision == 0 else _later_id(index, text, used)
             used.add(made)
-            index.marks[at] = LineId(made, loose_digest(text), short=new_short(index, at))
+            index.marks[at] = LineId(made, loose_digest(text))
         # In ascending order, on which alignment and the stored rows rely.
         index.marks = dict(sorted(index.marks.items()))
     return bool(texts)
-
-
-def new_short(index: Index, at: int) -> str:
-    """Return an address that no line of the file ever had, for the line at position `at` that gets its ID now."""
-    if index.revision == 0:
-        return addresses.spelled(at + 1, index.epoch)
-    index.numbers += 1
-    return addresses.spelled(index.numbers, index.epoch)
 
 
 def begin_epoch(index: Index, epoch: int) -> None:
@@ -345,5 +346,5 @@ def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> b
     for place in news:
         mark = marks[place]
         # A new object: other indexes share the old one.
-        marks[place] = LineId(mark.id, mark.loose, mark.near, index.revision, mark.short, mark.short_shown or short)
+        marks[place] = LineId(mark.id, mark.loose, mark.near, index.revision, mark.short_shown or short)
     return bool(news)

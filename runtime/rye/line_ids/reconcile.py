@@ -1,34 +1,43 @@
 """Reconcile line IDs from one state of a file to the next.
 
-`splice` follows our own edits, which say what they changed. `reconcile` follows anyone else's: lines that the alignment finds
-again keep their ID, then lines that moved and are unmistakable, then lines that differ in white space only. Everything else
-is new, and the IDs of what is gone stay reserved.
+`splice` follows our own edits, which say what they changed: what a change writes is new, but for the lines that the same change
+replaces and that are equal, white space aside. `reconcile` follows anyone else's: lines that the alignment finds again keep
+their ID, then lines that moved and are unmistakable, then lines that differ in white space only. Everything else is new, and
+the IDs of what is gone stay reserved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
+from rye.line_ids import addresses
+from rye.line_ids.addresses import Addresses
 from rye.line_ids.diff import align, indentation
-from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest, new_short
+from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest
 from rye.plain_class import changed
 
-Name = tuple[str, str | None]
-"""A line's ID, and its short address where that is known."""
+Name = tuple[str | None, addresses.Number | None, bool]
+"""A line's ID and its short address, where they are known, and whether that address was ever printed."""
+
+Gap = tuple[int, int, int, int]
+"""Old lines [start, stop) that became new lines [start, stop)."""
 
 
 class Change(NamedTuple):
     """Lines [start, stop) of the old state became `texts`.
 
-    `ids` revives an ID for each new line where it is not None, and `shorts` the short address that belongs to it.
+    `ids` revives an ID for each new line where it is not None, `shorts` the short addresses of all of them, and `told` says of
+    each whether its address was ever printed.
     """
 
     start: int
     stop: int
     texts: Sequence[bytes]
     ids: Sequence[str | None] = ()
-    shorts: Sequence[str | None] = ()
+    shorts: Sequence[addresses.Run] = ()
+    told: Sequence[bool] = ()
 
 
 def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
@@ -36,7 +45,8 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
 
     Args:
         index: the state before.
-        changes: ascending, not overlapping, exact: every old line outside is untouched.
+        changes: ascending, not overlapping, exact: every old line outside is untouched. No ID passes from one to another,
+            unless it is named there.
         content_hash: SHA-256 of the new content.
     """
     count = index.count
@@ -49,17 +59,19 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
     texts: dict[int, bytes] = {}
     revived: dict[int, Name] = {}
     pieces: list[bytes] = []
+    gaps: list[Gap] = []
     for (old_at, new_at, length), change in zip(blocks, [*changes, None], strict=True):
         pieces.append(index.digests[old_at * index.width : (old_at + length) * index.width])
         if change is not None:
             pieces.append(digest_lines(change.texts, index.width))
             first = new_at + length
+            gaps.append((change.start, change.stop, first, first + len(change.texts)))
             texts.update(enumerate(change.texts, first))
-            shorts = change.shorts or [None] * len(change.ids)
-            names = zip(change.ids, shorts, strict=True)
-            revived.update((first + at, (name, short)) for at, (name, short) in enumerate(names) if name is not None)
+            numbers: Sequence[addresses.Number | None] = Addresses(change.shorts).numbers(0, len(change.ids))
+            told = change.told or [False] * len(change.ids)
+            revived.update(enumerate(zip(change.ids, numbers or [None] * len(change.ids), told, strict=True), first))
     step = _Step(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
-    return step.finish(revived)
+    return step.finish(gaps, revived)
 
 
 def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], content_hash: str) -> Index:
@@ -75,7 +87,8 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
     old = [index.digests[at : at + width] for at in range(0, len(index.digests), width)]
     new = [digests[at : at + width] for at in range(0, len(digests), width)]
     blocks = align(old, new, lambda at: indentation(texts(at)))
-    return _Step(index, digests, blocks, texts, content_hash).finish({})
+    step = _Step(index, digests, blocks, texts, content_hash)
+    return step.finish(step.gaps(), moves=True)
 
 
 class _Step:
@@ -92,18 +105,19 @@ class _Step:
         self.found: dict[int, int] = {}
         self.loose_of_new: dict[int, bytes] = {}
 
-    def finish(self, revived: dict[int, Name]) -> Index:
-        """Recognise what is left, and build the next index."""
-        gaps = list(self._gaps())
+    def finish(self, gaps: list[Gap], revived: Mapping[int, Name] = MappingProxyType({}), *, moves: bool = False) -> Index:
+        """Recognise what is left, with `moves` also from one gap to another, and build the next index."""
         # An ID that is given back to its line is not to be found on another one.
-        promised, known = {name for name, _ in revived.values()}, self.old.marks
-        left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at in known and known[at].id not in promised]
+        promised, known = {name for name, _, _ in revived.values()}, self.old.marks
+        left_old = [at for a, b, _, _ in gaps for at in range(a, b) if at not in known or known[at].id not in promised]
         left_new = [at for _, _, c, d in gaps for at in range(c, d) if at not in revived]
         if left_old and left_new:
             # The surest evidence first: each step takes only what the step before has left.
-            self._recognise_moved(left_old, left_new)
-            self._recognise_loose(gaps, set(left_old), set(left_new))
-            self._recognise_loose_moved(left_old, left_new)
+            if moves:
+                self._recognise_moved(left_old, left_new)
+            self._recognise_loose(gaps, set(left_old), set(left_new), by_others=moves)
+            if moves:
+                self._recognise_loose_moved(left_old, left_new)
         marks = self._surviving_ids()
         index = changed(
             self.old,
@@ -117,35 +131,51 @@ class _Step:
         )
         self._revive(index, marks, revived)
         index.marks = dict(sorted(marks.items()))
+        self._number(index, revived)
         self._bury(index, gaps)
         return index
 
-    def _revive(self, index: Index, marks: dict[int, LineId], revived: dict[int, Name]) -> None:
-        """Give lines back their IDs and short addresses: those that an undo restores, and those that our own edit moves."""
+    def _revive(self, index: Index, marks: dict[int, LineId], revived: Mapping[int, Name]) -> None:
+        """Give lines back their IDs: those that an undo restores, and those that our own edit moves."""
         if not revived:
             return
-        alive, shorts = {mark.id for mark in marks.values()}, {mark.short for mark in marks.values()}
-        promised = {name for name, _ in revived.values()}
+        alive, promised = {mark.id for mark in marks.values()}, {name for name, _, _ in revived.values()}
         before = {mark.id: (at, mark) for at, mark in self.old.marks.items() if mark.id in promised}
-        for at, (name, recorded) in revived.items():
+        for at, (name, _, was_told) in revived.items():
             # Another line may have been recognised under this ID already; no ID names two lines.
-            if name in alive:
+            if name is None or name in alive:
                 continue
-            end = index.dead.pop(name, None)
-            short, short_shown, shown = recorded or (end.short if end else ""), recorded is not None, -1
+            index.dead.pop(name, None)
+            told, shown = was_told, -1
             if name in before:
                 place, old_mark = before[name]
                 # Whoever moves a line that was shown has seen it.
                 was_seen = old_mark.shown >= self.old.ages.values(place, place + 1)[0]
-                short, short_shown, shown = old_mark.short, old_mark.short_shown, self.revision if was_seen else -1
-            if not short or short in shorts:
-                short, short_shown = new_short(index, at), False
+                told, shown = old_mark.short_shown, self.revision if was_seen else -1
             alive.add(name)
-            shorts.add(short)
-            marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, short, short_shown)
+            marks[at] = LineId(name, loose_digest(self.texts(at)), self.revision, shown, told)
 
-    def _gaps(self) -> list[tuple[int, int, int, int]]:
-        """Return the (old start, old stop, new start, new stop) between the blocks, ends included."""
+    def _number(self, index: Index, revived: Mapping[int, Name]) -> None:
+        """Give every line its short address: that which it has; or had, where it is given back; or a new one."""
+        found = [(old_at, new_at, 1) for old_at, new_at in self.found.items()]
+        stay = [(new_at, self.old.addresses.part(old_at, old_at + many)) for old_at, new_at, many in [*self.blocks, *found]]
+        taken = Addresses(run for _, part in stay for run in part)
+        given = set[addresses.Number]()
+        for at, (_, number, _) in revived.items():
+            if number is not None and number not in given and taken.place(*number) is None:
+                given.add(number)
+                stay.append((at, [(1, *number)]))
+        runs, at = list[addresses.Run](), 0
+        for new_at, part in [*sorted(stay), (self.count, [])]:
+            if new_at > at:
+                runs.append((new_at - at, index.numbers + 1, index.epoch))
+                index.numbers += new_at - at
+            runs += part
+            at = new_at + sum(length for length, _, _ in part)
+        index.addresses = Addresses(runs)
+
+    def gaps(self) -> list[Gap]:
+        """Return what is between the blocks, ends included."""
         out = []
         old = new = 0
         for old_at, new_at, length in [*self.blocks, (self.old_count, self.count, 0)]:
@@ -164,7 +194,7 @@ class _Step:
         return known
 
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
-        """Follow lines that are elsewhere now and whose text is unique before and after, and their neighbours with them."""
+        """Follow runs of lines that are elsewhere now: unmistakable ones, with a line whose text is unique before and after."""
         digests, width = self.old.digests, self.old.width
         by_old = {digests[at * width : (at + 1) * width]: at for at in left_old}
         by_new = {self._new_digest(at): at for at in left_new}
@@ -175,47 +205,54 @@ class _Step:
         unique = _once(self.old.digests, self.old.width, shared) & _once(self.digests, self.old.width, shared)
         free_old, free_new = set(left_old), set(left_new)
         # Sorted, so that the result does not depend on the order of a set.
-        for digest in sorted(unique):
-            self._pair(by_old[digest], by_new[digest], free_old, free_new)
-        for old_at, new_at in list(self.found.items()):
+        for seed in sorted((by_old[digest], by_new[digest]) for digest in unique):
+            if seed[0] not in free_old or seed[1] not in free_new:
+                continue
+            run = [seed]
             # A moved block has repeated lines too, such as braces: they follow their unique neighbours.
             for step in (1, -1):
-                a, b = old_at + step, new_at + step
+                a, b = seed[0] + step, seed[1] + step
                 while a in free_old and b in free_new and self.old.digest(a) == self._new_digest(b):
-                    self._pair(a, b, free_old, free_new)
+                    run.append((a, b))
                     a, b = a + step, b + step
+            if sum(_weight(self.texts(b)) for _, b in run) >= _UNMISTAKABLE:
+                self.found.update(run)
+                free_old.difference_update(a for a, _ in run)
+                free_new.difference_update(b for _, b in run)
 
-    def _pair(self, old_at: int, new_at: int, free_old: set[int], free_new: set[int]) -> None:
-        self.found[old_at] = new_at
-        free_old.discard(old_at)
-        free_new.discard(new_at)
+    def _recognise_loose(self, gaps: list[Gap], from_old: set[int], to_new: set[int], *, by_others: bool) -> None:
+        """Within a gap, in order: lines that differ in white space only.
 
-    def _recognise_loose(self, gaps: list[tuple[int, int, int, int]], from_old: set[int], to_new: set[int]) -> None:
-        """Within a gap, in order: lines that differ in white space only."""
+        Of others' changes all lines of the gap together, or those that are unmistakable.
+        """
         used = set(self.found.values())
         for a, b, c, d in gaps:
-            old = [at for at in range(a, b) if at in from_old and at not in self.found]
+            old = [at for at in range(a, b) if at in from_old and at not in self.found and at in self.old.marks]
             new = [at for at in range(c, d) if at in to_new and at not in used] if old else []
             if not new:
                 continue
             loose_old, loose_new = [self.old.marks[at].loose for at in old], [self._loose(at) for at in new]
             pairs = [] if set(loose_old).isdisjoint(loose_new) else align(loose_old, loose_new)
             for old_at, new_at, length in pairs:
+                is_all = length == b - a == d - c
+                weight = sum(_weight(self.texts(at)) for at in new[new_at : new_at + length]) if by_others and not is_all else 0
+                if by_others and not is_all and weight < _UNMISTAKABLE:
+                    continue
                 self.found.update(zip(old[old_at : old_at + length], new[new_at : new_at + length], strict=True))
 
     def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Anywhere: a line moved and changed in white space, unmistakable among what is left and among all known lines."""
         used = set(self.found.values())
-        old, new = _singles((self.old.marks[a].loose, a) for a in left_old if a not in self.found), {}
+        known = self.old.marks
+        old, new = _singles((known[a].loose, a) for a in left_old if a in known and a not in self.found), {}
         if old:
             new = _singles((self._loose(a), a) for a in left_new if a not in used)
         both = old.keys() & new.keys()
         if not both:
             return
-        known = _singles((mark.loose, at) for at, mark in self.old.marks.items())
+        unique = _singles((mark.loose, at) for at, mark in known.items())
         for loose in both:
-            # All blank lines have the same digest, so it proves nothing.
-            if loose in known and loose != _BLANK:
+            if loose in unique and _weight(self.texts(new[loose])) >= _UNMISTAKABLE:
                 self.found[old[loose]] = new[loose]
 
     def _surviving_ids(self) -> dict[int, LineId]:
@@ -230,13 +267,14 @@ class _Step:
                 new_place = positions[at] - old_at + new_at
                 # A block's first line has another line above it now, unless both begin the file.
                 if positions[at] == old_at and not (old_at == 0 and new_at == 0):
-                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short, mark.short_shown)
+                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short_shown)
                 marks[new_place] = mark
                 at += 1
         for old_at, new_at in self.found.items():
-            mark = self.old.marks[old_at]
-            loose = self.loose_of_new.get(new_at, mark.loose)
-            marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short, mark.short_shown)
+            if old_at in self.old.marks:
+                mark = self.old.marks[old_at]
+                loose = self.loose_of_new.get(new_at, mark.loose)
+                marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short_shown)
         return marks
 
     def _ages(self) -> Runs:
@@ -249,7 +287,7 @@ class _Step:
             new = new_at + length
         return Runs(runs)
 
-    def _bury(self, index: Index, gaps: list[tuple[int, int, int, int]]) -> None:
+    def _bury(self, index: Index, gaps: list[Gap]) -> None:
         """Reserve the IDs of lines that are gone, and tell what became of them."""
         alive = {mark.id for mark in index.marks.values()}
         for a, b, c, d in gaps:
@@ -260,7 +298,8 @@ class _Step:
             before, after = self._name(index, d), self._name(index, c - 1)
             for at in deleted:
                 mark = self.old.marks[at]
-                index.dead[mark.id] = LineEnd(how, at + 1, after, before, self.revision, mark.short)
+                (short,) = self.old.addresses.names(at, at + 1)
+                index.dead[mark.id] = LineEnd(how, at + 1, after, before, self.revision, short)
         # Dicts keep their order, so the oldest ends lose their details first.
         surplus = [name for name, end in index.dead.items() if end is not None][:-ENDS_STORED]
         for name in surplus:
@@ -271,7 +310,16 @@ class _Step:
         return mark.id if mark else None
 
 
-_BLANK = loose_digest(b"")
+# So many letters and digits a line, or a run of lines, must have to be the same one elsewhere: `return x` is written again.
+_UNMISTAKABLE = 16
+
+
+def _weight(text: bytes) -> int:
+    """Return how many letters and digits a text has; bytes beyond ASCII count as letters."""
+    return len(text.translate(None, _NO_LETTERS))
+
+
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 def _once(digests: bytes, width: int, candidates: set[bytes]) -> set[bytes]:

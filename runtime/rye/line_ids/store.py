@@ -6,9 +6,9 @@
 holds the checkpoints and all digests in binary, and the record names both by their SHA-256. `<name>.points` holds the
 checkpoints of a large file that was looked at without line IDs, for one state of the file (see `stamp_of`).
 
-Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short, foreign or of another version
-counts as missing. That an index existed is remembered in the user's state folder, so that the one which replaces it takes a
-new epoch.
+Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short or of another version counts as
+missing. One that another user space sealed is left alone: `<name>-<space>.json` stands beside it. That an index existed is
+remembered in the user's state folder, so that the one which replaces it takes a new epoch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 from rye.errors import WorkspaceError
 from rye.fs import names
 from rye.fs.digest import sha256_for
-from rye.line_ids.addresses import runs_of
+from rye.line_ids.addresses import Addresses
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
@@ -37,7 +37,7 @@ from rye.workspace.workspace import OpenFile, Workspace
 
 FOLDER = ("tools", "read", "line_index")
 UNUSED_DAYS = 30
-_FORMAT = 4
+_FORMAT = 5
 _MAGIC = b"RYELINES"
 # magic, format, digest width, lines, checkpoints
 _HEAD = struct.Struct("<8sHHQQ")
@@ -91,11 +91,10 @@ def settled(stamp: Stamp, looked: int) -> bool:
 def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
     """Return the stored index of a file (physical project-relative path), or None where there is no valid one."""
     with cache.folder(ws, *FOLDER) as fd:
-        name = cache.name_of(path)
-        raw = cache.read(fd, f"{name}.json")
+        key = seals.secret(ws)
+        name, raw = seals.own(fd, key, cache.name_of(path), ".json")
         if raw is None:
             return None
-        key = seals.secret(ws)
         known = _checked.get((key, path))
         try:
             if known is not None and known[0] == raw:
@@ -105,7 +104,7 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
             _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
-            stored = _stored(fd, record, path, dense=dense)
+            stored = _stored(fd, record, name, dense=dense)
             if stored is not None and stored.points is None:
                 _remember(key, path, raw, stored)
             return stored
@@ -140,13 +139,13 @@ def _touch(fd: int, *files: str) -> None:
                 os.utime(file, dir_fd=fd, follow_symlinks=False)
 
 
-def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Stored | None:
+def _stored(fd: int, record: dict[str, Any], name: str, *, dense: bool) -> Stored | None:
     total, width = whole_number(record["total_lines"]), 32
     digests, points = b"", None
     rows = record["lines"]
     if "dense" in record:
         width = 8
-        binary = _load_dense(fd, cache.name_of(path), record, dense=dense)
+        binary = _load_dense(fd, name, record, dense=dense)
         if binary is None:
             return None
         points, digests = binary
@@ -156,19 +155,25 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
             return None
     loose = bytes.fromhex(record["loose"])
     near, shown, told = (_expand(record[name]) for name in ("near", "shown", "told"))
-    short = _addresses(record["short"])
+    named = Addresses(
+        (whole_number(length), whole_number(first), whole_number(epoch)) for length, first, epoch in record["short"]
+    )
     marks = {
         whole_number(row["line_num"]) - 1: LineId(
-            _word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at], short[at], told[at] == 1
+            _word(row["id"]), loose[at * 8 : at * 8 + 8], near[at], shown[at], told[at] == 1
         )
         for at, row in enumerate(rows)
     }
     dead = {_word(name): _line_end(*line_end) if line_end else None for name, line_end in record["dead"].items()}
     alive = {mark.id for mark in marks.values()}
-    shorts = {mark.short for mark in marks.values()}
     ages = Runs((whole_number(a), whole_number(b)) for a, b in record["ages"])
-    complete = len(alive) == len(shorts) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == total
-    if not complete or len(loose) != 8 * len(rows) or (marks and not 0 <= min(marks) <= max(marks) < total):
+    complete = len(alive) == len(rows) == len(marks) and not alive & dead.keys() and len(ages) == len(named) == total
+    if (
+        not complete
+        or not named.is_sound()
+        or len(loose) != 8 * len(rows)
+        or (marks and not 0 <= min(marks) <= max(marks) < total)
+    ):
         return None
     id_epoch = whole_number(record.get("id_epoch", 0))
     if not 0 < whole_number(record["epoch"]) < EPOCHS or id_epoch >= EPOCHS:
@@ -186,6 +191,7 @@ def _stored(fd: int, record: dict[str, Any], path: bytes, *, dense: bool) -> Sto
         dead,
         id_epoch,
         whole_number(record["numbers"]),
+        named,
     )
     encoding = encoding_of(*record["encoding"])
     stamp = record["stamp"]
@@ -209,14 +215,6 @@ def _word(value: object) -> str:
 def _line_end(how: object, line: object, after: object, before: object, revision: object, short: object) -> LineEnd:
     after, before = (None if name is None else _word(name) for name in (after, before))
     return LineEnd(_word(how), whole_number(line), after, before, whole_number(revision), _word(short) if short else "")
-
-
-def _addresses(runs: list[tuple[int, int, str]]) -> list[str]:
-    """Return the addresses that `addresses.runs_of` wrote as runs."""
-    if sum(whole_number(length) for length, _, _ in runs) > 10_000_000:
-        raise ValueError(runs)
-    tails = {tail: _word(tail) if tail else "" for _, _, tail in runs}
-    return [f"{number}{tails[tail]}" for length, first, tail in runs for number in range(whole_number(first), first + length)]
 
 
 def _expand(runs: list[tuple[int, int]]) -> list[int]:
@@ -291,14 +289,15 @@ def save(
         **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
         "loose": b"".join([mark.loose for mark in index.marks.values()]).hex(),
         "numbers": index.numbers,
+        "short": index.addresses.runs,
         **_views(index),
     }
-    stored, name = Stored(index, encoding, record["stamp"], points, count), cache.name_of(path)
+    stored, key = Stored(index, encoding, record["stamp"], points, count), seals.secret(ws)
     with cache.folder(ws, *FOLDER) as fd:
+        name, _ = seals.own(fd, key, cache.name_of(path), ".json")
         # The binary first: after a crash in between, the old record still names the old binary.
         if index.width == 8:
             record["dense"], record["table"] = _save_dense(fd, name, index, points)
-        key = seals.secret(ws)
         raw = _dump(record, index, key, name)
         cache.write(fd, f"{name}.json", raw)
         if index.width == 32:
@@ -309,13 +308,12 @@ def save(
 
 
 def _views(index: Index) -> dict[str, Any]:
-    """Return the fields of a record that say what was shown of each line, and its short address."""
+    """Return the fields of a record that say what was shown of each line."""
     marks = index.marks.values()
     return {
         "near": _collapse(mark.near for mark in marks),
         "shown": _collapse(mark.shown for mark in marks),
         "told": _collapse(int(mark.short_shown) for mark in marks),
-        "short": runs_of(mark.short for mark in marks),
     }
 
 
@@ -357,12 +355,11 @@ def _save_dense(fd: int, name: str, index: Index, points: Checkpoints) -> tuple[
 
 def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
     """Store new IDs and newly shown lines of an otherwise unchanged index, without rewriting its binary."""
-    index, name = stored.index, cache.name_of(path)
+    index, key = stored.index, seals.secret(ws)
     with cache.folder(ws, *FOLDER) as fd:
-        raw = cache.read(fd, f"{name}.json")
+        name, raw = seals.own(fd, key, cache.name_of(path), ".json")
         if raw is None:
             return
-        key = seals.secret(ws)
         try:
             record = seals.unsealed(key, _label(name), raw)
         except (ValueError, TypeError, RecursionError):
@@ -376,10 +373,7 @@ def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
                 return
             index.digests = binary[1]
         record.update(
-            counter=index.counter,
-            numbers=index.numbers,
-            loose=b"".join([mark.loose for mark in index.marks.values()]).hex(),
-            **_views(index),
+            counter=index.counter, loose=b"".join([mark.loose for mark in index.marks.values()]).hex(), **_views(index)
         )
         stamp = record["stamp"] and tuple(record["stamp"])
         raw = _dump(record, index, key, name)
@@ -460,22 +454,24 @@ def save_checkpoints(ws: Workspace, file: OpenFile, text: Text) -> None:
     }
     body = json.dumps(record, separators=(",", ":")).encode("ascii")[1:]
     with suppress(OSError, WorkspaceError), cache.folder(ws, *FOLDER) as fd:
-        raw = seals.sealed(seals.secret(ws), _label(cache.name_of(path), "points"), body)
-        cache.write(fd, f"{cache.name_of(path)}.points", raw)
+        key = seals.secret(ws)
+        name, _ = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
+        cache.write(fd, f"{name}.points", seals.sealed(key, _label(name, "points"), body))
         prune(fd)
 
 
 def load_checkpoints(ws: Workspace, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
     """Return the encoding, the count of lines and the checkpoints of a file in just this state; None if none are stored."""
     with suppress(WorkspaceError, OSError), cache.folder(ws, *FOLDER) as fd:
-        raw = cache.read(fd, f"{cache.name_of(path)}.points", _CHECKPOINT_BYTES)
-        return _read(seals.secret(ws), raw, path, stamp) if raw is not None else None
+        key = seals.secret(ws)
+        name, raw = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
+        return _read(key, name, raw, path, stamp) if raw is not None else None
     return None
 
 
-def _read(key: bytes, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
+def _read(key: bytes, name: str, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
     try:
-        record = seals.unsealed(key, _label(cache.name_of(path), "points"), raw)
+        record = seals.unsealed(key, _label(name, "points"), raw)
         if (record["format"], record["file_path"], tuple(record["stamp"])) != (_CHECKPOINT_FORMAT, names.show(path), stamp):
             return None
         points = Checkpoints(array("Q", record["lines"]), array("Q", record["offsets"]))

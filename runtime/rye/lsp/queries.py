@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from rye.call.context import output_budget
-from rye.call.results import Page, cut_notice, ok
+from rye.call.results import Page, call_text, cut_notice, ok
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError, WorkspaceError
@@ -295,9 +295,8 @@ def position_of(project: Project, path: str, line_id: str | int, symbol: str, oc
         document.name([(0, min(document.text.count, 2_000))])
         at = _at(document, line_id)
     if at is None:
-        raise UsageError(
-            "unknown_line_id", f"No line of {path} has the ID {line_id!r}.", f'Call read(file_path="{path}") to see the IDs.'
-        )
+        hint = f"Call {call_text('read', file_path=path)} to see the IDs."
+        raise UsageError("unknown_line_id", f"No line of {path} has the ID {line_id!r}.", hint)
     positions = project.positions(path)
     assert positions is not None  # the file was shown to the server
     start = positions.start(at + 1)
@@ -319,8 +318,8 @@ def _at(document: Document, line_id: str | int) -> int | None:
     short = addresses.parsed(bare_id)
     if short is None:
         return document.index.positions().get(str(bare_id))
-    at = document.index.places().get(short)
-    return at if at is not None and document.index.marks[at].short_shown else None
+    at = document.index.place(short)
+    return at if at is not None and document.index.is_told(at) else None
 
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:

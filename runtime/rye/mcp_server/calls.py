@@ -34,7 +34,6 @@ class Request(Record):
         limited_as: calls with the same value share one limit: the id of the tool that will run.
         repeatable: whether it may be asked again for a smaller answer: it changes nothing.
         actor: the client and its session, see `context.CallOptions`.
-        fields: answer with the fields besides the text, for a page.
     """
 
     item_id: str
@@ -42,7 +41,6 @@ class Request(Record):
     limited_as: str
     repeatable: bool
     actor: str = ""
-    fields: bool = False
 
 
 class _Places:
@@ -121,7 +119,7 @@ class Calls:
         while budget is not None:
             options = context.CallOptions(budget, on_output, cancellation, request.actor, agent_defaults=True)
             response = self._run(request.item_id, request.arguments, options)
-            result = self._written.result_of(response, request.actor, fields=request.fields)
+            result = self._written.result_of(response, request.actor)
             size = results.size_of(result)
             # Asked again only where that changes nothing: a second run of a command could.
             budget = results.next_budget(budget, size) if request.repeatable and not cancellation.cancelled else None

@@ -16,13 +16,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
+from rye.call.safe_text import plain
 from rye.errors import UsageError
 from rye.plain_class import Record
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
-
-    from rye.mcp_server.http_workers import Place
 
     _Scope = MutableMapping[str, Any]
     _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -259,40 +258,19 @@ async def _refuse(send: _Send, status: int, said: bytes) -> None:
     await send({"type": "http.response.body", "body": said})
 
 
-def serve(server: Server[Any], address: Address, token: str, *, show_token: bool, workers: int = 1) -> bool:
-    """Serve until the process is stopped; return whether this process has served clients.
-
-    With several workers it returns in each of them, and in the parent, which has served none.
+def serve(server: Server[Any], address: Address, token: str, *, show_token: bool) -> None:
+    """Serve until the process is stopped.
 
     Raises:
         UsageError: `cannot_listen`, when the address is taken or not this machine's.
     """
+    import uvicorn
+    from mcp.server.transport_security import TransportSecuritySettings
+
     listening = listen(address)
     # Port 0 lets the system choose; clients need the number that it chose.
     address = Address(address.host, listening.getsockname()[1])
     _announce(address, token if show_token else f"${TOKEN_VARIABLE}")
-    if workers == 1:
-        _web_server(server, address, token, None, 1).run(sockets=[listening])
-        return True
-    from rye.mcp_server import http_workers
-
-    def work(place: Place, parent: int) -> None:
-        web = _web_server(server, address, token, place, workers)
-        web.parent = parent
-        web.run(sockets=[])
-
-    return not http_workers.run(listening, workers, work)
-
-
-def _web_server(server: Server[Any], address: Address, token: str, place: Place | None, workers: int) -> Any:
-    """Return the web server of one process."""
-    import asyncio
-    from functools import partial
-
-    import uvicorn
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    most = -(-_MOST_SESSIONS // workers)
     app = server.streamable_http_app(
         # The guard before it judges names and origins, more strictly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
@@ -300,52 +278,18 @@ def _web_server(server: Server[Any], address: Address, token: str, place: Place 
         max_request_body_size=MOST_BODY,
         session_idle_timeout=_IDLE_SECONDS,
         # Some more than `Sessions` lets begin: clients that come at the same moment are not refused.
-        max_sessions=most + 64,
+        max_sessions=_MOST_SESSIONS + 64,
     )
-    inner: _App = Sessions(app, most)
-    if place is not None:
-        from rye.mcp_server.http_workers import Named
-
-        inner = Named(inner, place)
-    protocol = bounded_protocol(place)
-    begin: set[asyncio.Task[Any]] = set()
-    config = web_config(Guard(inner, address, token), _MOST_CONNECTIONS, protocol, lifespan="on")
-
-    class WebServer(uvicorn.Server):
-        parent = -1
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if place is not None:
-                place.listen(self._accept)
-                asyncio.get_running_loop().add_reader(self.parent, self._end)
-
-        def _accept(self, connection: socket.socket, begun: bytes) -> None:
-            connection.setblocking(False)
-            made: Any = partial(
-                protocol, config=config, server_state=self.server_state, app_state=self.lifespan.state, begun=begun
-            )
-            loop = asyncio.get_running_loop()
-            task = loop.create_task(loop.connect_accepted_socket(made, connection))
-            # Held until it is done: the loop holds only a weak reference.
-            begin.add(task)
-            task.add_done_callback(begin.discard)
-
-        def _end(self) -> None:
-            """The parent is gone: nobody hands out connections any more."""
-            asyncio.get_running_loop().remove_reader(self.parent)
-            self.should_exit = True
-
-    return WebServer(config)
+    guard = Guard(Sessions(app), address, token)
+    uvicorn.Server(web_config(guard, _MOST_CONNECTIONS, lifespan="on")).run(sockets=[listening])
 
 
-def web_config(app: _App, most: int, protocol: Any = None, **others: Any) -> Any:
+def web_config(app: _App, most: int, **others: Any) -> Any:
     """Return the web server's settings, as every server of the package has them.
 
     Args:
         app: what answers, its guard before it.
         most: connections at a time.
-        protocol: from `bounded_protocol`; by default one without a place.
         others: further settings of uvicorn; they replace the common ones.
     """
     import uvicorn
@@ -358,63 +302,23 @@ def web_config(app: _App, most: int, protocol: Any = None, **others: Any) -> Any
         "lifespan": "off",
         "timeout_graceful_shutdown": 3,
     }
-    return uvicorn.Config(app, http=protocol or bounded_protocol(), limit_concurrency=most, **{**common, **others})
+    return uvicorn.Config(app, http=bounded_protocol(), limit_concurrency=most, **{**common, **others})
 
 
-def bounded_protocol(place: Place | None = None) -> Any:
-    """Return the web server's protocol, with a limit for connections that do not bring a whole request header.
-
-    In a worker at a `place` a connection moves to the worker that has the session of its request.
-    """
+def bounded_protocol() -> Any:
+    """Return the web server's protocol, with a limit for connections that do not bring a whole request header."""
     import asyncio
 
-    import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    from rye.mcp_server import http_workers
 
     waiting: OrderedDict[Any, asyncio.TimerHandle] = OrderedDict()
 
     class Hurried(H11Protocol):
-        def __init__(self, *args: Any, begun: bytes = b"", **named: Any) -> None:
-            super().__init__(*args, **named)
-            # What another worker has read, or what has come of a header that is not whole.
-            self._begun = begun
-
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._wait()
-            if self._begun:
-                begun, self._begun = self._begun, b""
-                # Before anything is read from the connection, which begins after this.
-                asyncio.get_running_loop().call_soon(self.data_received, begun)
 
         def data_received(self, data: bytes) -> None:
-            # Between two requests: what comes is a header.
-            if place is not None and self.conn.their_state is h11.IDLE:
-                data = self._begun + data
-                end = data.find(b"\r\n\r\n")
-                if end < 0 and len(data) < http_workers.MOST_HEADER:
-                    self._begun = data
-                    self._wait()
-                    return
-                self._begun = b""
-                owner = place.elsewhere(data[:end]) if end >= 0 else None
-                if owner is not None:
-                    self._leave(data, owner)
-                    return
-            self._received(data)
-
-        def _leave(self, data: bytes, owner: int) -> None:
-            """Give the connection to its session's worker, and close it here; where that worker takes none, it ends."""
-            self._stop_waiting()
-            self._unset_keepalive_if_required()
-            if place is not None:
-                place.move(self.transport.get_extra_info("socket").fileno(), data, owner)
-            # The other process holds it open.
-            self.transport.abort()
-
-        def _received(self, data: bytes) -> None:
             super().data_received(data)
             if self.cycle is None or self.cycle.response_complete:
                 # A part of the next header.
@@ -477,5 +381,5 @@ def _announce(address: Address, token: str) -> None:
     lines = [f"rye mcp: listening at {url_of(address)}", f"rye mcp: Authorization: Bearer {token}"]
     if not is_loopback(address.host):
         lines.append("rye mcp: warning: other machines can reach this address, and nothing on the way is encrypted.")
-    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.write("".join(f"{plain(line)}\n" for line in lines))
     sys.stderr.flush()

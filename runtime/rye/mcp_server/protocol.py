@@ -20,7 +20,7 @@ from pydantic_core import from_json, to_json
 
 from rye._version import __version__
 from rye.call.context import Cancellation
-from rye.mcp_server import apps, skills
+from rye.mcp_server import skills
 from rye.plain_class import Record
 
 if TYPE_CHECKING:
@@ -71,12 +71,10 @@ class Peer(Record):
     Attributes:
         actor: the client and its session, as the journal names them.
         revision: of the protocol, as agreed.
-        shows_pages: whether the client shows the pages that tools have.
     """
 
     actor: str
     revision: str
-    shows_pages: bool = False
 
 
 class ProtocolError(Exception):
@@ -254,12 +252,7 @@ class Dispatcher:
         revision = wanted if wanted in HANDSHAKES else HANDSHAKES[-1]
         said = {"protocolVersion": revision, "serverInfo": _identity(), "instructions": INSTRUCTIONS}
         # The older revisions know no extensions.
-        return self._peer_of(params["clientInfo"], params["capabilities"], revision), {**said, "capabilities": _offered()}
-
-    def _peer_of(self, client: Mapping[str, Any], able: Mapping[str, Any], revision: str) -> Peer:
-        extensions = able.get("extensions")
-        pages = isinstance(extensions, dict) and apps.shown_by(extensions)
-        return Peer(actor_of(client.get("name"), self._session), revision, pages)
+        return Peer(actor_of(params["clientInfo"]["name"], self._session), revision), {**said, "capabilities": _offered()}
 
     def _asking(self, meta: dict[str, Any]) -> Peer:
         """Return who asks by the envelope of a request."""
@@ -267,7 +260,7 @@ class Dispatcher:
         if meta[_VERSION] != NEWEST:
             known = {"supported": [NEWEST], "requested": meta[_VERSION]}
             raise ProtocolError("Unsupported protocol version", _UNSUPPORTED_REVISION, known)
-        return self._peer_of(meta.get(_CLIENT, {}), meta[_ABLE], NEWEST)
+        return Peer(actor_of(meta.get(_CLIENT, {}).get("name"), self._session), NEWEST)
 
     def _report(self, token: Id, done: float, text: str) -> None:
         params = {"progressToken": token, "progress": done, **({"message": text} if text else {})}

@@ -19,6 +19,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from rye.agents.model_text import Answer, Sessions
+from rye.call.results import call_text
 from rye.call.safe_text import encodable
 from rye.errors import RyeError
 from rye.plain_class import Record
@@ -56,8 +57,8 @@ class Results(Record):
     structured: bool
     sessions: Sessions
 
-    def result_of(self, response: dict[str, Any], session: str = "", *, fields: bool = False) -> dict[str, Any]:
-        """Return the tool result of a response of the executor (JSON of the protocol); with `fields` with those in any case."""
+    def result_of(self, response: dict[str, Any], session: str = "") -> dict[str, Any]:
+        """Return the tool result of a response of the executor (JSON of the protocol)."""
         data = _encodable(response.get("data") or {})
         if isinstance(inner := data.get("data"), dict) and "chain" in data and "media" in inner:
             # rye_execute answers with the inner call's fields one level down.
@@ -70,17 +71,15 @@ class Results(Record):
             answer = Answer(
                 f"{answer.text}\n[{left_out} of its parts left out: too large, or of no known kind]", answer.is_error
             )
-        return self._written(answer, media, response, fields=fields)
+        return self._written(answer, media, response)
 
-    def _written(
-        self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any], *, fields: bool
-    ) -> dict[str, Any]:
+    def _written(self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {
             "resultType": "complete",
             "content": [{"type": "text", "text": answer.text}, *media],
             "isError": answer.is_error,
         }
-        if self.structured or fields:
+        if self.structured:
             result["structuredContent"] = response["data"]
         meta = _meta(response, structured=self.structured)
         return {**result, "_meta": meta} if meta else result
@@ -100,7 +99,7 @@ class Results(Record):
         try:
             # Storing may fail (a full disk); the tool has run, so the call must answer even then.
             stored = self.store(whole)
-            said += f' Call job(action="read", job_id="{stored}") to see it, or ask for less in one call.'
+            said += f" Call {call_text('job', action='read', job_id=stored)} to see it, or ask for less in one call."
         except RyeError as err:
             said += f" {err} Ask for less in one call."
         shorter = {**result, "content": [{"type": "text", "text": said}]}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rye._version import __version__
 from rye.call.context import Cancellation
 from rye.executor import run_code
-from rye.mcp_server import apps, skills, stdio
+from rye.mcp_server import skills, stdio
 from rye.mcp_server.protocol import INSTRUCTIONS, NAME, TITLE, Peer, ProtocolError, actor_of
 from rye.mcp_server.service import Service, session_of
 
@@ -113,7 +113,7 @@ def _peer(context: ServerRequestContext[Any], process: str) -> Peer:
     name = client.client_info.name if client else None
     secret = context.request.headers.get("mcp-session-id") if context.request is not None else None
     actor = actor_of(name, session_of(secret) if secret else process)
-    return Peer(actor, context.protocol_version, apps.shown_by(client.capabilities.extensions if client else None))
+    return Peer(actor, context.protocol_version)
 
 
 def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
@@ -121,14 +121,11 @@ def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
     stdio.serve(Service(project, selection), wire)
 
 
-def serve_http(project: str, selection: Selection, address: http.Address, workers: int = 1) -> None:
-    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`.
-
-    `workers` are the processes that serve them.
-    """
+def serve_http(project: str, selection: Selection, address: http.Address) -> None:
+    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`."""
     from rye.mcp_server import http
 
     token, is_new = http.token_to_use()
     service = Service(project, selection)
-    if http.serve(library_server(service), address, token, show_token=is_new, workers=workers):
-        service.calls.settle(_SETTLE_SECONDS)
+    http.serve(library_server(service), address, token, show_token=is_new)
+    service.calls.settle(_SETTLE_SECONDS)

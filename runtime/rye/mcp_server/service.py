@@ -16,7 +16,7 @@ from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions, Cancellation
 from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
-from rye.mcp_server import apps, prompts, resources, skills
+from rye.mcp_server import prompts, resources, skills
 from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
 from rye.mcp_server.protocol import FRESH, INTERNAL_ERROR, INVALID_PARAMS, Done, Peer, ProtocolError, Report
@@ -102,8 +102,7 @@ class Service:
             raise ProtocolError(str(err)) from None
 
     def _list_tools(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        tools = self._look(self.listing.tools)
-        return {**FRESH, "tools": apps.with_page(tools) if peer.shows_pages else tools}
+        return {**FRESH, "tools": self._look(self.listing.tools)}
 
     def _request(self, name: str, given: dict[str, Any], peer: Peer) -> Request:
         # The last listing first; a tool installed since then costs one new listing.
@@ -117,8 +116,7 @@ class Service:
             raise ProtocolError(f"Unknown tool: {name!r}. {hint}")
         arguments = offered.arguments(given)
         runs = self._runs(offered, arguments)
-        fields = peer.shows_pages and apps.wants_fields(offered.item_id, arguments)
-        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, peer.actor, fields)
+        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, peer.actor)
 
     def _runs(self, offered: Offered, arguments: dict[str, Any]) -> Offered:
         """Return the tool that a call comes to: of rye_execute, the one that it executes."""
@@ -134,8 +132,6 @@ class Service:
 
     def _read_resource(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:
         uri = params["uri"]
-        if uri == apps.URI and peer.shows_pages:
-            return {**FRESH, "contents": [apps.page()]}
         try:
             source = skills.read if uri.startswith(skills.SCHEME) else resources.read
             return {**FRESH, "contents": [self._look(source, self.project, uri)]}

@@ -6,14 +6,13 @@ call are events in the log.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rye.call import event_log
 from rye.call.context import output_budget
-from rye.call.results import cut_notice, fit_lines, ok, size_of
+from rye.call.results import call_text, cut_notice, fit_lines, ok, size_of
 from rye.edits import patch_store
 from rye.edits.apply import apply_all
 from rye.errors import EditError, RyeError
@@ -49,8 +48,8 @@ def answered(tool: str, project_path: str, work: Callable[[], dict[str, Any]], *
         facts: for the start event; never text of files.
 
     Raises:
-        RyeError: what `work` raised, with the envelope in its details; `unexpected_failure` for any other exception, which
-            the log has under the `error_id` of the details.
+        RyeError: what `work` raised, with the envelope in its details. Any other exception is for the executor, which keeps
+            its traceback as that of every tool.
     """
     event_log.tell(_LOG, project_path, "start", item=tool, **facts)
     try:
@@ -61,33 +60,13 @@ def answered(tool: str, project_path: str, work: Callable[[], dict[str, Any]], *
         fields = [{key: one[key] for key in ("code", "docPath", "change") if key in one} for one in errors]
         event_log.tell(_LOG, project_path, "error", item=tool, code=err.code, problems=fields)
         raise
-    except Exception as err:  # noqa: BLE001 - the envelope holds for unexpected failures too
-        raise _unexpected(tool, project_path, err) from None
+    except Exception as err:
+        event_log.tell(_LOG, project_path, "error", item=tool, code="tool_crashed", kind=type(err).__name__)
+        raise
     result = answer["result"]
     facts = {key: result[key] for key in ("batchId", "status", "fileCount", "changeCount") if key in result}
     event_log.tell(_LOG, project_path, "success", item=tool, **facts)
     return answer
-
-
-def _unexpected(tool: str, project_path: str, err: Exception) -> RyeError:
-    import traceback
-
-    # A trace can hold text of files: it goes to the log, and the caller gets an ID that finds it.
-    error_id = os.urandom(4).hex()
-    trace = "".join(traceback.format_exception(err))
-    event_log.fail(_LOG, "unexpected_failure", item=tool, error_id=error_id, trace=trace)
-    event_log.record(project_path, "error", item=tool, code="unexpected_failure", error_id=error_id, trace=trace)
-    message = f"The call failed unexpectedly. The log has the details under {error_id}."
-    return RyeError(
-        "unexpected_failure",
-        message,
-        "Call get_patch_change or read the files to see their current state.",
-        successful=False,
-        result=None,
-        errors=[{"code": "unexpected_failure", "message": message}],
-        warnings=[],
-        error_id=error_id,
-    )
 
 
 class Order(Record):
@@ -164,7 +143,7 @@ def _result(
     count = sum(len(work.patch.changes) for work in works)
     head = [f"{verb} batch {batch.id}: {len(works)} file(s), {count} change(s)."]
     if status == "stored":
-        head.append(f'Call workspace_apply_patch(batchId="{batch.id}") to apply it.')
+        head.append(f"Call {call_text('workspace_apply_patch', batchId=batch.id)} to apply it.")
     head += [f"Warning: {warning}" for warning in problems.warnings]
     request = batch.request
     keys: dict[str, Any] = {key: request[key] for key in ("batchKey", "batchLabel") if key in request}
@@ -175,11 +154,11 @@ def _result(
     ids, ids_cut = fit_lines(id_lines(files), budget // 2)
     head += ids
     if ids_cut:
-        head.append(f'[not all IDs are listed: call get_patch_change(id="{batch.id}"), or read the result]')
+        head.append(f"[not all IDs are listed: call {call_text('get_patch_change', id=batch.id)}, or read the result]")
     diff = [line for work in works for line in work.diff]
     shown, cut = fit_lines(diff, budget - size_of(ids))
     if cut:
-        rest = "workspace_read_file of each file" if status == "dry_run" else f'get_patch_change(id="{batch.id}")'
+        rest = "workspace_read_file of each file" if status == "dry_run" else call_text("get_patch_change", id=batch.id)
         head.append(cut_notice(len(shown), len(diff), "diff lines", rest))
     if status == "dry_run":
         files = [{**fields, "diff": "\n".join(work.diff)} for fields, work in zip(files, works, strict=True)]

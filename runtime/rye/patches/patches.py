@@ -11,7 +11,6 @@ from hashlib import sha256
 from typing import Any
 
 from rye.edits import splices as edits_splices
-from rye.edits.line_id_changes import joined
 from rye.edits.splices import Splice
 from rye.errors import RyeError
 from rye.line_ids.render import reveal
@@ -273,7 +272,7 @@ def splices_for(patch: FilePatch, text: Text, data: bytes, problems: Problems) -
     if len(problems.errors) > known or not patch.sound:
         return []
     try:
-        return edits_splices.assemble(text, joined(sorted(splices, key=lambda splice: splice[:2])))
+        return edits_splices.assemble(text, sorted(splices, key=lambda splice: splice[:2]))
     except RyeError as err:
         problems.add(err.code, str(err), patch)
         return []

@@ -55,16 +55,6 @@ def of_file(ws: Workspace, path: str) -> list[BlamedLine]:
     return [BlamedLine(line.rstrip(b"\r\n"), step) for line, step in zip(lines_of(now), writers(found.steps, now), strict=True)]
 
 
-def of_content(ws: Workspace, path: str, data: bytes) -> list[BlamedLine] | None:
-    """Return the lines of a content that a file had at some time, as `of_file`; None where the record does not know it."""
-    steps = file_history.of_file(ws, path).steps
-    at = next((at for at in range(len(steps) - 1, -1, -1) if steps[at].after == data), None)
-    if at is None and not (steps and steps[0].before == data):
-        return None
-    authors = writers(steps[: 0 if at is None else at + 1], data)
-    return [BlamedLine(line.rstrip(b"\r\n"), step) for line, step in zip(lines_of(data), authors, strict=True)]
-
-
 def writers(steps: Sequence[Step], now: bytes) -> list[Step | None]:
     """Return the step that wrote each line of a file.
 

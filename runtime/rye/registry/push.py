@@ -35,16 +35,17 @@ from rye.trust.verify import Verified
 
 _BUNDLE_MANIFEST = "application/vnd.rye.bundle.v1+yaml"
 _FILE = "application/octet-stream"
+# The errors of a version that nobody can be served: its tag leads to nothing, or to bytes that are not those of its digest.
+_LOST = ("not_in_registry", "manifest_missing", "manifest_digest_mismatch")
 
 
-def push_items(
-    items: Sequence[tuple[str, str]], store: Store, search_path: Sequence[Space], *, replace: bool = False
-) -> list[dict[str, Any]]:
+def push_items(items: Sequence[tuple[str, str]], store: Store, search_path: Sequence[Space]) -> list[dict[str, Any]]:
     """Push items by (type, id), as the spaces serve them; return a row for each.
 
     Raises:
         TrustError: the verdict of one that is not verified here; nothing was pushed.
-        ItemError: `item_not_found`, `no_version`. RegistryError: `version_exists`, and those of the storage.
+        ItemError: `item_not_found`, `no_version`. RegistryError: `version_exists`,
+            `version_unreadable`, and those of the storage.
     """
     admission = Admission(search_path)
     uploads: list[tuple[str, dict[str, Any], Pushed]] = []
@@ -55,12 +56,10 @@ def push_items(
         candidate = spaces.find(item_type, item_id, search_path)
         space = next(one for one in search_path if one.name == candidate.space)
         uploads.append(_item(candidate, admission.admit(candidate), space))
-    return _push(uploads, store, replace=replace)
+    return _push(uploads, store)
 
 
-def push_bundle(
-    space: Space, bundle_id: str, store: Store, search_path: Sequence[Space], *, replace: bool = False
-) -> list[dict[str, Any]]:
+def push_bundle(space: Space, bundle_id: str, store: Store, search_path: Sequence[Space]) -> list[dict[str, Any]]:
     """Push a bundle from its folder: the signed manifest and every item that it lists. Errors as `push_items`."""
     check_item("bundle", bundle_id)
     trusted = spaces.trust_store(search_path)
@@ -76,7 +75,7 @@ def push_bundle(
             files |= _files_of(candidate, verified, space)
     facts = {"item_type": "bundle", "item_id": bundle_id, "version": version, "suffix": ".yaml"}
     described = str(manifest.bundle.get("description", ""))
-    return _push([_composed(facts, files, manifest.verified, described)], store, replace=replace)
+    return _push([_composed(facts, files, manifest.verified, described)], store)
 
 
 def _item(candidate: Candidate, verified: Verified, space: Space) -> tuple[str, dict[str, Any], Pushed]:
@@ -142,12 +141,12 @@ def _composed(
     return item_id.partition("/")[0], row, Pushed(tag, manifest, blobs)
 
 
-def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: Store, *, replace: bool) -> list[dict[str, Any]]:
+def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: Store) -> list[dict[str, Any]]:
     grouped: dict[str, list[tuple[dict[str, Any], Pushed]]] = {}
     for namespace, row, one in uploads:
         grouped.setdefault(repository_of(namespace), []).append((row, one))
     for repository, group in grouped.items():
-        _mark_existing(store, repository, group, replace=replace)
+        _mark_existing(store, repository, group)
     for repository, group in grouped.items():
         pushed = [(row, one) for row, one in group if row["status"] == "pushed"]
         for (row, _), digest in zip(pushed, store.push(repository, [one for _, one in pushed]), strict=True):
@@ -155,22 +154,32 @@ def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: Store, *, re
     return [row for _, row, _ in uploads]
 
 
-def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str, Any], Pushed]], *, replace: bool) -> None:
+def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str, Any], Pushed]]) -> None:
     """Skip versions that are published already; refuse to replace one by other content."""
     tags = set(store.tags(repository))
     for row, one in group:
         if one.tag not in tags:
             continue
-        current = None
-        with contextlib.suppress(RegistryError):
+        name = f"{row['item_id']}:{row['version']}"
+        try:
             current = oci_manifest.parse(store.manifest(repository, one.tag))
+        except RegistryError as err:
+            if err.code in _LOST:
+                continue
+            # A registry that fails to show a version may hold it whole, with other content.
+            raise RegistryError(
+                "version_unreadable",
+                f"{name} is in {store.name}, but cannot be read, so nothing was pushed: {err.message}",
+                "Try again later. If a push that broke off left it damaged, give the item a new version, "
+                "or ask the registry's owner to delete its tag.",
+            ) from None
         # Files only: annotations change with releases of this program, signed bytes do not.
-        if current is not None and current.files == oci_manifest.parse(one.manifest).files:
+        if current.files == oci_manifest.parse(one.manifest).files:
             row.update(status="unchanged", digest=current.digest)
-        elif current is not None and not replace:
+        else:
             raise RegistryError(
                 "version_exists",
-                f"{row['item_id']}:{row['version']} is in {store.name} with other content.",
+                f"{name} is in {store.name} with other content.",
                 "Give the item a new version and sign it; a version that was published is never another thing.",
             )
 

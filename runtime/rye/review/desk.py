@@ -1,4 +1,4 @@
-"""What a reviewer does with one project's changes, whichever view shows them: read, take back, restore, mark, end a job.
+"""What a reviewer does with one project's changes: read, take back, restore, mark, end a job.
 
 Everything is done by the same tools that a model calls, so that it is recorded and can be taken back.
 """
@@ -17,7 +17,7 @@ from rye.workspace.workspace import Workspace, identity_of
 
 
 class Done(NamedTuple):
-    """What became of an order: a text for the user, and the order; None: the view has no such one any more."""
+    """What became of an order: a text for the user, and the order; None: the page has no such one any more."""
 
     said: str
     order: actions.Order | None = None

@@ -21,11 +21,11 @@ from rye.agents import discovery
 from rye.errors import RyeError
 from rye.items import proposed_keys
 from rye.process import jobs
-from rye.review import calls, change_page, list_pages, marks, since_page, timeline_page
+from rye.review import calls, marks, pages
 from rye.review.approvals import Approvals
 from rye.review.colours import Colours
 from rye.review.desk import Desk
-from rye.review.frame import Frame
+from rye.review.frame import Frame, render
 from rye.trust.decisions import Root
 from rye.workspace.workspace import Workspace
 
@@ -46,10 +46,11 @@ class _Html(HTMLResponse):
 
 
 class Page(NamedTuple):
-    """A page that can be made: its title, what makes its content, its entry of the navigation, and its version."""
+    """A page that can be made: its template, its title, what makes its values, its entry of the navigation, and its version."""
 
+    template: str
     title: str
-    make: Callable[[], str]
+    make: Callable[[], pages.Values]
     path: str = ""
     version: str = ""
 
@@ -101,19 +102,20 @@ class Site:
 
     def _shown(self, page: Callable[[Workspace, Request], Page]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
-            frame = Frame(self._base, self._token, self._root, self._said.get(request.query_params.get("said", ""), ""))
+            frame, said = Frame(self._base, self._token, self._root), self._said.get(request.query_params.get("said", ""), "")
             try:
                 with self._desk.workspace() as ws:
                     made = page(ws, request)
                     mark = f'"{quote(made.version)}"'
                     if made.version and request.headers.get("if-none-match") == mark:
                         return Response(status_code=304)
-                    text = frame.page(made.title, made.make(), path=made.path, live=mark if made.version else "")
-                    return _Html(text)
+                    live = mark if made.version else ""
+                    return _Html(render(frame, made.template, made.title, made.make(), path=made.path, live=live, said=said))
             except LookupError:
-                return _Html(frame.page("Not found", "<p>There is no such thing in this project.</p>", path="-"), 404)
+                message = "There is no such thing in this project."
+                return _Html(render(frame, "frame", "Not found", {"message": message}, path="-", said=said), 404)
             except (RyeError, OSError) as err:
-                return _Html(frame._replace(said=str(err)).page("This cannot be shown", "", path="-"), 409)
+                return _Html(render(frame, "frame", "This cannot be shown", {"message": ""}, path="-", said=str(err)), 409)
 
         return answer
 
@@ -128,9 +130,6 @@ class Site:
             return RedirectResponse(f"{self._base}/{where}", 303)
 
         return answer
-
-    def _frame(self) -> Frame:
-        return Frame(self._base, self._token, self._root)
 
     def _note(self, text: str) -> str:
         """Keep a text for the next page, and return the field of its address."""
@@ -147,21 +146,21 @@ class Site:
         query = calls.Query(*(asked.get(name, "")[:200] for name in calls.Query._fields))
         first = int(asked.get("first", "")) if asked.get("first", "").isdecimal() and len(asked["first"]) < 8 else 0
 
-        def make() -> str:
+        def make() -> pages.Values:
             now, known = self._desk.calls.timeline(ws), marks.read(ws)
-            view = timeline_page.View(query, first, self._desk.calls.find(ws, now, query, known))
-            facts = self._desk.calls.facts(ws, view.shown)
-            return timeline_page.body(self._frame(), now, view, facts, known)
+            view = pages.View(query, first, self._desk.calls.find(ws, now, query, known))
+            return pages.timeline(now, view, self._desk.calls.facts(ws, view.shown), known)
 
-        return Page("Changes", make, "", self._desk.version(ws) if first == 0 else "")
+        return Page("timeline", "Changes", make, "", self._desk.version(ws) if first == 0 else "")
 
     def _since(self, ws: Workspace, _request: Request) -> Page:
         known = marks.read(ws)
 
-        def make() -> str:
-            return since_page.body(ws, self._frame(), self._desk.calls.timeline(ws), known, self._colours)
+        def make() -> pages.Values:
+            return pages.since(ws, self._desk.calls.timeline(ws), known, self._colours)
 
-        return Page(since_page.title(known), make, "since", self._desk.version(ws))
+        title = "Changes since you looked" if known.looked else "All changes"
+        return Page("since", title, make, "since", self._desk.version(ws))
 
     def _change(self, ws: Workspace, request: Request) -> Page:
         now = self._desk.calls.timeline(ws)
@@ -169,17 +168,16 @@ class Site:
         given = request.query_params.get("file", "")
         only = int(given) if given.isdecimal() and len(given) < 8 else None
 
-        def make() -> str:
+        def make() -> pages.Values:
             made, files = self._desk.shown(ws, now, call)
-            what = change_page.Shown(call, made, files, only)
-            return change_page.body(self._frame(), now, what, marks.read(ws), self._colours)
+            return pages.change(now, call, made, files, only, marks.read(ws), self._colours)
 
-        return Page(change_page.title(call), make, "", self._desk.version(ws))
+        return Page("change", pages.change_title(call), make, "", self._desk.version(ws))
 
     def _jobs(self, ws: Workspace, _request: Request) -> Page:
         found = jobs.records(ws.fd)
         version = " ".join(f"{one['job_id']}{one['status']}" for one in found) or "none"
-        return Page("Jobs", lambda: list_pages.jobs(self._frame(), found), "jobs", version)
+        return Page("jobs", "Jobs", lambda: {"jobs": [pages.job(one) for one in found]}, "jobs", version)
 
     def _job(self, ws: Workspace, request: Request) -> Page:
         name = request.path_params["id"]
@@ -188,18 +186,19 @@ class Site:
             raise LookupError(name)
         answer = self._desk.tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
         version = f"{answer.get('status')} {answer.get('total_bytes')}"
-        return Page(f"Job {name}", lambda: list_pages.job(self._frame(), record, answer), "jobs", version)
+        shown = {"job": pages.job(record), "output": answer["output"], "offset": answer.get("offset") or 0}
+        return Page("jobs", f"Job {name}", lambda: shown, "jobs", version)
 
     def _tools(self, _ws: Workspace, request: Request) -> Page:
         text = request.query_params.get("text", "")[:200]
         found = discovery.tools(None, project_path=self._root)
-        return Page("Tools", lambda: list_pages.tools(self._frame(), found, text), "tools")
+        return Page("tools", "Tools", lambda: pages.tools(found, text), "tools")
 
     def _keys(self, _ws: Workspace, _request: Request) -> Page:
         store = proposed_keys.store_of(Root.of(self._root).path)
         counting = [key for key in store.keys if key.public.digest not in store.revoked]
-        waiting = self._approvals.waiting()
-        return Page("Keys", lambda: list_pages.keys(self._frame(), counting, waiting, store.problems), "keys")
+        values = {"known": counting, "waiting": self._approvals.waiting(), "problems": store.problems}
+        return Page("keys", "Keys", lambda: values, "keys")
 
     # --- what is done ---
 

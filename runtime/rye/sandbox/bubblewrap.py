@@ -285,7 +285,7 @@ def _limited(argv: list[str]) -> list[str]:
 
 
 def _view(policy: Policy) -> hidden_paths.View:
-    return hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()])
+    return hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()], policy.pass_env)
 
 
 def _sockets(policy: Policy) -> seccomp.Sockets:

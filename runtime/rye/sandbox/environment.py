@@ -120,12 +120,17 @@ def _is_secret(value: str) -> bool:
     return bool(re.search(_QUERY, value)) or any(re.fullmatch(f"{_RANDOM}|{_MIXED_PART}", one) for one in parts)
 
 
+def is_secret_name(name: str) -> bool:
+    """Tell whether the name of a variable says that its value is a secret, or leads to one."""
+    return name not in _HARMLESS_NAMES and bool(re.search(_SUSPECT_NAME, name))
+
+
 def looks_secret(name: str, value: str) -> bool:
     """Tell whether a variable looks like a secret, by its name or by its value."""
     # `PWD` and session names match the patterns of passwords and sessions, and programs need them.
     if name in _HARMLESS_NAMES:
         return False
-    return bool(re.search(_SUSPECT_NAME, name) or re.search(_SUSPECT_VALUE, value) or re.fullmatch(_RANDOM, value))
+    return is_secret_name(name) or bool(re.search(_SUSPECT_VALUE, value) or re.fullmatch(_RANDOM, value))
 
 
 def allowed_variables(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:

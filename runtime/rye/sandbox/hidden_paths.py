@@ -13,9 +13,12 @@ import pwd
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from fnmatch import fnmatchcase
 
 from rye.config import user_dirs
 from rye.plain_class import Record
+from rye.sandbox import environment
+from rye.workspace import protected_paths
 
 _HOMES = ("/home", "/root", "/Users")
 _SHARED = ("/tmp", "/var/tmp", "/run", "/var/run")  # they are named to be hidden
@@ -95,13 +98,12 @@ _SYSTEM_SECRETS = (
     "/var/lib/incus",
     "/var/snap/lxd/common/lxd",
 )
-# Environment variables whose values are paths of secrets.
+# Environment variables that name secrets, whatever lies there; the others are judged by `_named_by_variables`.
 _NAMING = (
     "GNUPGHOME",
     "XDG_RUNTIME_DIR",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
-    "SSH_AUTH_SOCK",
     "GOOGLE_APPLICATION_CREDENTIALS",
     "AWS_SHARED_CREDENTIALS_FILE",
     "AWS_CONFIG_FILE",
@@ -112,7 +114,34 @@ _NAMING = (
     "CLOUDSDK_CONFIG",
     "AZURE_CONFIG_DIR",
     "PGPASSFILE",
+    "SSH_AUTH_SOCK",
 )
+_ENDINGS = ("_FILE", "_PATH", "_HOME", "_CONFIG", "_DIR", "_KEY")
+# Files that make a folder one of credentials.
+_CREDENTIALS = (
+    "credentials*",
+    ".credentials*",
+    "token",
+    "token.*",
+    "auth.json",
+    "config.json",
+    "hosts.yml",
+    "secrets.*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.keytab",
+    "id_rsa",
+    "id_ecdsa",
+    "id_ed25519",
+    ".netrc",
+)
+# Larger files are data, such as a model or a database, unless the variable's name is that of a secret.
+_MOST_CREDENTIALS = 1024 * 1024
+_KERNELS = ("/dev", "/proc", "/sys")
+# Here what every user may read is part of an installed package.
+_INSTALLED = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/gnu")
 # What programs of `PREFIX/bin` load from beside it. The rest of PREFIX may be settings and credentials (`~/.fly/config.yml`).
 _LIBRARIES = ("lib", "lib64", "libexec", "share", "include", "pyvenv.cfg")
 # Prefixes whose `lib` or `share` also hold a user's own data, with what their programs load.
@@ -175,7 +204,7 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def view(root: str, extra_read: Iterable[str]) -> View:
+def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> View:
     """Return what to hide from a command that works in the project `root`, and what to show of it.
 
     A path below the project, or one that leads through it, never shows anything: a command could have put a link there.
@@ -184,9 +213,10 @@ def view(root: str, extra_read: Iterable[str]) -> View:
         root: real path of the project.
         extra_read: absolute paths that must stay readable. The others come from this process's own `PATH`, never from
             one that a caller adds: it could name a folder of keys.
+        passed: names of variables that the command gets because the user said so.
     """
     hidden, open_home = [], ""
-    for place in dict.fromkeys(_candidates()):
+    for place in dict.fromkeys((*_candidates(), *_named_by_variables(root, frozenset(passed)))):
         # Most do not exist, and a real path costs much more than this question.
         real = os.path.realpath(place) if os.path.exists(place) else "/"
         if real == "/":
@@ -200,7 +230,8 @@ def view(root: str, extra_read: Iterable[str]) -> View:
     needed: dict[str, None] = {}
     for path in dict.fromkeys(_needed(extra_read)):
         needed.update(dict.fromkeys(_unchangeable(path, root)))
-    needed.update(dict.fromkeys(_repository(root)))
+    if linked := linked_repository(root):
+        needed[linked[0]] = None
     shown = [path for path in needed if _within(path, tops) and path not in tops and not is_below(path, root)]
     kept = [path for path in shown if not _shown_with(path, shown, tops)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
@@ -212,13 +243,67 @@ def _candidates() -> Iterator[str]:
     space = str(user_dirs.user_space())
     yield space if space not in home_folders() else str(user_dirs.user_ai())
     yield str(user_dirs.user_ai())
+    yield from protected_paths.key_files()
     for home in home_folders():
         yield from (f"{home}/{name}" for name in _SECRETS_OF_HOME)
     for name in _NAMING:
-        # KUBECONFIG and others may list several files.
-        for value in os.environ.get(name, "").split(":"):
-            if os.path.isabs(value):
-                yield value
+        yield from _paths_in(os.environ.get(name, ""))
+
+
+def _paths_in(value: str) -> list[str]:
+    # KUBECONFIG and others may list several files, and a path may have a colon.
+    return [one for one in dict.fromkeys((value, *value.split(":"))) if os.path.isabs(one)]
+
+
+def _named_by_variables(root: str, passed: frozenset[str]) -> Iterator[str]:
+    """Yield what is hidden by rule of the paths outside the project that variables name which no command gets.
+
+    A variable counts whose name is that of a secret (`SOPS_AGE_KEY_FILE`), or ends in `_FILE`, `_PATH`, `_HOME`, `_CONFIG`,
+    `_DIR` or `_KEY`. Hidden is a file that is no program and, under a name of the second sort, at most 1 MB; and a folder that
+    a secret's name leads to, or in which a file of credentials lies. Of a folder with programs, an installed one, one of a
+    search path or one above the project only the files of credentials are hidden.
+    """
+    for name, value in os.environ.items():
+        is_secret = environment.is_secret_name(name)
+        if "/" not in value or name in passed or name in environment.ALLOWED or not (is_secret or name.endswith(_ENDINGS)):
+            continue
+        for place in _paths_in(value):
+            path = os.path.realpath(place)
+            if not is_below(path, root) and not any(is_below(path, one) for one in _KERNELS):
+                with suppress(OSError):
+                    yield from _secrets_at(path, root, is_secret=is_secret, is_search=name.endswith("PATH"))
+
+
+def _secrets_at(path: str, root: str, *, is_secret: bool, is_search: bool) -> Iterator[str]:
+    info = os.stat(path)
+    is_installed = any(is_below(path, one) for one in (_INSTALLED if is_secret else (*_INSTALLED, "/etc")))
+    if not stat.S_ISDIR(info.st_mode):
+        is_public = is_installed and info.st_mode & stat.S_IROTH
+        if not is_public and _may_be_credentials(path, info, is_secret=is_secret):
+            yield path
+        return
+    found = [one for one in sorted(os.listdir(path)) if any(fnmatchcase(one.lower(), like) for like in _CREDENTIALS)]
+    has_programs = is_installed or is_search or path.count("/") == 1 or is_below(root, path) or os.path.isdir(f"{path}/bin")
+    if has_programs:
+        for name in found:
+            file = os.path.realpath(f"{path}/{name}")
+            if os.path.isfile(file):
+                yield from _secrets_at(file, root, is_secret=False, is_search=False)
+    elif found or is_secret:
+        yield path
+
+
+def _may_be_credentials(path: str, info: os.stat_result, *, is_secret: bool) -> bool:
+    """Tell whether what is no folder may hold a secret: a socket, or a file that is no program."""
+    if not stat.S_ISREG(info.st_mode):
+        return stat.S_ISSOCK(info.st_mode)
+    if not is_secret and info.st_size > _MOST_CREDENTIALS:
+        return False
+    try:
+        # By its content: where a file system knows no modes, every file may be run.
+        return not _line(path).startswith(("#!", "\x7fELF"))
+    except OSError:
+        return True
 
 
 def _host_keys() -> Iterator[str]:
@@ -310,27 +395,29 @@ def real_path(path: str, root: str) -> str:
     return at if at != "/" else ""
 
 
-def _repository(root: str) -> Iterator[str]:
-    """Yield the repository's folder when the project is a linked worktree of one that lies outside the project.
+def linked_repository(root: str) -> tuple[str, str] | None:
+    """Return the repository outside the project of which the project is a linked worktree, and the worktree's own folder in it.
 
     An archive, or a command, can bring a `.git` file, so nothing that it names is believed by itself. The place must be
     `REPOSITORY/worktrees/NAME`, name this very project, and lie where no command of this project can write.
     """
     try:
         if not stat.S_ISREG(os.lstat(f"{root}/.git").st_mode):
-            return
+            return None
         kind, _, named = _line(f"{root}/.git").partition(":")
         # The named folder must name this project in turn: a `.git` file alone could name any repository.
-        place = real_path(os.path.join(root, named.strip()), root) if kind == "gitdir" else ""
+        # Joined first: a relative name leads out of the project by `..` alone.
+        place = real_path(os.path.normpath(os.path.join(root, named.strip())), root) if kind == "gitdir" else ""
         if not place or os.path.realpath(os.path.join(place, _line(f"{place}/gitdir"))) != f"{root}/.git":
-            return
+            return None
         worktrees, repository = os.path.dirname(place), os.path.dirname(os.path.dirname(place))
         common = os.path.realpath(os.path.join(place, _line(f"{place}/commondir")))
         if os.path.basename(worktrees) == "worktrees" and common == repository and _is_repository(repository):
-            yield repository
+            return repository, place
     except (OSError, ValueError):
         # ValueError: the file holds a NUL.
-        return
+        pass
+    return None
 
 
 def _is_repository(folder: str) -> bool:

@@ -39,7 +39,7 @@ def confine(argv: list[str], policy: Policy) -> Confined:
         with open(f"{own}/home/{name}", "wb") as file:
             file.write(content)
     env = {**environment.allowed_variables(os.environ, policy.pass_env), "TMPDIR": own, "HOME": f"{own}/home", **policy.env}
-    view = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()])
+    view = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()], policy.pass_env)
     # Root without capabilities cannot write another user's project, so it keeps the few that it needs.
     foreign = os.geteuid() == 0 and os.stat(policy.root).st_uid != 0
     plan: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
-from rye.call.results import cut_notice, fit_lines, ok
+from rye.call.results import call_text, cut_notice, fit_lines, ok
 from rye.edits import pasted_ids
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
@@ -164,9 +164,13 @@ def _facts(applied: Applied, request: RequestedEdit) -> dict[str, Any]:
 def _show(document: Document, request: RequestedEdit, *, line_ids: bool | str) -> Show:
     """Return which lines the result prints: the new ones with two on each side."""
     count = document.count + request.added - (request.stop - request.start)
-    span = max(request.start - CONTEXT, 0), min(request.start + request.added + CONTEXT, count)
     form = addresses.form_of(line_ids)
-    return Show((output_budget() - _NOTICES) // 2, ids=form != "none", span=span, short_rows=form == "short")
+    return Show((output_budget() - _NOTICES) // 2, ids=form != "none", span=_span(request, count), short_rows=form == "short")
+
+
+def _span(request: RequestedEdit, count: int) -> tuple[int, int]:
+    """Return the new lines [start, stop) with two on each side, of `count` lines."""
+    return max(request.start - CONTEXT, 0), min(request.start + request.added + CONTEXT, count)
 
 
 def _result(
@@ -176,11 +180,9 @@ def _result(
     shown, cut_diff = fit_lines(diff, (output_budget() - _NOTICES) // 2)
     notices = [f"Warning: {warning}" for warning in applied.warnings]
     if cut or cut_diff:
-        path, (first, _) = applied.document.path, request.span
-        total = request.added + len(diff)
-        notices.append(
-            cut_notice(min(len(head) + len(shown), total), total, "lines", f'open_file_chunk(path="{path}", line={first})')
-        )
+        call = call_text("open_file_chunk", path=applied.document.path, line=request.span[0])
+        low, high = _span(request, applied.document.count) if cut else (0, len(applied.lines))
+        notices.append(cut_notice(len(applied.lines) + len(shown), high - low + len(diff), "lines", call))
     if diff:
         facts["diff"] = "\n".join(shown)
     blank = [""] if head and shown and facts["applied"] else []

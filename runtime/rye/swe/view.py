@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from rye.call import profile
 from rye.call.context import output_budget
-from rye.call.results import Page, cut_notice, ok, shorten
+from rye.call.results import Page, call_text, cut_notice, ok, shorten
 from rye.errors import UsageError
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
@@ -148,7 +147,7 @@ def result(shown: Shown, path: str) -> dict[str, Any]:
     notices = [] if total else ["[empty file]"]
     fields: dict[str, Any] = {} if profile.views_kept() else {"remembered": False}
     if last < total:
-        call = f"open_file_chunk(path={json.dumps(path, ensure_ascii=False)}, start={last + 1})"
+        call = call_text("open_file_chunk", path=path, start=last + 1)
         notices.append(cut_notice(len(shown.rows), total, "lines", call, total - last))
         fields["next_line"] = last + 1
     notices += [shown.encoding_notice] if shown.encoding_notice else []

@@ -2,7 +2,7 @@
 
 The memory is `.ragix/state.json` in the project, sealed: `{"format": 1, "views": {path: {"start_line", "chunk_size",
 "overlap", "shown"}}}`, the last 200 files. `shown` lists runs of lines as [first line, 8 hex digits of a digest for each line].
-It may be deleted at any time; an invalid file counts as missing.
+It may be deleted at any time; an invalid file counts as missing. Beside another user space's file stands `state-<space>.json`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rye.workspace.workspace import Workspace
 OVERLAP = 2
 """Lines that a scrolled window shares with the one before."""
 
-_STATE = "state.json"
+_STATE = "state"
 _FORMAT = 1
 _FILES = 200
 _STATE_BYTES = 1 << 20
@@ -44,7 +44,7 @@ class View(Record):
 def last_view(ws: Workspace, path: str) -> View | None:
     """Return what is remembered of a file."""
     with cache.view_folder(ws) as fd:
-        return None if fd is None else _read(fd, seals.secret(ws)).get(path)
+        return None if fd is None else _read(fd, seals.secret(ws))[1].get(path)
 
 
 def remember(ws: Workspace, path: str, text: Text, first: int, last: int, *, window: bool = True) -> None:
@@ -90,15 +90,17 @@ def digests(text: Text, start: int, stop: int) -> list[str]:
     return [sha256(key(line)).hexdigest()[:_DIGITS] for line in text.lines(start, stop)]
 
 
-def _read(fd: int, key: bytes) -> dict[str, View]:
-    """Return what is remembered, the oldest first; anything of another shape counts as missing."""
+def _read(fd: int, key: bytes) -> tuple[str, dict[str, View]]:
+    """Return the file, and what it remembers, the oldest first; anything of another shape counts as missing."""
+    name = _STATE
     try:
-        record = seals.unsealed(key, _STATE, cache.read(fd, _STATE, _STATE_BYTES) or b"")
-        if record.get("format") != _FORMAT:
-            return {}
-        return {path: _view(**view) for path, view in record["views"].items()}
+        name, raw = seals.own(fd, key, _STATE, ".json", _STATE_BYTES)
+        record = seals.unsealed(key, name, raw or b"")
+        if record.get("format") == _FORMAT:
+            return name, {path: _view(**view) for path, view in record["views"].items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return {}
+        pass
+    return name, {}
 
 
 def _view(start_line: int, chunk_size: int, shown: Sequence[tuple[int, str]] = (), **_: object) -> View:
@@ -129,14 +131,14 @@ def _update(ws: Workspace, path: str, change: Callable[[View], View]) -> None:
             return
         key = seals.secret(ws)
         with _turn(fd):
-            views = _read(fd, key)
+            name, views = _read(fd, key)
             # Taken out and put back at the end: the file unused for longest is dropped first.
             views[path] = change(views.pop(path, View()))
             records = {name: _record(view) for name, view in [*views.items()][-_FILES:]}
             # Half of what a read accepts, so that what is written can always be read again.
             while len(body := json.dumps({"format": _FORMAT, "views": records}, indent=1).encode()[1:]) > _STATE_BYTES // 2:
                 del records[next(iter(records))]
-            cache.write(fd, _STATE, seals.sealed(key, _STATE, body))
+            cache.write(fd, f"{name}.json", seals.sealed(key, name, body))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ MAX_BODY_BYTES = 5 * 1024 * 1024
 MAX_REDIRECTS = 5
 MAX_URL_CHARS = 8_192
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-USER_AGENT = "rye-workspace (+https://pypi.org/project/rye-workspace/)"
+USER_AGENT = "rye-workspace"
 
 _STEP = 65_536
 _GENERAL = {

@@ -36,7 +36,7 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
             `Workspace.file`.
     """
     from rye.call import context
-    from rye.call.results import cut_notice, ok
+    from rye.call.results import call_text, cut_notice, ok
     from rye.errors import UsageError
     from rye.workspace.workspace import Workspace
 
@@ -49,7 +49,7 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
     head: dict[str, Any] = answers[0] if answers else {"error": "it could not be read in time, or takes too much memory"}
     if "error" in head:
         raise _refused(shown, size, head["error"])
-    total, pages = head["pages"], answers[1:]
+    total, pages = head["pages"], [one for one in answers[1:] if "text" in one]
     start = first if first > 0 else max(total + first + 1, 1)
     if start > total:
         raise UsageError(
@@ -67,7 +67,7 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
         budget_left -= len(fitting.encode("utf-8", "replace")) + 1
         at += 1
     if at <= total:
-        lines.append(cut_notice(at - start, total, "pages", f'read(file_path="{path}", offset={at})', total - at + 1))
+        lines.append(cut_notice(at - start, total, "pages", call_text("read", file_path=path, offset=at), total - at + 1))
     following = {"next_offset": at} if at <= total else {}
     return ok(
         "\n".join(lines),
@@ -140,7 +140,11 @@ def _read(fd: int, first: int, count: int, budget: int) -> Iterator[dict[str, An
             start = first - 1 if first > 0 else max(total + first, 0)
             yield {"pages": total}
             for at in range(start, min(start + count, total)):
-                text = document.pages[at].extract_text()[:_MAX_PAGE]
+                try:
+                    text = document.pages[at].extract_text()[:_MAX_PAGE]
+                except Exception as err:  # noqa: BLE001 - see below; the other pages may be whole
+                    yield {"text": f"[this page cannot be read: it is broken ({type(err).__name__}: {err})]"[:_MAX_PAGE]}
+                    continue
                 text = "\n".join(line.rstrip() for line in text.splitlines()).strip()
                 yield {"text": text}
                 budget -= len(text.encode("utf-8", "replace"))

@@ -15,6 +15,7 @@ import os
 import stat
 
 from rye.call.context import deadline
+from rye.call.results import call_text
 from rye.errors import WorkspaceError
 from rye.fs.digest import hexdigest, sha256_of_much
 from rye.workspace.path_errors import system_failure
@@ -99,6 +100,8 @@ def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | No
     Raises:
         OSError, WorkspaceError: `conflict`, `unsettled`; see `replace`.
     """
+    if place.check is not None:
+        place.check()
     # Compared later by inode: another program's file may have the same content.
     inode = _inode_at(place.dir_fd, temporary)
     if expected is None:
@@ -110,6 +113,8 @@ def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | No
 def set_aside(place: Place, temporary: bytes, expected: str) -> None:
     # Moved first, then compared: between a check and an unlink another program could write.
     """Move the file in `place` to `temporary` if its content is `expected` (SHA-256); errors as `put`."""
+    if place.check is not None:
+        place.check()
     try:
         rename(place.dir_fd, place.name, temporary, NOREPLACE)
     except FileNotFoundError:
@@ -383,7 +388,7 @@ def conflict(place: Place) -> WorkspaceError:
     return WorkspaceError(
         "conflict",
         f"{place.shown} was changed by another program while this call ran. Nothing was written.",
-        f'Call read(file_path="{place.shown}") and edit what is there now.',
+        f"Call {call_text('read', file_path=place.shown)} and edit what is there now.",
     )
 
 
@@ -393,5 +398,5 @@ def _unsettled(place: Place, temporary: bytes, err: OSError) -> WorkspaceError:
         "unsettled",
         f"{place.shown}: {os.strerror(err.errno or 0)}, while the file was being exchanged. It holds its old or "
         f"its new content; the other one lies beside it as {temporary.decode()}.",
-        f'Call read(file_path="{place.shown}") to see which; check the disk before the next change.',
+        f"Call {call_text('read', file_path=place.shown)} to see which; check the disk before the next change.",
     )

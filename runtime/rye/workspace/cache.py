@@ -55,8 +55,8 @@ def folder(ws: Workspace, *parts: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _folder(ws: Workspace, parts: tuple[str, ...]) -> int:
-    fd = _in_project(ws, (".ai", "cache", *parts))
+def _folder(ws: Workspace, parts: tuple[str, ...], files: Sequence[str] = ()) -> int:
+    fd = _in_project(ws, (".ai", "cache", *parts), files)
     return _in_state(ws, parts) if fd is None else fd
 
 
@@ -71,7 +71,8 @@ def view_folder(ws: Workspace) -> Iterator[int | None]:
             os.close(fd)
 
 
-def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
+def _in_project(ws: Workspace, parts: tuple[str, ...], files: Sequence[str] = ()) -> int | None:
+    """Open a folder of the project that can be written, or that holds all of some files, for which it suffices to be read."""
     try:
         fd = _descend(ws.fd, parts)
     except OSError as err:
@@ -79,7 +80,7 @@ def _in_project(ws: Workspace, parts: tuple[str, ...]) -> int | None:
             raise
         return None
     # Root passes every permission check, so a read-only mount shows only here.
-    if os.access(".", os.W_OK, dir_fd=fd):
+    if os.access(".", os.W_OK, dir_fd=fd) or (files and all(os.access(name, os.R_OK, dir_fd=fd) for name in files)):
         return fd
     os.close(fd)
     return None
@@ -120,13 +121,18 @@ def _make(part: str, dir_fd: int) -> None:
         os.mkdir(part, dir_fd=dir_fd)
     except FileExistsError:
         return
-    # The folder is no part of the project's source: git must not list it.
-    if part in ("cache", VIEWS):
-        below = os.open(part, _DIR, dir_fd=dir_fd)
-        try:
+    below = os.open(part, _DIR, dir_fd=dir_fd)
+    try:
+        # Under sudo or in a container the folder is for its owner, too, who could otherwise not write in it.
+        if os.geteuid() == 0:
+            above = os.fstat(dir_fd)
+            with suppress(OSError):
+                os.fchown(below, above.st_uid, above.st_gid)
+        # The folder is no part of the project's source: git must not list it.
+        if part in ("cache", VIEWS):
             _write(below, ".gitignore", b"*\n")
-        finally:
-            os.close(below)
+    finally:
+        os.close(below)
 
 
 def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None:
@@ -206,7 +212,8 @@ class locked:  # noqa: N801 - used as the function that it stands for: each call
 
 def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
     try:
-        base = _folder(ws, ("locks",))
+        # Also another user's locks, where they can be read: who edits beside them must wait for them.
+        base = _folder(ws, ("locks",), [f"{name}.lock" for name in wanted])
         try:
             _lock_all(held, base, wanted, begun, end)
         finally:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
+from typing import Any
 
+from rye.call.context import advice
+from rye.call.results import call_text
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.plain_class import Record, changed
 
@@ -123,16 +126,23 @@ class Encoding(Record):
             char = text[err.start]
             culprit = f"the character {char!r} (U+{ord(char):04X}) at position {err.start + 1} of the new text"
             message = f"The file's encoding ({self.label}) cannot hold {culprit}. Nothing was written."
-            advice = "Replace that character, or give encoding= when the file's encoding was not recognised."
+            instead = f"change the file with {edit_with(...)}"
+            hint = f"Replace that character, or {advice('encoding', 'give encoding=…', instead)} where the encoding is another."
             if not self.certain and self.name != "utf-8":
                 message = (
                     f"The file's encoding is only a guess, {self.name}, which does not write {culprit}. Nothing was written."
                 )
-                advice = f'Give encoding="{self.name}" if it is right, or the right one.'
-            raise EditError("unencodable", message, advice) from None
+                given = advice("encoding", f'Give encoding="{self.name}"', f"Change it with {edit_with(self.name)}")
+                hint = f"{given} if it is right, or the right one."
+            raise EditError("unencodable", message, hint) from None
 
 
 UTF8 = Encoding()
+
+
+def edit_with(name: Any) -> str:
+    """Return the call that changes a file in a named encoding, for tools that take no encoding themselves."""
+    return call_text("edit_lines", file_path=..., changes=..., encoding=name)
 
 
 def detect(data: bytes, declared: str | None = None) -> Encoding:
@@ -243,5 +253,5 @@ def binary(data: bytes) -> WorkspaceError:
     return WorkspaceError(
         "binary_file",
         f"Binary file ({kind or 'unknown type, contains NUL bytes'}, {len(data):,} bytes); it has no lines to read or edit.",
-        f"Use bash to inspect it{_OR_PROGRAM.get(kind or '', '')}{or_text}.",
+        f"Use bash to inspect it{_OR_PROGRAM.get(kind or '', '')}{or_text and advice('encoding', or_text)}.",
     )

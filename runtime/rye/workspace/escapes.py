@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from rye.call.context import advice
+from rye.call.results import call_text
 from rye.errors import EditError
-from rye.workspace.encoding import Encoding
+from rye.workspace.encoding import Encoding, edit_with
 from rye.workspace.text import Text
 
 _ESCAPE = r"(\\x[89a-f][0-9a-f])"
@@ -45,7 +47,11 @@ def encode(text: str, code: Encoding, data: bytes, path: str) -> bytes:
                 "ambiguous_escape",
                 f"The new text holds {escape}. In {path} that is plain text, or a byte that does not decode as {code.name}. "
                 "Nothing was written.",
-                f'Read the file with its encoding, such as encoding="{encoding_to_try(data)}", and edit it with the same.',
+                advice(
+                    "encoding",
+                    f'Read the file with its encoding, such as encoding="{encoding_to_try(data)}", and edit it with the same.',
+                    f"Change it with {edit_with(encoding_to_try(data))}.",
+                ),
             )
         out += [code.encode(literal), bytes.fromhex(escape[2:])]
         literal = part
@@ -70,13 +76,16 @@ def notice(lines: Iterable[bytes], text: Text) -> str:
         return ""
     if code.name != "utf-8":
         return (
-            f"[the file is not UTF-8; {code.name} is a guess. To write other than ASCII, confirm it with "
-            f'encoding="{code.name}", or give the right one]'
+            f"[the file is not UTF-8; {code.name} is a guess. To write other than ASCII, "
+            + advice(
+                "encoding", f'confirm it with encoding="{code.name}", or give the right one', f"use {edit_with(code.name)}"
+            )
+            + "]"
         )
-    return (
-        "[bytes that are not utf-8 are shown as \\xHH: read again with "
-        f'encoding="{encoding_to_try(b"".join(text.lines(0, _SAMPLE_LINES)))}", or with the encoding that the file has]'
-    )
+    likely = encoding_to_try(b"".join(text.lines(0, _SAMPLE_LINES)))
+    call = call_text("read", file_path=..., encoding=likely)
+    again = advice("encoding", f'read again with encoding="{likely}"', f"{call} shows them")
+    return f"[bytes that are not utf-8 are shown as \\xHH: {again}, or with the encoding that the file has]"
 
 
 def encoding_to_try(data: bytes) -> str:

@@ -88,8 +88,11 @@ def parse(data: bytes) -> Notebook | None:
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells) or not _is_known(content):
         return None
-    raw = data.split(b"\n")
-    placed = [_cell(at + 1, place, raw, cell) for at, (place, cell) in enumerate(zip(list(_places(data)), cells, strict=True))]
+    raw, places = data.split(b"\n"), list(_places(data))
+    if len(places) != len(cells):
+        # A key that is doubled, or spelled with an escape: where its cells stand is not known.
+        return None
+    placed = [_cell(at + 1, place, raw, cell) for at, (place, cell) in enumerate(zip(places, cells, strict=True))]
     texts = {
         line: text
         for cell in placed

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 
+from rye.call.results import call_text
 from rye.config import user_dirs
 from rye.errors import EXHAUSTED, WorkspaceError
 from rye.fs import names
@@ -37,7 +38,9 @@ def _quoted(path: str) -> str:
 def wrong_kind(mode: int, path: str) -> WorkspaceError:
     """Return the refusal of something that is not a regular file."""
     if stat.S_ISDIR(mode):
-        return WorkspaceError("is_directory", f"{path} is a directory, not a file.", f'Use ls(path="{path}") to list it.')
+        return WorkspaceError(
+            "is_directory", f"{path} is a directory, not a file.", f"Use {call_text('ls', path=path)} to list it."
+        )
     kind = next((words for test, words in _KINDS if test(mode)), "not a regular file")
     return WorkspaceError("not_regular_file", f"{path} is {kind}, not a regular file.", "Name a regular file.")
 
@@ -79,7 +82,7 @@ def protected(path: str, place: str | None, acted_on: str | None = None) -> Work
     settings = user_dirs.settings_file()
     return WorkspaceError(
         "protected_path",
-        f"{path} is protected: other programs run or load {acted_on} without asking, so tools "
+        f"{path} is protected: {acted_on} is one of the listed names that other programs run or load without asking, so tools "
         "may not write it. Nothing was written.",
         f"Tell the user what to put there; only the user can allow it, by `protected: {{allow: [{acted_on}]}}` in {settings}.",
     )

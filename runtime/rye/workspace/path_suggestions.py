@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from rye.call.results import call_text
 from rye.call.safe_text import nearest
 from rye.errors import WorkspaceError
 from rye.fs import beneath, names
@@ -42,8 +43,8 @@ def not_found(ws: Workspace, path: str, ignored: Sequence[str]) -> WorkspaceErro
     return WorkspaceError(
         "file_not_found",
         f"File not found: {path}{' (a link to nothing)' if link else ''}.",
-        f'{near}Paths start at the project root, {names.show(os.fsencode(ws.root))}. Use ls(path="{existing}") to see what is '
-        "there.",
+        f"{near}Paths start at the project root, {names.show(os.fsencode(ws.root))}. "
+        f"Use {call_text('ls', path=existing)} to see what is there.",
         nearest=close,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import struct
 from typing import Any, Final
 
@@ -12,6 +13,9 @@ from rye.workspace.workspace import Workspace
 
 MOST: Final = 3_750_000
 """A larger file is refused (bytes): models' interfaces take up to 5 MB of base64."""
+
+_HEAD: Final = 12
+"""Bytes that tell the kind of a picture."""
 
 _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG markers whose segment has the size of the picture."""
@@ -29,16 +33,16 @@ def picture(project_path: str, path: str) -> dict[str, Any] | None:
         WorkspaceError: `picture_too_large`; as `Workspace.file`.
     """
     with Workspace(project_path) as ws, ws.file(path) as file:
-        size = file.stat.st_size
-        data = file.read(MOST) if size <= MOST else b""
-        shown = file.shown
-    if not data and size > MOST:
-        raise WorkspaceError(
-            "picture_too_large",
-            f"{shown} has {size:,} bytes; a picture of at most {MOST:,} can be shown.",
-            "Make a smaller one with bash, if a program for that is installed.",
-        )
-    mime = kind(data)
+        size, shown = file.stat.st_size, file.shown
+        # The kind comes first: a long text must not be told to be a picture.
+        mime = kind(os.pread(file.fd, _HEAD, 0))
+        if mime and size > MOST:
+            raise WorkspaceError(
+                "picture_too_large",
+                f"{shown} has {size:,} bytes; a picture of at most {MOST:,} can be shown.",
+                "Make a smaller one with bash, if a program for that is installed.",
+            )
+        data = file.read(MOST) if mime else b""
     pixels = dimensions(data, mime) if mime else None
     # A model's interface refuses the whole conversation for a picture that it cannot read.
     if mime is None or pixels is None or not all(pixels):

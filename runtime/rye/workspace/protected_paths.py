@@ -21,6 +21,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from rye.call import context
@@ -68,6 +69,7 @@ NAMES: Final = (
     ".gitconfig",
     ".lldbinit",
     ".gdbinit",
+    ".pdbrc",
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -86,12 +88,15 @@ NAMES: Final = (
     ".vimrc",
     ".exrc",
     ".nvimrc",
+    ".lvimrc",
+    ".lazy.lua",
     ".emacs",
     ".ghci",
     ".ocamlinit",
     ".Rprofile",
     ".Renviron",
     ".RData",
+    ".octaverc",
     ".irbrc",
     ".pryrc",
     ".devcontainer",
@@ -101,11 +106,19 @@ NAMES: Final = (
     ".yarnrc",
     ".yarnrc.yml",
     ".pnpmfile.cjs",
+    ".corepack.env",
     ".cargo/config",
     ".cargo/config.toml",
     "rust-toolchain",
     "rust-toolchain.toml",
     ".tool-versions",
+    ".rvmrc",
+    ".autoenv",
+    ".autoenv.zsh",
+    ".bazelversion",
+    ".bazeliskrc",
+    "tools/bazel",
+    ".mvn/jvm.config",
     ".mise",
     "mise.toml",
     ".mise.toml",
@@ -117,8 +130,12 @@ NAMES: Final = (
     ".hg/hgrc-not-shared",
     ".hg/sharedpath",
     ".jj/repo/config.toml",
+    ".sl/config",
+    "_darcs/prefs/defaults",
+    ".pijul/config",
 )
-"""Protected names, from the root: configuration of editors, MCP clients, shells, debuggers, package and version managers."""
+"""Protected names, from the root: configuration of editors, MCP clients, shells, debuggers, version controls, package and
+version managers. They are those that are known: the list is not complete, and below the root the same names mean nothing."""
 
 PATTERNS: Final = ("*.code-workspace", "*.sublime-project")
 """What names of files in the root end with, of which an editor does the same."""
@@ -364,17 +381,21 @@ def is_own_folder(info: os.stat_result) -> bool:
     return _is_at(user_dirs.user_ai(), info)
 
 
+def key_files() -> list[str]:
+    """Return the paths of the user's private keys: all that lies in their folder, and what RYE_SIGNING_KEY names."""
+    folder, found = f"{user_dirs.user_ai()}/keys", []
+    with suppress(OSError):
+        found = [f"{folder}/{name}" for name in os.listdir(folder)]
+    if named := os.environ.get("RYE_SIGNING_KEY"):
+        # A relative name has no meaning where the current folder is gone.
+        with suppress(OSError):
+            found.append(os.path.abspath(named))
+    return found
+
+
 def is_key(info: os.stat_result) -> bool:
-    """Tell whether an open file is one of the user's private keys, by device and inode: a hard link counts too."""
-    named = os.environ.get("RYE_SIGNING_KEY")
-    if named and _is_at(named, info):
-        return True
-    try:
-        with os.scandir(f"{user_dirs.user_ai()}/keys") as entries:
-            # The listing has the inode already; a stat then confirms the device.
-            return any(one.inode() == info.st_ino and _is_at(one.path, info) for one in entries)
-    except OSError:
-        return False
+    """Tell whether an open file is one of the user's private keys, by device and inode: any link to it counts too."""
+    return any(_is_at(path, info) for path in key_files())
 
 
 def _is_at(path: str, info: os.stat_result) -> bool:

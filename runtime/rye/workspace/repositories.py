@@ -7,18 +7,20 @@ a plain `git status` in it. A file `.git` names such a folder, and a file `commo
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import stat
 import sys
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rye.config import user_dirs
-from rye.fs import beneath
+from rye.fs import atomic, beneath
+from rye.workspace import programs
 
 MAX_ENTRIES: Final = 2_000_000
 """A walk over a tree ends after so many names."""
@@ -27,6 +29,11 @@ _NAMES: Final = ("HEAD", "objects", "refs", "commondir")
 _PARTS: Final = frozenset({".git", *(name.lower() for name in _NAMES)})
 _LENGTHS: Final = frozenset(map(len, _PARTS))
 _POINTER = 4096
+_POINTERS: Final = "pointers.json"
+# What git takes settings, programs or steps from, and what makes a folder a repository.
+_OF_REPOSITORIES: Final = frozenset(
+    "head objects refs commondir config config.worktree hooks info modules rebase-merge sequencer worktrees".split()  # noqa: SIM905
+)
 _CLOCK: Final = getattr(time, "CLOCK_REALTIME_COARSE", 5)
 # A time of change that is a multiple of this (ns) may come from a file system that counts in larger steps, up to the second.
 _FINE: Final = 10_000_000
@@ -53,12 +60,14 @@ class Listing(NamedTuple):
         changed: its time of the last change (ns); 0 where a later change could bear the same time.
         parts: those of its names, in lower case, that tell a repository.
         below: the names of the folders in it.
+        links: the names of the links in it.
     """
 
     inode: int
     changed: int
     parts: list[str]
     below: list[str]
+    links: list[str]
 
 
 Listings = dict[str, Listing]
@@ -106,11 +115,11 @@ def _unchanged(path: str, one: Listing, device: int) -> bool:
 
 def _read(root: str, path: str, device: int) -> tuple[Listing, int]:
     """Read a folder; return what to keep of it, and how many names it has."""
-    now, parts, below, count = clock(), [], [], 0
+    now, parts, below, links, count = clock(), [], [], [], 0
     try:
         fd = _opened(root, path)
     except OSError:
-        return Listing(0, 0, [], []), 0
+        return Listing(0, 0, [], [], []), 0
     try:
         # Of the open folder, and before its names: what changes it afterwards changes the time, too.
         info = os.fstat(fd)
@@ -122,12 +131,14 @@ def _read(root: str, path: str, device: int) -> tuple[Listing, int]:
                     parts.append(name.lower())
                 if entry.is_dir(follow_symlinks=False):
                     below.append(name)
+                elif entry.is_symlink():
+                    links.append(name)
     except OSError:
-        return Listing(0, 0, [], []), 0
+        return Listing(0, 0, [], [], []), 0
     finally:
         os.close(fd)
     lasts = info.st_dev == device and _settled(info.st_ctime_ns, now)
-    return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below), count
+    return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below, links), count
 
 
 def clock() -> int:
@@ -250,31 +261,38 @@ def linked(work_tree: str) -> tuple[str, str] | None:
     return (own, shared or own) if own else None
 
 
-def programs_named(value: str, work_tree: str) -> Iterator[str]:
-    """Yield the real paths of the files that a setting starts by a path: git runs them from the work tree's root.
+def store_pointers(root_fd: int, root: str, found: Listings, places: Iterable[str]) -> None:
+    """Store which files below a root name a folder as a repository, or as one that has its settings, for `place_of`.
 
-    Args:
-        value: a command line, as `tools/clean --fast`, `python tools/clean.py` or `!sh x/y`; PATH has programs without a slash.
-        work_tree: its path.
+    Raises OSError. Args: the project, open; its real path; its folders; and what `find` returned.
     """
-    for command in re.split(r"[;&|\n]+", value.replace('"', "").replace("\\", "").replace("'", "").lstrip("!")):
-        words = command.split()
-        while words and ("=" in words[0] or words[0] in ("exec", "env", "command")):
-            del words[0]
-        for named in _named_in(words):
-            yield os.path.realpath(os.path.join(work_tree, os.path.expanduser(named)))
+    files = [f"{path}/.git" if path else ".git" for path, one in found.items() if ".git" in one[2]]
+    files += [f"{path}/commondir" if path else "commondir" for path in places]
+    named = sorted(one for one in files if not os.path.isdir(f"{root}/{one}") and _aim(root, one))
+    store = f"{user_dirs.state_dir(root_fd)}/{_POINTERS}"
+    data = json.dumps(named).encode()
+    if (atomic.read(store) or b"[]") != data:
+        atomic.write(store, data, 0o600, durably=False)
 
 
-def _named_in(words: list[str]) -> list[str]:
-    """Return the file that a command line starts by its path; of a module of Python the two that it may be."""
-    if not words or "/" in words[0] or not re.match(_INTERPRETER, words[0]):
-        return [one for one in words[:1] if "/" in one]
-    if "-m" in words[1:-1]:
-        module = words[words.index("-m", 1) + 1].replace(".", "/")
-        return [f"{module}.py", f"{module}/__main__.py"]
-    arguments = [word for word in words[1:] if not word.startswith("-")]
-    # An option may take a word of its own before the script.
-    return [next((word for word in arguments if "/" in word or "." in word), arguments[0])] if arguments else []
+def _aim(root: str, pointer: str) -> str:
+    """Return the real path, there or not, that a pointer file below a root names; empty for none."""
+    with suppress(OSError, ValueError):
+        return _pointed(os.path.join(root, pointer), b"gitdir:" if pointer.endswith(".git") else b"")
+    return ""
+
+
+def _is_pointed_at(root_fd: int, root: str, parts: beneath.Parts) -> bool:
+    """Tell whether a part of a repository would be written where a file below the root says that one is, or will be."""
+    data = b"[]"
+    with suppress(OSError):
+        data = atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or data
+    target = os.path.join(root, os.fsdecode(b"/".join(parts)))
+    for pointer in json.loads(data) if data != b"[]" else ():
+        aim = _aim(root, pointer)
+        if aim and target.startswith(f"{aim}/") and target[len(aim) + 1 :].partition("/")[0].lower() in _OF_REPOSITORIES:
+            return True
+    return False
 
 
 def place_of(root_fd: int, root: str, parts: beneath.Parts) -> str | None:
@@ -285,7 +303,7 @@ def place_of(root_fd: int, root: str, parts: beneath.Parts) -> str | None:
         root: its real path.
         parts: the file.
     """
-    if _reaches_into(root_fd, parts):
+    if _reaches_into(root_fd, parts) or _is_pointed_at(root_fd, root, parts):
         return "a folder that git takes for a repository"
     setting = _named_by_settings(root_fd, root, parts)
     return f"what git acts on, by the project's own {setting}" if setting else None
@@ -323,7 +341,6 @@ STARTED: Final = (
 _NAMED_PROGRAM: Final = (
     rf"(?im)^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:{'|'.join(STARTED)})[ \t]*=[ \t]*([^\n]*/[^\n]*|[^\n]+ [^\n]+)".encode()
 )
-_INTERPRETER: Final = r"(?:(?:ba|da|z|k)?sh|python[\d.]*|node|perl|ruby|php|lua|Rscript)\Z"
 
 
 def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
@@ -373,7 +390,7 @@ def _names(data: bytes, target: str, parent: str, folder: str) -> str:
         real = os.path.realpath(os.path.join(parent if is_hooks else folder, named))
         if target == real or (is_hooks and _is_hook_of(target, real)):
             return "core.hooksPath" if is_hooks else "include.path"
-    if any(target in programs_named(os.fsdecode(value), parent) for value in re.findall(_NAMED_PROGRAM, data)):
+    if any(programs.loaded(os.fsdecode(value), parent).holds(target) for value in re.findall(_NAMED_PROGRAM, data)):
         return "settings of a program"
     return ""
 

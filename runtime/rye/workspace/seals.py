@@ -3,18 +3,21 @@
 A clone can bring its own `.ai/cache`, and a program of the project can change it. What such a cache says of a file, its
 encoding for one, would then decide what a model reads and which line an edit replaces. So a record is believed only with a
 seal. The secret is 32 random bytes in the project's state folder (`seal_secret`, 0600), made once; no sandbox shows it.
+Several users' spaces may share one project: a seal names its space, so that what another one sealed can be left alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from typing import Any
 
 from rye.config import user_dirs
 from rye.fs import atomic
 from rye.fs.digest import compare_digest, hmac_hexdigest
+from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
 SECRET = "seal_secret"  # noqa: S105 - the file's name
@@ -25,8 +28,11 @@ _BYTES = 32
 _of_this_process = os.urandom(_BYTES)
 START = b'{"seal":"'
 """How every sealed record begins."""
-_FORM = START + b'%b",'
-_SIZE = len(_FORM % bytes(64))
+# The space's name, so that another space's record is told from a damaged one.
+_FORM = START + b'%b-%b",'
+_NOBODY = b"0" * 16
+_SIZE = len(_FORM % (_NOBODY, bytes(64)))
+_ANY = re.compile(rb'\{"seal":"([0-9a-f]{16})-[0-9a-f]{64}",')
 
 
 def secret(ws: Workspace) -> bytes:
@@ -68,6 +74,30 @@ def _create_secret(path: str) -> bytes:
     return made
 
 
+def space(key: bytes) -> str:
+    """Return the name of a user space, as its seals in this project bear it: 16 hex digits, which do not tell the secret."""
+    # A secret of one process alone is no space: what it left behind is nobody's.
+    return (_NOBODY if key is _of_this_process else _seal(key, "space", b"")[:16]).decode()
+
+
+def own(fd: int, key: bytes, name: str, suffix: str, limit: int = 1 << 28) -> tuple[str, bytes | None]:
+    """Return the name of this space's record in a cache folder, without its suffix, and its bytes, None where there is none.
+
+    The name is `name`, unless another space's record has that: then it is `<name>-<space>`, beside the other one.
+    """
+    first = cache.read(fd, f"{name}{suffix}", limit)
+    match = _ANY.match(first or b"")
+    if match and match[1].decode() == space(key):
+        return name, first
+    # Also where the other space's record is gone since.
+    beside = cache.read(fd, f"{name}-{space(key)}{suffix}", limit)
+    # What is damaged, or sealed by a process without a space, is replaced. What cannot be read is another user's.
+    free = match is None or match[1] == _NOBODY
+    if first is None and os.access(f"{name}{suffix}", os.F_OK, dir_fd=fd):
+        free = os.access(f"{name}{suffix}", os.R_OK, dir_fd=fd)
+    return (name, first) if free and beside is None else (f"{name}-{space(key)}", beside)
+
+
 def _seal(key: bytes, label: str, body: bytes | memoryview) -> bytes:
     return hmac_hexdigest(key, label.encode() + b"\0", body).encode()
 
@@ -80,7 +110,7 @@ def sealed(key: bytes, label: str, body: bytes) -> bytes:
         label: what the record is and of which file, so that no record passes for another.
         body: the object's text without its opening brace.
     """
-    return _FORM % _seal(key, label, body) + body
+    return _FORM % (space(key).encode(), _seal(key, label, body)) + body
 
 
 def unsealed(key: bytes, label: str, raw: bytes) -> dict[str, Any]:
@@ -90,7 +120,7 @@ def unsealed(key: bytes, label: str, raw: bytes) -> dict[str, Any]:
         ValueError, TypeError, RecursionError: it does not bear this project's seal, or is no JSON object.
     """
     # In constant time and over the raw bytes: nothing is parsed before the seal fits.
-    if not compare_digest(raw[:_SIZE], _FORM % _seal(key, label, memoryview(raw)[_SIZE:])):
+    if not compare_digest(raw[:_SIZE], _FORM % (space(key).encode(), _seal(key, label, memoryview(raw)[_SIZE:]))):
         raise ValueError(label)
     record = json.loads(raw)
     if not isinstance(record, dict):

@@ -11,8 +11,9 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 
 from rye.call import context
@@ -24,24 +25,19 @@ from rye.plain_class import Record
 from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
 
-IGNORED_DIRECTORIES = (
-    "node_modules",
+_OF_PYTHON = (
     "__pycache__",
-    ".git",
     ".venv",
     "venv",
     ".tox",
     ".pytest_cache",
     ".mypy_cache",
     ".ruff_cache",
-    "dist",
-    "build",
     "*.egg-info",
     ".eggs",
     ".nox",
-    ".hg",
-    ".svn",
 )
+IGNORED_DIRECTORIES = ("node_modules", ".git", "dist", "build", ".hg", ".svn", *_OF_PYTHON)
 """The one list of directories that listing and searching leave out (glob patterns)."""
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -49,8 +45,7 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 
 # O_NONBLOCK so that a FIFO is refused instead of waited for, O_NOCTTY so that no terminal is taken.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
-# The root's path and one below it (bytes): what is longer is not taken apart.
-_LONGEST = 2 * beneath.PATH_MAX
+_LONGEST = 2 * beneath.PATH_MAX  # the root's path and one below it (bytes): what is longer is not taken apart
 
 
 class OpenFile(Record):
@@ -91,13 +86,15 @@ class OpenFile(Record):
 class Place(Record):
     """Where a file is or will be: the directory held open, its physical path, the state of what is there now.
 
-    `made` are the folders that were made for it, the outer first.
+    `made` are the folders that were made for it, the outer first. `check` is asked right before the file is exchanged (see
+    `Workspace.guard_open`).
     """
 
     dir_fd: int
     parts: beneath.Parts
     stat: os.stat_result | None
     made: Sequence[beneath.Parts] = ()
+    check: Callable[[], None] | None = None
 
     @property
     def name(self) -> bytes:
@@ -371,7 +368,8 @@ class Workspace:
         try:
             if guarded:
                 self.guard(physical)
-            yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created))
+            check = partial(self.guard_open, dir_fd, physical) if guarded else None
+            yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created), check)
         except BaseException:
             self._remove_empty(created)
             raise
@@ -456,6 +454,28 @@ class Workspace:
         name = None if place else protected_paths.name_at(self.fd, parts, links)
         if place or name:
             raise protected(shown or names.show(b"/".join(parts)), place, name)
+
+    def guard_open(self, dir_fd: int, parts: beneath.Parts, links: protected_paths.Links | None = None) -> None:
+        """Guard a file once more, right before it is exchanged: since it was opened a command may have made a repository there.
+
+        Arguments as of `guard`.
+
+        Raises:
+            WorkspaceError: `protected_path`; `conflict`, its folder has been moved.
+        """
+        moved = WorkspaceError(
+            "conflict", f"The folder of {names.show(parts[-1])} was moved. Nothing was written.", "Try again."
+        )
+        try:
+            fd = beneath.open_unlinked(self.fd, [os.fsdecode(part) for part in parts[:-1]], beneath.DIRECTORY)
+        except OSError:
+            raise moved from None
+        try:
+            if not os.path.sameopenfile(fd, dir_fd):
+                raise moved
+        finally:
+            os.close(fd)
+        self.guard(parts, links=links)
 
     def check(self, path: str) -> None:
         """Confine `path` without needing it to exist: what the executor asks before a tool runs.

@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -202,16 +204,72 @@ def test_uploads_over_a_folder_and_broken_forms_leave_nothing(web, root):
     assert (root / "n3").read_bytes() == b"hello"
 
 
-def test_a_client_that_goes_away_in_an_upload_leaves_nothing(server, root):
-    before = sorted(os.listdir(root))
+@contextlib.contextmanager
+def uploading(server, name, content, kept_back):
+    """Send a form but for its last bytes; the block calls what it is given to send those and get the answer's status."""
     place = urlsplit(server.url)
-    with socket.create_connection((place.hostname, place.port)) as wire:
-        head = f"POST /upload HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {server.token}\r\n"
-        head += "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000000\r\n\r\n"
-        form = '--b\r\nContent-Disposition: form-data; name="file"; filename="half/f"\r\n\r\n'
-        wire.sendall((head + form + "x" * 5_000).encode())
-        assert until((root / "half").exists)
-    assert until(lambda: sorted(os.listdir(root)) == before)
+    form = (
+        f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + content + b"\r\n--b--\r\n"
+    )
+    head = f"POST /upload HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {server.token}\r\nConnection: close\r\n"
+    head += f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(form)}\r\n\r\n"
+    with socket.create_connection((place.hostname, place.port), timeout=PATIENCE) as wire:
+        wire.sendall(head.encode() + form[:-kept_back])
+
+        def send():
+            wire.sendall(form[-kept_back:])
+            return int(wire.recv(65_536).split()[1])
+
+        yield send
+
+
+def test_a_client_that_goes_away_in_an_upload_leaves_nothing(server, web, root):
+    before = sorted(os.listdir(root))
+    for content in (b"x" * 5_000, b"x" * 3_000_000):
+        with uploading(server, "half/f", content, 4):
+            pass
+        assert web.get("list/.").status_code == 200
+        assert sorted(os.listdir(root)) == before
+    with uploading(server, "whole/f", b"x", 4) as send:
+        assert send() == 200, "control"
+    assert (root / "whole/f").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("size", [0, 2_000_000])
+def test_an_upload_is_judged_when_it_is_placed(server, web, root, tmp_path, size):
+    """A command makes the upload's folder a repository; the file would be its settings, and start a program of git's."""
+    top, canary = root / f"judged-{size}", tmp_path / "fired"
+    top.mkdir()
+    git = ["git", "-c", "user.name=u", "-c", "user.email=u@x", "-C"]
+    subprocess.run([*git, top, "init", "-q"], check=True)
+    settings = f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch {canary}; false\n".encode() + b"#" * size + b"\n"
+    made = f"cd {top.name}; git init -q sub; cd sub; touch a; git add a; git -c user.name=u -c user.email=u@x commit -qm a; rm .git/config"
+    with uploading(server, f"{top.name}/sub/g/config", settings, 9) as send:
+        # Where the upload has made its folder by now, it becomes the repository's own.
+        execute(web, f"{made}; mkdir -p g; mv .git/* g; rmdir .git; mv g .git; cd ..; git add sub 2>/dev/null")
+        send()
+    subprocess.run([*git, top, "status"], check=False, capture_output=True)
+    assert not canary.exists()
+    assert not (top / "sub/.git/config").exists()
+    (top / "sub/.git/config").write_bytes(settings)
+    subprocess.run([*git, top, "add", "sub"], check=True)
+    subprocess.run([*git, top, "status"], check=True, capture_output=True)
+    assert canary.exists(), "control: git starts it"
+
+
+def test_a_folder_that_becomes_a_repository_while_the_upload_is_copied_is_refused(server, web, root):
+    """The command waits for the file beside the target, and renames the folder that it lies in."""
+    (root / "raced").mkdir()
+    wait = "shopt -s nullglob dotglob; cd raced; f=(); while [ ${#f[@]} = 0 ]; do f=(g/*.tmp); done"
+    for rename, status in (("mv g .git", 404), ("mv g other; ln -s other g", 400), ("true", 200)):
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(execute, web, f"{wait}; {rename}; ls -A .git other", timeout_seconds=60)
+            with uploading(server, "raced/g/config", b"#" * 96_000_000, 9) as send:
+                assert send() == status, rename
+            waiting.result()
+        assert [path.name for path in (root / "raced").rglob("config")] == (["config"] if status == 200 else []), rename
+        assert not [*(root / "raced").rglob("*.tmp")]
+        subprocess.run(["rm", "-rf", root / "raced/.git", root / "raced/g", root / "raced/other"], check=True)
 
 
 def test_every_change_is_recorded_and_taken_back(web, root):

@@ -149,6 +149,55 @@ def _children_of(pid):
     return [child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
 
 
+DASHBOARD = """
+import json, sys, types, urllib.error, urllib.request
+import distributed
+from distributed import LocalCluster
+from tornado.web import RequestHandler
+from rye.fleet import driver
+
+
+class Status(RequestHandler):
+    def get(self):
+        self.write("what runs")
+
+
+def asked(cluster):
+    paths = ["", "status", "info/main/workers.html", "metrics", "health", "json/counts.json", "api/v1/retire_workers"]
+    codes = set()
+    for path in paths:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{cluster.scheduler.http_server.port}/{path}") as answer:
+                codes.add(answer.status)
+        except urllib.error.HTTPError as err:
+            codes.add(err.code)
+    return sorted(codes)
+
+
+# In place of bokeh, which is not installed with the extra: what Dask would connect, if it were.
+page = types.ModuleType("distributed.dashboard.scheduler")
+page.connect = lambda app, server, scheduler, **_: app.add_handlers(".*", [("/status", Status)])
+distributed.dashboard = sys.modules["distributed.dashboard"] = types.ModuleType("distributed.dashboard")
+sys.modules[page.__name__] = distributed.dashboard.scheduler = page
+if __name__ == "__main__":
+    with driver._cluster(1) as cluster:
+        ours = asked(cluster)
+    with LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
+        print(json.dumps([ours, asked(cluster)]))
+"""
+
+
+def test_what_runs_is_served_to_nobody_also_where_a_dashboard_is_installed(tmp_path):
+    (tmp_path / "ask.py").write_text(DASHBOARD)
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "ask.py"], capture_output=True, text=True, env=env, check=False, timeout=300
+    )
+    ours, control = json.loads(done.stdout)
+    assert ours == [404], done.stderr
+    assert 200 in control
+
+
 def test_commands_of_workers_get_the_signals_that_are_sent_to_them(workspaces):
     counts = {"item_id": BASH, "parameters": {"command": "grep SigBlk /proc/self/status"}}
     (record,) = rye.fleet.run([workspaces[0]], [counts], workers=1)
@@ -229,11 +278,16 @@ def test_the_command_line_says_what_is_wrong(workspaces, tmp_path, capfd, monkey
     assert main(["fleet", "run", str(tmp_path / "bad")]) == 2
     assert f"{tmp_path}/bad:1: the job has no workspace" in (said := capfd.readouterr().err)
     assert f"{tmp_path}/bad:2: no JSON" in said
+    notes = tmp_path / "notes"
+    notes.write_text("precious")
+    assert main(["fleet", "run", file, "--out", str(notes), "--resume"]) == 2
+    assert "holds no results of a fleet" in capfd.readouterr().err
+    assert notes.read_text() == "precious"
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(["fleet", "run", file]) == 2
     said = capfd.readouterr().err
     assert "extra `fleet`" in said
-    assert "pip install" in said
+    assert "pip install -e '.[fleet]'" in said
     assert (workspaces[0] / "a.txt").read_text() == "one\n"
 
 

@@ -128,6 +128,8 @@ def test_results_of_others_are_never_written_over(tmp_path):
     for data, resume, code in (
         (b"precious\n", False, "results_exist"),
         (b"precious\n", True, "not_results"),
+        (b"precious", True, "not_results"),
+        (b'{"fleet": 1, "run": "a"}\nprecious', True, "not_results"),
         (b'{"fleet": 1, "run": "a"}\n{"job": 1, "digest": "other", "status": "done"}\n', True, "jobs_changed"),
         (b'{"fleet": 1, "run": "a"}\n{"job": 9, "digest": "other", "status": "done"}\n', True, "jobs_changed"),
         (b'{"fleet": 1, "run": "a"}\nno json\n', True, "not_results"),

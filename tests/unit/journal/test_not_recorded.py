@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 import time
 
 import pytest
 
 import rye
+from rye.journal import tree_changes
 from rye.workspace import repositories
+from rye.workspace.workspace import Workspace
 from support.calling import call, undo
 from support.shell_calls import bash
 
@@ -91,6 +94,65 @@ def test_how_git_moved_is_said_and_that_undo_does_not_take_it_back(started):
     answer = undo(started, entry_id=done["change_id"])
     assert answer["warnings"] == [f"What the command did to git is not taken back: {done['git']}."]
     assert (started / "a.txt").read_text() == "two\n"
+
+
+HEX = "c0ffee" + "0123456789abcdef" * 2 + "42"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo $HEX > .git/refs/heads/control; echo ref: refs/heads/control > .git/HEAD",
+        "ln -s $OUT/hex .git/refs/heads/y; echo ref: refs/heads/y > .git/HEAD",
+        "rm .git/HEAD; ln -s $OUT/hex .git/HEAD",
+        "ln -s $OUT .git/refs/heads/x; echo ref: refs/heads/x/hex > .git/HEAD",
+        "ln -s $OUT/hex .git/refs/stash",
+        "rm .git/packed-refs; ln -s $OUT/packed .git/packed-refs; echo ref: refs/heads/p > .git/HEAD",
+        "git init -q in; echo $OUT/repository/.git > in/.git/commondir; echo ref: refs/heads/hidden > in/.git/HEAD",
+        "git init -q in; echo ../../../outside/repository/.git > in/.git/commondir; echo ref: refs/heads/hidden > in/.git/HEAD",
+        "mkdir in; echo gitdir: $OUT/repository/.git > in/.git",
+        "mkdir in; ln -s $OUT/repository/.git in/.git",
+        "mkdir in; echo gitdir: ../../outside/repository/.git > in/.git",
+        "mkdir in; echo gitdir: ../link/repository/.git > in/.git; ln -s $OUT link",
+    ],
+)
+def test_where_git_is_tells_nothing_of_files_outside(started, tmp_path, command):
+    """A command puts links and names of other folders where git keeps its own; the result must not read what they lead to."""
+    outside = tmp_path / "outside"
+    subprocess.run(["git", "init", "-q", "-b", "hidden", outside / "repository"], check=True)
+    (outside / "repository/.git/refs/heads/hidden").write_text(HEX + "\n")
+    (outside / "hex").write_text(HEX + "\n")
+    (outside / "packed").write_text(f"{HEX} refs/heads/p\n")
+    bash(started, f"{GIT} init -q && git add -A && {GIT} commit -qm x && git pack-refs --all && git checkout -q --detach")
+    told = str(bash(started, command.replace("$OUT", str(outside)).replace("$HEX", HEX)).get("git"))
+    assert (HEX[:12] in told) == ("control" in command), told
+    assert "hidden" not in told or "hidden at no commit" in told
+
+
+@pytest.mark.parametrize(
+    "shape", ["submodule", "worktree inside", "linked worktree", "linked worktree of relative paths", "nested"]
+)
+def test_where_git_is_is_told_of_every_usual_form(started, tmp_path, shape):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always", "-C"]
+    for folder in (started, tmp_path / "other"):
+        subprocess.run(["git", "init", "-q", "-b", "main", folder], check=True)
+        subprocess.run([*git, folder, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    folder, project = "wt", started
+    if shape == "submodule":
+        subprocess.run([*git, started, "submodule", "--quiet", "add", tmp_path / "other", "wt"], check=True)
+    elif shape == "nested":
+        subprocess.run(["git", "clone", "-q", tmp_path / "other", started / "wt"], check=True)
+    else:
+        at = started / "wt" if shape == "worktree inside" else tmp_path / "wt"
+        subprocess.run([*git, started, "worktree", "add", "-q", "-b", "wt", at], check=True, capture_output=True)
+        if at != started / "wt":
+            folder, project = "", at
+        if "relative" in shape:
+            (at / ".git").write_text(f"gitdir: ../{started.name}/.git/worktrees/wt\n")
+    with Workspace(str(project)) as ws:
+        told = tree_changes.git_position(ws, folder, whole=True)
+    commit = subprocess.run([*git, project / folder, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+    assert told == f"{'wt' if 'worktree' in shape else 'main'} at {commit.strip()}"
 
 
 def test_a_nested_repository_that_a_command_made_keeps_its_folder(started):

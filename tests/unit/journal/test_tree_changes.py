@@ -16,9 +16,10 @@ import pytest
 import rye
 from rye.config import user_dirs
 from rye.journal import tree_changes
+from rye.process import job_supervisor
 from rye.snapshots import known_tree
 from support.calling import call, undo
-from support.shell_calls import bash, set_sandbox
+from support.shell_calls import bash, record, set_sandbox
 
 
 def listed(project):
@@ -341,16 +342,58 @@ def test_damage_of_what_is_stored_breaks_no_command(started, name, content):
 KILLED = """
 import sys
 import rye
-rye.execute("rye/bash/bash", {"command": "echo two > a.txt; touch there; sleep 60"}, project_path=sys.argv[1])
+order = {"command": "echo two > a.txt; touch there; sleep 60", "background": sys.argv[2] == "job"}
+print(rye.execute("rye/bash/bash", order, project_path=sys.argv[1])["data"].get("job_id"), flush=True)
 """
 
 
-def test_what_a_killed_host_left_is_recorded_as_that_commands(started):
+def killed_command(project, user_space, kind):
+    """Run a command, or a job, and kill the process that would have looked when it ends, while it runs."""
     env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    host = subprocess.Popen([sys.executable, "-c", KILLED, str(started)], env=env)
-    until((started / "there").exists)
-    host.send_signal(signal.SIGKILL)
-    host.wait()
+    host = subprocess.Popen([sys.executable, "-c", KILLED, str(project), kind], env=env, stdout=subprocess.PIPE, text=True)
+    until((project / "there").exists)
+    pid = host.pid if kind == "command" else record(user_space, host.stdout.readline().strip())["supervisor"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    host.communicate()
+    until(lambda: job_supervisor.identity(pid) is None)
+
+
+def first_look(project, way):
+    """Ask for what was changed in one way."""
+    if way in ("log", "diff"):
+        words = [sys.executable, "-m", "rye", way, "--project", str(project)]
+        env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+        return subprocess.run(words, env=env, check=True, capture_output=True, text=True).stdout
+    return undo(project, **({"list": True} if way == "list" else {"dry_run": True}))["output"]
+
+
+@pytest.mark.parametrize("kind", ["command", "job"])
+@pytest.mark.parametrize("way", ["log", "diff", "list", "undo"])
+def test_the_first_look_after_a_kill_shows_what_the_command_changed_and_ends_it(started, user_space, kind, way):
+    killed_command(started, user_space, kind)
+    assert "a.txt" in first_look(started, way)
+    (started / "mine.txt").write_text("by hand\n")
+    (started / "a.txt").write_text("two\nby hand\n")
+    other, entry = listed(started)
+    assert (other["tool"], entry["tool"]) == (tree_changes.SOMEONE_ELSE, "rye/bash/bash")
+    assert undo(started)["undone"] == entry["entry_id"]
+    assert ((started / "mine.txt").read_text(), (started / "a.txt").read_text()) == ("by hand\n", "one\nby hand\n")
+    assert not (started / "there").exists()
+
+
+def test_a_look_beside_a_living_command_leaves_what_it_changed_to_its_end(started, user_space):
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    host = subprocess.Popen([sys.executable, "-c", KILLED, str(started), "command"], env=env)
+    try:
+        until((started / "there").exists)
+        assert listed(started) == []
+    finally:
+        host.kill()
+        host.wait()
+
+
+def test_what_a_killed_host_left_is_recorded_as_that_commands(started, user_space):
+    killed_command(started, user_space, "command")
     bash(started, "true")
     (entry,) = listed(started)
     assert entry["tool"] == "rye/bash/bash"

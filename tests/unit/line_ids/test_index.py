@@ -158,7 +158,7 @@ def test_ids_do_not_depend_on_line_numbers():
 
 
 def test_moved_lines_keep_their_ids_and_their_neighbours_follow():
-    old = [b"def f():", b"    pass", b"", b"def g():", b"    return 1", b"    pass", b"", b"end"]
+    old = [b"def first_of_all():", b"    pass", b"", b"def g():", b"    return 1", b"    pass", b"", b"end"]
     index = indexed(old)
     after = replaced(index, [*old[3:7], *old[:3], old[7]])
     expected = ids(index)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 
 import pytest
 
+import rye
 from rye.config import user_dirs
 from rye.workspace import seals
 from rye.workspace.workspace import Workspace
@@ -353,3 +356,75 @@ def test_two_files_of_one_project_have_their_own_entries(project):
         (project / name).write_bytes(SMALL)
         read(project, name)
     assert len(list(folder(project).glob("*.json"))) == 2
+
+
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+def test_two_user_spaces_on_one_project_keep_their_own_ids(project, tmp_path, monkeypatch, content):
+    (project / "f.txt").write_bytes(content)
+
+    def become(who):
+        monkeypatch.setenv("USER_SPACE", str(tmp_path / who))
+
+    spaces, known = ("host", "container", "person"), {}
+    for who in spaces:
+        become(who)
+        known[who] = rows(read(project, limit=12))
+    first = json.loads(entry(project).read_bytes())["seal"][:16]
+    for turn in range(6):
+        who = spaces[turn % 3]
+        become(who)
+        lid, text = known[who][turn]
+        answer = edit(project, line_id=lid, new_content=f"{text} by {who}")
+        assert answer["success"], (turn, who, answer)
+        for other in spaces:
+            become(other)
+            found = rows(read(project, limit=12))
+            # All but the line that was edited have the IDs that this space knew, whoever edited.
+            assert [one for one, _ in found[:turn] + found[turn + 1 :]] == [
+                one for one, _ in known[other][:turn] + known[other][turn + 1 :]
+            ]
+            known[other] = found
+    assert (project / "f.txt").read_bytes().count(b" by ") == 6
+    # The first one's has the documented place still.
+    assert json.loads(entry(project).read_bytes())["seal"].startswith(first)
+    beside = sorted(path for path in folder(project).glob("*.json") if path != entry(project))
+    assert [path.name.split("-")[0] for path in beside] == [entry(project).stem] * 2
+    # A space's own damaged index counts as missing, and is made anew in its place; the others' live on.
+    victim = next(path for path in beside if json.loads(path.read_bytes())["seal"][:16] == path.stem.split("-")[1])
+    victim.write_bytes(victim.read_bytes().replace(b'"revision":', b'"revision":1', 1))
+    fresh = 0
+    for who in spaces:
+        become(who)
+        fresh += rows(read(project, limit=12)) != known[who]
+    assert fresh == 1
+    assert len(list(folder(project).glob("*.json"))) == 3
+
+
+EDITS = """
+import sys, rye
+project, mark = sys.argv[1:]
+rye.execute("rye/file-system/read", {"file_path": "f.txt"}, project_path=project)
+for number in range(12):
+    change = {"file_path": "f.txt", "changes": [f"end+|{mark}{number}"], "on_stale": "rebase"}
+    answer = rye.execute("rye/file-system/edit_lines", change, project_path=project)
+    assert answer["status"] == "success", answer
+"""
+
+
+def test_edits_of_two_user_spaces_at_one_time_wait_for_each_other(project, tmp_path):
+    (project / "f.txt").write_bytes(SMALL)
+    running = []
+    for who in ("a", "b"):
+        env = {**os.environ, "USER_SPACE": str(tmp_path / who), "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+        running.append(subprocess.Popen([sys.executable, "-c", EDITS, str(project), who], env=env))
+    assert [one.wait(120) for one in running] == [0, 0]
+    lines = (project / "f.txt").read_text().split()
+    assert [[one for one in lines if one[0] == who] for who in "ab"] == [[f"{who}{at}" for at in range(12)] for who in "ab"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which makes folders in another user's project")
+def test_folders_that_root_makes_are_the_owners(project):
+    (project / "f.txt").write_bytes(SMALL)
+    os.chown(project, 65534, 65534)
+    assert rows(read(project))
+    assert {path.stat().st_uid for path in (project / ".ai").rglob("*") if path.is_dir()} == {65534}

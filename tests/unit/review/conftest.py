@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from support.calling import call
@@ -12,9 +10,6 @@ from support.shell_calls import bash
 pytest.importorskip("uvicorn")
 
 from support.review_pages import serving
-
-# The terminal view needs an extra of its own.
-collect_ignore = [] if importlib.util.find_spec("textual") else ["test_terminal.py"]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,7 @@ def test_the_state_lies_in_the_project_under_its_own_gitignore(file):
     subprocess.run(["git", "init", "-q"], cwd=file, check=True)
     open_chunk(file, line=200)
     state = json.loads((file / ".ragix/state.json").read_text())
-    assert len(state.pop("seal")) == 64
+    assert re.fullmatch("[0-9a-f]{16}-[0-9a-f]{64}", state.pop("seal"))
     (shown,) = state["views"]["a.txt"].pop("shown")
     assert (shown[0], len(shown[1])) == (150, 100 * 8)
     assert state == {"format": 1, "views": {"a.txt": {"start_line": 150, "chunk_size": 100, "overlap": 2}}}
@@ -77,7 +78,7 @@ def test_it_lasts_from_one_process_to_the_next(file):
 def test_a_damaged_state_counts_as_none_and_heals(file, damage):
     with Workspace(str(file)) as ws:
         key = seals.secret(ws)
-    for raw in (damage, seals.sealed(key, "state.json", damage[1:])):
+    for raw in (damage, seals.sealed(key, "state", damage[1:])):
         open_chunk(file, line=200)
         (file / ".ragix/state.json").write_bytes(raw)
         assert first(file) == 1

@@ -14,8 +14,8 @@ from support.calling import done, refused
 pypdf = pytest.importorskip("pypdf", reason="the extra `pdf` is not installed")
 
 
-def pdf(*pages):
-    """Return a PDF whose pages show these lines, made by hand."""
+def pdf(*pages, broken=()):
+    """Return a PDF whose pages show these lines, made by hand; the pages at `broken` have a filter that does not exist."""
     objects = {
         1: b"<< /Type /Catalog /Pages 2 0 R >>",
         3: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
@@ -25,7 +25,11 @@ def pdf(*pages):
         shown = b"".join(b"(%s) Tj T* " % line.encode("latin-1") for line in text.split("\n")) if text else b""
         content = b"BT /F1 12 Tf 14 TL 50 700 Td %sET" % shown
         number = 4 + 2 * at
-        objects[number] = b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content)
+        objects[number] = b"<< /Length %d%s >>\nstream\n%s\nendstream" % (
+            len(content),
+            b" /Filter /None" if at in broken else b"",
+            content,
+        )
         objects[number + 1] = (
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R "
             b"/Resources << /Font << /F1 3 0 R >> >> >>" % number
@@ -120,3 +124,12 @@ def test_a_pdf_beside_other_files(project):
     (project / "b.txt").write_text("text\n")
     output = done("read", project, file_path="b.txt", more=["a.pdf:2"])["output"]
     assert "[page 2 of 2]\ntwo" in output
+
+
+@pytest.mark.parametrize("broken", [(), (2,), (0, 4), range(5)])
+def test_a_broken_page_is_named_and_the_others_are_shown(project, broken):
+    texts = ["one", "two", "three", "four", "five"]
+    (project / "a.pdf").write_bytes(pdf(*texts, broken=broken))
+    pages = done("read", project, file_path="a.pdf")["output"].split("\n")[1::2]
+    for at, text in enumerate(texts):
+        assert pages[at] == text if at not in broken else pages[at].startswith("[this page cannot be read: it is broken (")

@@ -51,5 +51,12 @@ def test_another_binary_file_is_refused_still_and_so_is_a_large_picture(project)
     (project.parent / "out.png").write_bytes(PNG)
     for name, code in (("a.zip", "binary_file"), ("big.png", "picture_too_large")):
         assert rye.execute("rye/file-system/read", {"file_path": name}, project_path=project)["code"] == code
+    with open(project / "log.txt", "wb") as file:
+        file.write(b"one line\n" * 1_000)
+        file.truncate(600 << 20)
+    answer = rye.execute("rye/file-system/read", {"file_path": "log.txt", "limit": 2}, project_path=project)
+    assert answer["code"] == "file_too_large"
+    assert "picture" not in answer["error"]
+    assert "Use rye/bash/bash with head" in answer["error"]
     with pytest.raises(WorkspaceError):
         pictures.picture(str(project), "link.png")

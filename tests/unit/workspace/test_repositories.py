@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import rye
-from rye.workspace import repositories
+from rye.workspace import programs, repositories
 from support.shell_calls import call
 
 PARTS = ("HEAD", "objects/.keep", "refs/.keep", "config", "commondir", "hooks/pre-commit")
@@ -132,23 +132,49 @@ def test_a_bare_repository_is_not_changed_by_write(project):
 
 
 @pytest.mark.parametrize(
-    ("value", "named"),
+    ("value", "named", "not_named"),
     [
-        ("tools/clean", ["tools/clean"]),
-        ('"tools/clean" --fast', ["tools/clean"]),
-        ("python3 -X dev tools/clean.py %f", ["tools/clean.py"]),
-        ("python -m tools.strip", ["tools/strip.py", "tools/strip/__main__.py"]),
-        ("sh tools/a; exec ./b | cat", ["tools/a", "b"]),
-        ("!LANG=C tools/x", ["tools/x"]),
-        ("vim", []),
-        ("less -R", []),
-        ("true", []),
-        ("git-lfs clean -- %f", []),
+        ("tools/clean", "tools/clean", "tools/cat tools/a.py"),
+        ('"tools/clean" --fast', "tools/clean", ""),
+        (
+            "python3 -X dev tools/clean.py %f",
+            "tools/clean.py tools/json.py tools/helper.py tools/helper/a.py",
+            "json.py tools/x.py",
+        ),
+        (
+            "/usr/bin/python3 tools/clean.py",
+            "tools/clean.py tools/json/__init__.py tools/json.cpython-311.so",
+            "tools/json.txt",
+        ),
+        ("tools/run.py", "tools/run.py tools/__pycache__/helper.cpython-311.pyc tools/re.py", "tools/other.py"),
+        ("python -m tools.strip", "tools/strip.py tools/strip/__main__.py json.py named.py", "README.md other.py"),
+        ("sh tools/a; exec ./b | cat", "tools/a b tools/lib.sh", "lib.sh tools/x"),
+        ("node tools/a.js", "tools/a.js tools/util.js tools/util/index.js", "tools/other.js"),
+        ("!LANG=C tools/x", "tools/x", ""),
+        ("vim", "", "vim"),
+        ("less -R", "", "less"),
+        ("git-lfs clean -- %f", "", "clean"),
     ],
 )
-def test_programs_that_a_setting_names_by_a_path(tmp_path, value, named):
+def test_what_a_program_starts_and_loads_that_a_setting_names(tmp_path, value, named, not_named):
     root = str(tmp_path.resolve())
-    assert list(repositories.programs_named(value, root)) == [f"{root}/{one}" for one in named]
+    texts = {
+        "tools/clean.py": "import helper\n", "tools/run.py": "#!/usr/bin/env python3\nimport helper\n",
+        "tools/strip.py": "import named\n", "tools/a": ". tools/lib.sh\n", "tools/a.js": "require('./util')\n",
+    }  # fmt: skip
+    (tmp_path / "tools").mkdir()
+    for path, text in texts.items():
+        (tmp_path / path).write_text(text)
+    found = programs.loaded(value, root)
+    assert [one for one in named.split() if not found.holds(f"{root}/{one}")] == []
+    assert [one for one in not_named.split() if found.holds(f"{root}/{one}")] == []
+    # What is there is found, too.
+    for one in [*named.split(), *not_named.split()]:
+        (tmp_path / one).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / one).touch()
+    there = {os.path.relpath(one, root) for one in found.there()}
+    assert there >= {*named.split()}
+    assert not there & {*not_named.split()}
 
 
 def test_where_linked_worktrees_have_their_settings(tmp_path):

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T16:18:10Z:8d48b07537c1d968fd0ff0f187d00a26aacc136225e144ccfd20b531277c1b43:apVpOI79Poo2dbZL_RHR-baUSuQAwgIDlU-_pm1V9yTeVrX-QtmVAt_jbJJz6Rd4wZTSaf6WyLzcwzDFMAmKCQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:01:44Z:269f565daa2906bb3932f4cb72429c24ec182164f9d24f7cc9a9f3f9c5eaeee7:DnT0mehs-H08ZCY_uzxflTnC813yjdLPg31CqTbZGQbqft42QKouThFENA47oERf-I3oVx_WPNCOlCaaQPsyBg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -17,7 +17,6 @@ confined, paged and carry line IDs.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 from contextlib import contextmanager
@@ -27,10 +26,10 @@ from rye.call import profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import deadline, output_budget
 from rye.call.host import ask
-from rye.call.results import ok
+from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
-from rye.journal import tree_changes
+from rye.journal import file_history, tree_changes
 from rye.plain_class import changed
 from rye.process import job_report, jobs, output_files, run, terminal_text
 from rye.process.autorun import command_check, git_settings
@@ -42,7 +41,8 @@ from rye.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    _Start = Callable[[sandbox.Confined], dict[str, Any]]
+    _Confined = sandbox.Confined
+    _Start = Callable[[_Confined], dict[str, Any]]
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -107,8 +107,7 @@ CONFIG_SCHEMA = {
     "additionalProperties": False,
 }
 
-_DEFAULT_SECONDS = 120.0
-_MAX_SECONDS = 600.0
+_DEFAULT_SECONDS, _MAX_SECONDS = 120.0, 600.0
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -118,9 +117,7 @@ _HINTS = {
     126: "A file was found but could not be run: make it executable, or call it by its interpreter.",
     127: "A program was not found: `command -v NAME` tells whether one is installed; name others by their path.",
 }
-_LAST_LINES = 3
-_LAST_BYTES = 400
-_TRIES = 5
+_LAST_LINES, _LAST_BYTES, _TRIES = 3, 400, 5
 
 # There is no terminal: these variables keep programs from asking, paging and colouring.
 _QUIET = {
@@ -161,14 +158,12 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             return _as_job(ws, policy, settings.mode, cwd_fd, params, input_bytes)
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
-        with _channel(ws.real) as channel, LeftFiles(_shell(), params["command"], ws.real) as left_files:
-            inherited = (*left_files.fds, *(() if channel is None else (channel.fd,)))
-            if channel is not None:
-                policy = changed(policy, env={**channel.environment, **policy.env})
-            start = functools.partial(_run, ws.fd, inherited, cwd_fd, seconds, input_bytes)
-            result: dict[str, Any] = {}
+        with LeftFiles(_shell(), params["command"], ws.real) as left_files:
             for _ in range(_TRIES):
-                result = _recorded(ws, policy, settings.mode, left_files, params["command"], start)
+                with _channel(ws.real) as channel:
+                    start = functools.partial(_run, ws.fd, left_files.fds, channel, cwd_fd, seconds, input_bytes)
+                    env = policy.env if channel is None else {**channel.environment, **policy.env}
+                    result = _recorded(ws, changed(policy, env=env), settings.mode, left_files, params["command"], start)
                 # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
                 if result.get("code") != sandbox.NOT_MADE:
                     break
@@ -180,7 +175,6 @@ def _recorded(
 ) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
     recording, confined, look = _confined(ws, left_files.argv, policy, mode, command)
-    set_aside, moved, recorded = [], [], tree_changes.Recorded()
     try:
         result = start(confined)
     finally:
@@ -211,7 +205,8 @@ def _as_job(
         raise
     finally:
         confined.close()
-    return _started(job_id, confined.report)
+    shows = call_text("job", action="read", job_id=job_id)
+    return ok(f"Started as job {job_id}. {shows} shows its output.", job_id=job_id, sandbox=confined.report)
 
 
 def _confined(
@@ -224,7 +219,7 @@ def _confined(
     recording = tree_changes.begin(ws, __item_id__, command)
     try:
         confined = sandbox.confine(argv, policy, mode)
-        look = command_check.begin(ws, confined)
+        look = command_check.begin(ws, confined, functools.partial(file_history.by_our_tools, ws))
         try:
             if mode == "require":
                 sandbox.insist(confined, policy)
@@ -308,18 +303,24 @@ def _shell() -> str:
     return next(path for path in _SHELLS if os.access(path, os.X_OK) or path == _SHELLS[-1])
 
 
-def _started(job_id: str, report: dict[str, Any]) -> dict[str, Any]:
-    call = f'job(action="read", job_id="{job_id}")'
-    return ok(f"Started as job {job_id}. {call} shows its output.", job_id=job_id, sandbox=report)
-
-
 def _run(
-    root: int, inherited: Sequence[int], cwd_fd: int, seconds: float, input_bytes: bytes, confined: sandbox.Confined
+    root: int,
+    fds: Sequence[int],
+    channel: CommandChannel | None,
+    cwd_fd: int,
+    seconds: float,
+    stdin: bytes,
+    confined: _Confined,
 ) -> dict[str, Any]:
-    confined = changed(confined, fds=(*confined.fds, *inherited))
+    confined = changed(confined, fds=(*confined.fds, *fds, *(() if channel is None else (channel.fd,))))
     stored = output_files.StoredOutputs(root)
     stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
-    outcome = run.run(confined, cwd_fd, seconds, stdin=input_bytes, stdout=stdout, stderr=stderr)
+    try:
+        outcome = run.run(confined, cwd_fd, seconds, stdin=stdin, stdout=stdout, stderr=stderr)
+    finally:
+        # What a call of the command wrote later would come after the look.
+        if channel is not None:
+            channel.end()
     budget = output_budget()
     # Of two long ones, standard error gets a quarter.
     errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), _paging(stored.id, "stderr"))
@@ -335,10 +336,8 @@ def _run(
         "total_bytes": stdout.total,
         "total_stderr_bytes": stderr.total,
     }
-    if stdout.stored or stderr.stored:
-        result["output_id"] = stored.id
-    if outcome.signal:
-        result["signal"] = outcome.signal
+    result |= {"output_id": stored.id} if stdout.stored or stderr.stored else {}
+    result |= {"signal": outcome.signal} if outcome.signal else {}
     # None counts as well: the reaper was killed, so nobody knows.
     if outcome.survivors != 0:
         result["survivors"] = outcome.survivors
@@ -346,8 +345,8 @@ def _run(
 
 
 def _paging(output_id: str, stream: str) -> Callable[[int], str]:
-    which = "" if stream == "stdout" else f", stream={json.dumps(stream)}"
-    return lambda offset: f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
+    which = {} if stream == "stdout" else {"stream": stream}
+    return lambda offset: call_text("job", action="read", job_id=output_id, **which, offset=offset)
 
 
 def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made: bool) -> dict[str, Any]:
@@ -355,8 +354,7 @@ def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, mad
     if outcome.exit_code == 0:
         return {"success": True, **result}
     error, code = _error(result, outcome, seconds, made=made)
-    if hint := _HINTS.get(outcome.exit_code or 0):
-        result["hint"] = hint
+    result |= {"hint": hint} if (hint := _HINTS.get(outcome.exit_code or 0)) else {}
     if outcome.why != "exited":
         end = "timed out" if outcome.why == "timed_out" else "cancelled"
         result["output"] = job_report.with_line(result["output"], f"[{end} after {outcome.seconds:.1f} s]")

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:47:20Z:7df992ee9252c2ecb617d843267969b6a91b33d2eba51f0196569e0a0113816f:CwvXXJQqUOgZ7JTlbCGyrMoL23DrsZ7gaJa2St4Ic0d0wqB60OkzcxkAo2AIbBhZ64PRANc02ItmynhHYV8OBw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:aa67c0976482a1d7d6d3cb39e9cb268094293caad9c60f59b0aea662c262f838:702WTN7sHAfCNrL1YbNeSUSSadhwKCv-uQLSb3vHzTN1DMac9cgUdUi8ngLkCR_JvBRgAbwPZKb5kHEmUZACBw==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rye.call.context import output_budget
-from rye.call.results import cut_notice, ok
+from rye.call.results import call_text, cut_notice, ok
 from rye.errors import RyeError, UsageError
 from rye.process import job_report, job_supervisor, jobs, run, terminal_text
 from rye.workspace.workspace import Workspace
@@ -48,6 +48,7 @@ __agent_parameters__ = {
     "action": "",
     "job_id": "",
     "offset": "First byte, from 0; negative: from the end",
+    "stream": "Of a bash result",
     "data": "Text to write",
     "timeout": "Seconds to wait",
 }
@@ -145,7 +146,7 @@ def _wait(home: int, record: Record, offset: int | None, seconds: float) -> dict
     text, size = terminal_text.last(part.data, budget)
     before = part.total - size
     if before:
-        call = f'job(action="read", job_id="{record["job_id"]}", offset=0)'
+        call = call_text("job", action="read", job_id=record["job_id"], offset=0)
         text = f"{cut_notice(size, part.total, 'bytes', call)}\n{text}"
     if record["status"] == "running":
         text += ("" if not text or text.endswith("\n") else "\n") + f"[still running after {seconds:g} s]"

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:49Z:4b4b81b0faf2b47eb55d5d68b186b0225f01883382a9df743c5b49a5d9548ab7:wbAgVtmDT2rStsz1RvITcsHYdJXrtxV2Btns2Xz91KUWazzVFXXSKQ_KQGdIdYv5n6eTwRfSdOrk0w8QVZtgAw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:18Z:3268e567cfeef4d3cb8e0cb3ceea2969019f2605ee21a92a56c22be93a3ebda5:5yd5hsAVJSBw2vQ439_Phv9KXfPjeE3l12gNquYMniyp7z3S7ziPlg_uI7q3NOXT-p-rX3MR8-XuYmnGsvdlDQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rye.toolkit import Applied, Edited, Show, cut_notice, edit_files, fit_lines, ok, output_budget
+from rye.toolkit import Applied, Edited, Show, call_text, cut_notice, edit_files, fit_lines, ok, output_budget
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -31,14 +31,19 @@ __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
 "12|new text" or "12-15|one\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
-"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or, as JSON,
-{"find": "exact text", "replace": "new", "count": 1}.
+"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or, as JSON in
+a string, {"find": "exact text", "replace": "new", "count": 1}.
 Requires: lines that were shown (find needs none).
 Does not: guess or apply a part: refused changes come back with the lines as they are.
 Side effects: writes files; one undo takes the call back.
 Returns: the new addresses, one line around each place; new syntax errors.
 Prefer it to write for existing files."""
-__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only"}
+__agent_parameters__ = {
+    "file_path": "",
+    "changes": "All land or none",
+    "dry_run": "Show the diff only",
+    "encoding": "Only where it is not recognised",
+}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -189,24 +194,22 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     # It loads the client of language servers, which most calls need not pay for.
     from rye.toolkit import checked
 
-    return checked(project_path, params["file_path"], edit)
+    return checked(project_path, params["file_path"], edit, params["changes"])
 
 
 def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:
     """Return what became of one file."""
-    output, cut = _printed(applied, params, diff_budget)
+    output, shown, total = _printed(applied, params, diff_budget)
     output += _warnings(applied.warnings, params)
-    if cut:
-        total = len(applied.diff) + sum(stop - start for start, stop in applied.regions())
-        call = f'read(file_path="{params["file_path"]}")'
-        output.append(cut_notice(sum(not line.startswith("[") for line in output), total, "lines", call))
+    if shown < total:
+        output.append(cut_notice(shown, total, "lines", call_text("read", file_path=params["file_path"])))
     lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
     return ok(
         "\n".join(output),
         **({"dry_run": True} if params["dry_run"] else {"entry_id": applied.entry, "lines": lines}),
         changes_applied=0 if params["dry_run"] else len(params["changes"]),
         lines_changed=_changed(applied),
-        truncated=cut,
+        truncated=shown < total,
         file_path=applied.document.path,
         version=applied.document.version,
         warnings=applied.warnings,
@@ -217,9 +220,9 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
     """Return what became of several files."""
     output, cut = list[str](), False
     for applied in edited.files:
-        printed, more = _printed(applied, params, diff_budget // len(edited.files))
+        printed, shown, total = _printed(applied, params, diff_budget // len(edited.files))
         output += [f"{applied.document.path}:", *printed]
-        cut = cut or more
+        cut = cut or shown < total
     output += [*edited.notes, *_warnings(edited.warnings, params)]
     if cut:
         output.append("[some lines were left out: read(file_path=…, changes_since=…) shows them]")
@@ -238,10 +241,10 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
     )
 
 
-def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tuple[list[str], bool]:
-    """Return the diff where it is wanted, and the changed lines with their addresses; and whether some were left out."""
-    shows_diff = params["diff"] or params["dry_run"]
-    diff, cut = fit_lines(applied.diff, diff_budget) if shows_diff else ([], False)
+def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tuple[list[str], int, int]:
+    """Return the diff where it is wanted, and the changed lines with their addresses; how many lines, and of how many."""
+    whole = applied.diff if params["diff"] or params["dry_run"] else []
+    diff, _ = fit_lines(whole, diff_budget)
     output = [*diff]
     if applied.brief:
         output += [*([""] if diff else []), *applied.brief]
@@ -249,7 +252,8 @@ def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tupl
         output += ["", "Lines now:", *applied.printed()]
     if params["line_ids"] == "short" and not params["dry_run"]:
         output.append(f"[version {applied.document.short_version}]")
-    return output, cut or applied.cut
+    now = sum(stop - start for start, stop in applied.regions()) if applied.cut else len(applied.lines)
+    return output, len(diff) + len(applied.lines), len(whole) + now
 
 
 def _warnings(warnings: list[str], params: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:28:59Z:dc63b87ac6225c4b5840e321c4028dedba222ed502f702a5237c5aef2f699792:8-84NF6OX7DqZuTorNh2WiuUyXF3-7YDLcu8OFbVOx9_oq3NWRI7JtMT_UeDCSUYrgqfKyIv5lIuPNNHf7SfBg==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:43e14d358c91025e9f524e821bbbaf4615b849929c063f4d2f51f7b2310e7857:MO-Q1V6ZwxGRXX0yvxSWIr48O1Bb_MCVvQ4XL5AwSU_HHsFlnCxiAq0qMbVVYYa9JI7Uk9dL3NBwZ1u9OxJBBw==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -30,11 +30,19 @@ __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`; without a slash at any depth.
 Requires: pattern, relative to path.
-Does not: list folders, hidden or ignored files (hidden=true, no_ignore=true).
+Does not: list folders, hidden or ignored files.
 Side effects: none.
 Returns: one path a line; a cut names the call that continues.
 Prefer it to find in bash."""
-__agent_parameters__ = {"pattern": "", "path": "Folder", "sort": "", "limit": "", "offset": "First one, from 1"}
+__agent_parameters__ = {
+    "pattern": "",
+    "path": "Folder",
+    "sort": "",
+    "hidden": "",
+    "no_ignore": "",
+    "limit": "",
+    "offset": "First one, from 1",
+}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:49Z:97b171423005ffc696f1076918777d1323ec5bdc00651a3b2ceb1074182e3781:aH4FnE3VxXT85cBCe3bZWAw_LAUDTF00U3h-MH2SHTGFefms-AwRXPwUX7aOGUprlGbwbXH7MqI5fFCBSHjuCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:18Z:7dba2cff5fa44be5e9b4922e4622fe2633541a7831679a78846bb16ec9402768:NoNUL1HOZsarTMOjaMu3aSzxkCqRwCBQ_l8NC-wAmCvXMnh6f4ulfTOsUeOmE3UzVSwOyNfpgoajePURoguvCA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -40,7 +40,7 @@ __agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """Search file contents by regex (Rust syntax, no look-around). Lines come with their addresses, ready for edit_lines without a read.
 Requires: pattern.
-Does not: search hidden, ignored or binary files (hidden=true, no_ignore=true).
+Does not: search hidden, ignored or binary files.
 Side effects: none.
 Returns: matches by file; up to three come with context. Too many: how many in which folders.
 Prefer it to grep or rg in bash."""
@@ -51,6 +51,9 @@ __agent_parameters__ = {
     "ignore_case": "",
     "literal": "Plain text",
     "context": "Lines around",
+    "multiline": "",
+    "hidden": "",
+    "no_ignore": "",
     "mode": "",
     "limit": "",
     "offset": "",
@@ -152,7 +155,7 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
     end = search.show(
         context,
         _Printer(search.page, context, form, one_file=search.tree.is_file),
-        line_ids="short" if form == "short" else True,
+        line_ids=form if form == "short" else form != "none",
     )
     return _answer(search, params, search.matches, end, search.total, f"matches in {search.file_count} files")
 

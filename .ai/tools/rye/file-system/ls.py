@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T13:03:41Z:ff76009869931f3d578e81351a3e53559504a23f8a3fbdf36b50b05688d67c7b:b4hfYbW3leBsOmNEaBaQhC8cO4I-t-YB7BLHMIIbHGvCzblC4ShfDHHlP9Xy7Z7_FMCr3DBE5TWwibjgmPwVBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:60ef98fc161ae6dee1ca83fd500af50d7be4a416c283ded6a29f803428df4629:Ck1MSLc5uHQYbQX7o3kPKJstX7JeVZ5Ho6t7DCfCp0IOA4iRH-Y52krSqyizUNNQRIY8GfusI1Mi5d23F8DiDA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call import results
 from rye.call.context import deadline, output_budget
-from rye.call.results import ok
+from rye.call.results import call_text, ok
 from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.fs import beneath, names
@@ -49,7 +49,7 @@ Does not: enter ignored folders (no_ignore=true) or links.
 Side effects: none.
 Returns: one name a line, folders first with a slash.
 Prefer it to ls in bash; glob finds files by pattern."""
-__agent_parameters__ = {"path": "", "depth": "", "limit": "", "offset": "First one, from 1"}
+__agent_parameters__ = {"path": "", "depth": "", "no_ignore": "", "limit": "", "offset": "First one, from 1"}
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -279,7 +279,8 @@ def _described(listing: _Listing, entry: Entry, *, long: bool) -> tuple[str, dic
     indent = "  " * (len(entry.parts) - 1)
     if entry.more:
         below = names.show(b"/".join((*listing.parts, *entry.parts)))
-        return f'{indent}  … {entry.more} more: ls(path="{below}")', {"name": _name(entry), "type": "more", "count": entry.more}
+        more = f"{indent}  … {entry.more} more: {call_text('ls', path=below)}"
+        return more, {"name": _name(entry), "type": "more", "count": entry.more}
     fields: dict[str, Any] = {"name": _name(entry), "type": "directory" if entry.is_folder else "unknown"}
     text = indent + names.show(entry.parts[-1])
     info, target = _looked_at(listing, entry)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:49Z:b9d626f58507a90846bf483ed457f7838e9a4347d837b6f60805996c3af51b58:0e8LCkBZZW6bWiENXs_k8MWzElCQDTfJlwio8zygFslN3gjJaMIMjzu1XjprnP4wy6qgACzWWovI-ht2PYM3Ag==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:01:44Z:ea4bee38fbdbf7072e246a4e668ffd098d5cf8ef2c3bc37637b66b775cd73388:2CN0QCPtxmqdNyU525aZJ4SJCLKvd9E-30zPUVzE2UauPF_Gk0mPidpXipTdw6Vvfl-Rj7kkNr_2wHcMmpHsDg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -11,8 +11,8 @@ lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] li
 2,000 characters are shortened visibly; their ID still stands for the whole line.
 An ID belongs to its line for as long as the line lives, through edits elsewhere in the file: pass IDs to edit_lines instead
 of retyping text, and do not read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
-new, changed or gone since. file_path may end in a range, "a.py:20-40"; more=["b.py", ":90-99"] reads other files and ranges, too.
-Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
+new, changed or gone since. file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
+more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
 Prefer it to cat in a shell whenever you may edit the file; use grep to find the place first in a large one.
 """
 
@@ -28,6 +28,7 @@ from rye.toolkit import (
     RyeError,
     UsageError,
     WorkspaceError,
+    call_text,
     cut_notice,
     notebook_view,
     ok,
@@ -45,17 +46,19 @@ __tool_description__ = "Read a text file with persistent line IDs, a window at a
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
-__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted), which stays its own through every edit.
+__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted), which stays its own through every edit:
+its line number at first; a new line gets a new one.
 Requires: file_path.
 Does not: show binary files but pictures and PDFs (offset: page).
 Side effects: none.
 Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
 Prefer it to cat in bash."""
 __agent_parameters__ = {
-    "file_path": 'Or "a.py:20-40"',
+    "file_path": 'Or "a.py:20-40" (line numbers), "a.py:@20-40" (addresses)',
     "offset": "First line, from 1; negative from the end",
     "limit": "",
     "changes_since": "Version of your last read",
+    "encoding": "Only where it is not recognised",
     "more": 'Other files and ranges: ["b.py", "b.py:20-40", ":200-240"]',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
@@ -85,7 +88,7 @@ CONFIG_SCHEMA = {
         "more": {
             "type": "array",
             "items": {"type": "string", "minLength": 1},
-            "description": 'Other files and ranges to read in the same call: "b.py", "b.py:20-40", ":200-240" of this file',
+            "description": 'Other files and ranges to read in the same call: "b.py", "b.py:20-40", ":200-240" of this file, "b.py:@12-15"',
         },
         "notebook": {
             "type": "string",
@@ -163,26 +166,28 @@ def _read(params: dict[str, Any], project_path: str, budget: int) -> dict[str, A
 
 
 def _part(text: str, file_path: str) -> dict[str, Any]:
-    """Return the file and window that `b.py`, `b.py:20-40` or `:20-40`, of the call's own file, names."""
-    found = re.fullmatch(r"(?P<path>.*?)(?::(?P<first>-?[1-9]\d*)?(?:-(?P<last>\d+))?)?", text, re.DOTALL)
-    path, first, last = (found["path"], found["first"], found["last"]) if found else (text, None, None)
+    """Return the file and window that `b.py`, `b.py:20-40`, `b.py:@12-15` or `:20-40`, of the call's own file, names."""
+    if by_address := re.fullmatch(r"(.*):@(\w+)(?:-@?(\w+))?", text, re.DOTALL):
+        path, *named = by_address.groups()
+        return {"file_path": path or file_path, "offset": 1, "changes_since": None, "named": named}
+    found = re.fullmatch(r"(.*?)(?::(-?[1-9]\d*)?(?:-(\d+))?)?", text, re.DOTALL)
+    path, first, last = found.groups() if found else (text, None, None)
     offset = int(first or 1)
     # Who names the last line knows that there may be more.
     limit = {"limit": max(int(last) - offset + 1, 1), "ranged": True} if last else {}
     # A version names a state of one file.
-    return {"file_path": path or file_path, "offset": offset, "changes_since": None, **limit}
+    return {"file_path": path or file_path, "offset": offset, "changes_since": None, "named": None, **limit}
 
 
 def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> None:
     """Put another window behind the ones so far; what cannot be read is said there, and the others stay."""
     parts = result.setdefault("more", [])
-    header = f"{params['file_path']}:" if params["offset"] == 1 else f"{params['file_path']}, from line {params['offset']}:"
+    place = f"@{params['named'][0]}" if params["named"] else f"line {params['offset']}" if params["offset"] != 1 else ""
+    header = f"{params['file_path']}, from {place}:" if place else f"{params['file_path']}:"
     budget_left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
     try:
         if budget_left < _LEAST:
-            raise UsageError(
-                "no_room", "There is no room left in this answer.", f'Call read(file_path="{params["file_path"]}").'
-            )
+            raise UsageError("no_room", "There is no room left.", call_text("read", file_path=params["file_path"]))
         part = _read(params, project_path, budget_left)
     except RyeError as err:
         part = {"file_path": params["file_path"], "output": f"[{err}]", "error": str(err), "code": err.code}
@@ -209,13 +214,15 @@ def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str
     """Return the window, or what changed since a version that is known."""
     if params["notebook"] == "cells":
         document.show_as_cells()
+    if params.get("named"):
+        start, stop = document.lines_named(*params["named"])
+        params = {**params, "offset": start + 1, **({} if stop is None else {"limit": stop - start, "ranged": True})}
     window = _Window(document, params, budget)
     since = params.get("changes_since")
     if since is None or document.no_ids:
         result = _window(document, window, params)
         return _without_ids(result, document, since) if document.no_ids else result
-    changes = document.changes_since(since)
-    if changes is not None:
+    if (changes := document.changes_since(since)) is not None:
         return _changes(document, window, params, changes.lines, changes.ended, changes.gone)
     result = _window(document, window, params)
     notice = f"[changes_since: version {since[:80]} is not among the last 20 of this file; here is the window instead.]"
@@ -225,8 +232,7 @@ def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str
 def _without_ids(result: dict[str, Any], document: Document, since: str | None) -> dict[str, Any]:
     """Say why the window has no IDs: one that cannot be stored would be unknown to the next call."""
     del result["version"]
-    why = document.no_ids.rstrip(".")
-    warning = f"No line IDs and no version: they cannot be kept ({why}). edit_lines needs them: read again when they can."
+    warning = f"No line IDs and no version: they cannot be kept ({document.no_ids.rstrip('.')}). edit_lines needs them: read again when they can."
     changes = {} if since is None else {"changes_known": False}
     return {**result, **changes, "output": f"{result['output']}\n[{warning}]", "warnings": [warning]}
 
@@ -282,12 +288,11 @@ def _facts(document: Document) -> dict[str, Any]:
 def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict[str, Any]:
     total, offset = document.count, params["offset"]
     start = offset - 1 if offset > 0 else max(0, total + offset)
+    last = offset + params["limit"] - 1 if params.get("ranged") else offset
+    by_address = "" if params.get("named") or document.no_ids else document.otherwise_named(offset, last)
     if start >= total and (total or offset > 1):
-        raise UsageError(
-            "bad_offset",
-            f"offset {offset} is past the end: {document.path} has {total} line(s).",
-            f"Use an offset from 1 to {max(total, 1)}, or a negative one to count from the end.",
-        )
+        hint = by_address or f"Use an offset from 1 to {max(total, 1)}, or a negative one to count from the end."
+        raise UsageError("bad_offset", f"offset {offset} is past the end: {document.path} has {total} line(s).", hint)
     media: list[dict[str, str]] = []
     if (book := document.cells()) is None:
         stop = window.add(start, min(start + params["limit"], total))
@@ -299,19 +304,17 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
     truncated = stop < total
     is_full_range = stop - start == params["limit"] and window.short and params.get("ranged", False)
     if truncated and not is_full_range:
-        call = f'read(file_path="{params["file_path"]}", offset={stop + 1})'
+        call = call_text("read", file_path=params["file_path"], offset=stop + 1)
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
     if notice := document.encoding_notice([(start, stop)]):
         lines.append(notice)
     if window.short:
-        lines.append(
-            f"[version {document.short_version}; {total} lines]" if is_full_range else f"[version {document.short_version}]"
-        )
+        lines += [f"[{by_address}]"] if by_address and params.get("ranged") else []
+        lines.append(f"[version {document.short_version}{f'; {total} lines' if is_full_range else ''}]")
     if not total:
-        lines.append('[empty file: insert with edit_lines, after_line_id="start"]')
+        lines.append('[empty file: insert with edit_lines, "end+|text"]')
     fields: dict[str, Any] = {"next_offset": stop + 1} if truncated else {}
-    fields |= {"cells": len(book.cells)} if book else {}
-    fields |= {"media": media} if media else {}
+    fields |= ({"cells": len(book.cells)} if book else {}) | ({"media": media} if media else {})
     return ok("\n".join(lines), line_count=stop - start, offset=start + 1, truncated=truncated, **fields, **_facts(document))
 
 
@@ -354,8 +357,10 @@ def _changes(
         lines.append(f"[version {document.short_version}]")
     fields: dict[str, Any] = {}
     if cut_at is not None:
-        call = f'read(file_path="{params["file_path"]}", offset={cut_at + 1})'
-        lines.append(cut_notice(len(window.lines), count, "changed lines", call))
+        call = call_text("read", file_path=params["file_path"], offset=cut_at + 1)
+        # Without the unchanged lines around them.
+        passed = sum(min(stop, cut_at) - start for start, stop in ranges if start < cut_at)
+        lines.append(cut_notice(passed, count, "changed lines", call))
         fields["next_offset"] = cut_at + 1
     return ok(
         "\n".join(lines),
@@ -384,13 +389,9 @@ def _with_context(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, 
 
 def _first(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
     """Return the ranges as far as `count` lines reach."""
-    out: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if count <= 0:
-            break
-        out.append((start, min(stop, start + count)))
-        count -= stop - start
-    return out
+    counts = accumulate((stop - start for start, stop in ranges), initial=0)
+    pairs = zip(ranges, counts, strict=False)
+    return [(start, min(stop, start + count - before)) for (start, stop), before in pairs if before < count]
 
 
 def _deleted_lines(dead_lines: list[tuple[str, str, int]]) -> str:

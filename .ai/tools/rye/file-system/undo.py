@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T09:13:52Z:a2e6e7cb4f5ebe3ce642550ebabfae15d772dc33f702fa099c7e681ff353369b:dcdhNdbz4cUBF8JNLNSnmamT-0reVkTjOZsHjCg0dJmRCkDCYLcsWeOFfHLAb43gRa2-pV950LJkOY9oriOZCQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:1f9639c063097ab77a3e2abe43b40beff1730e132868aa18cffc1e689d0ebb18:2eJ3nU1na3WnRWwO9PBNxrtvZp_IO70TjUyyKTKYcSQ2EknrY1KRnJxZj3_vyoAT3Q7bssU2cKLMSR_RKfy0Bg==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -30,7 +30,7 @@ Does not: touch lines changed since: then it refuses and says so.
 Side effects: changes the files; is itself undoable.
 Returns: the diff; with list=true the changes.
 Prefer it to retyping old text."""
-__agent_parameters__ = {"entry_id": "", "file_path": "", "list": "List changes", "dry_run": ""}
+__agent_parameters__ = {"entry_id": "", "file_path": "", "list": "List changes", "offset": "", "dry_run": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",

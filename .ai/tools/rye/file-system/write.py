@@ -1,12 +1,12 @@
-# rye:signed:2026-11-22T12:43:50Z:6e99ee073a136c072dc75639257caabab353dd671838053aaf0128c3d2f74c46:gXc9fO1djK2wY_zqzttXJabsDb20Q7Ti8Bw56X18k5bm8x1ncHohugg7ezMtekqWUBOkZzNXxGYTndo0Q5f2Bw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:48:56Z:610cee0973cbf441a3bd11c87d509efda4be5488fffe24cd9be15475f62e1e79:MOs1PlAEUpMpGBqpsSz0umyvw0Yi32L_6Xpr5niqU4pvDQAHgqK2N2yw1NT9FTfNfOLbKbJ8DpdYPu5Sux5_DA==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
 a byte order mark unless encoding says otherwise; no newline is added or translated).
 Does not: append, merge, or write outside the project, through links out of it, into .git, .ai/trusted_keys, .ai/keys and
 .ai/cache, or to files that other programs run or load unasked (.vscode, .mcp.json, .envrc …) unless the user allows it.
-Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; all line
-IDs of the file become unknown (read it again before edit_lines); recorded for undo. The same content: none.
+Side effects: makes missing parent directories; replaces the file atomically, keeping the mode of an existing one; lines that
+stay keep their IDs, the others are new (read them before edit_lines); recorded for undo. The same content: none.
 Returns: output (a creation message, or the unified diff; with line_ids="short" the addresses of the lines), file_path, bytes_written, created, unchanged, entry_id. A diff over 50 KB is
 cut at a line boundary with a [tool_result: …] line. expected_sha256 refuses unless the present content has that digest.
 Prefer edit_lines for changing a part of an existing file: it sends and risks only those lines.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rye.toolkit import Replaced, cut_notice, fit_lines, ok, output_budget, replace_file
+from rye.toolkit import Replaced, call_text, cut_notice, fit_lines, ok, output_budget, replace_file
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -32,9 +32,9 @@ __agent_description__ = """Create a text file, or replace all of one.
 Requires: content, the whole file exactly as it shall be.
 Does not: append or merge; write files that other programs run (.git, .vscode, .envrc …).
 Side effects: makes missing folders; undo takes it back.
-Returns: the addresses that its lines have now ("1-57": line 12 is 12), so an edit can follow.
+Returns: the addresses that its lines have now ("1-57": line 12 is 12; lines that stay keep theirs), so an edit can follow.
 Prefer it for new files; edit_lines changes a part of one."""
-__agent_parameters__ = {"file_path": "", "content": ""}
+__agent_parameters__ = {"file_path": "", "content": "", "encoding": "Only where it is not recognised"}
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -104,9 +104,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _result(replaced: Replaced) -> dict[str, Any]:
     """Return what was written, as a message or as a diff."""
     size = len(replaced.data)
-    shown, cut = fit_lines(_described(replaced, size), output_budget())
+    described = _described(replaced, size)
+    shown, cut = fit_lines(described, output_budget())
     if cut:
-        shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", f'read(file_path="{replaced.path}")', omitted=1))
+        call = call_text("read", file_path=replaced.path)
+        shown.append(cut_notice(len(shown), len(described), "diff lines", call))
     unchanged = replaced.entry is None
     return ok(
         "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),

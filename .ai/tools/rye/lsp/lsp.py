@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:50Z:b6ab6421924438e3ab3621b718a3f4384894fce96ecb6f91898cc42cded2e8fd:2Nwm4cnj65DOHC6TuiyBbZc6Bof3eOnDi5Qy6IzK15x5OE1GOMc6-8TE7qUMSBjuO_tGxsvLTGq6U-4Nmpa6Dg==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:02617fa2d208d13a1eb1b300c823d65e420761d02c93121474a6cb66e1e6b70e:WU3hmirXGAJFXJ_VyEVouHKzxE_-APhahA5ONJB5b0FSTEkdwY3Zg_SMVOQcyvHYxkbgmj3g6tdW8vtawWuSAQ==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rye.call.results import ok
+from rye.call.results import call_text, ok
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import UsageError
@@ -167,7 +167,7 @@ class _Question:
             raise UsageError(
                 "position_missing",
                 "This action needs line_id and symbol.",
-                f'Call read(file_path="{self.path}") for the IDs, then give the ID of a line and a name in it.',
+                f"Call {call_text('read', file_path=self.path)} for the IDs, then give the ID of a line and a name in it.",
             )
         position = queries.position_of(self.project, self.path, self.params["line_id"], self.symbol, self.params["occurrence"])
         return {"textDocument": {"uri": self.uri}, "position": position}
@@ -189,7 +189,7 @@ class _Question:
 def _diagnostics(question: _Question) -> dict[str, Any]:
     rows = queries.diagnosed(question.project, question.path, question.params["timeout"])
     lines = [queries.described(question.path, row) for row in rows] or [f"{question.path}: no diagnostics"]
-    call = f'edit_lines on the first ones, then lsp(file_path="{question.path}")'
+    call = f"edit_lines on the first ones, then {call_text('lsp', file_path=question.path)}"
     counts = {kind: sum(row["severity"] == kind for row in rows) for kind in ("error", "warning")}
     return queries.answer(question.project, lines, call, "diagnostics", diagnostics=rows, counts=counts)
 
@@ -218,7 +218,7 @@ def _places(question: _Question, found: Any, kind: str) -> dict[str, Any]:
     lines = [spot.shown() for spot in places] or [f"No {kind} of {question.symbol!r} was found."]
     rows = [spot.fields() for spot in places]
     return queries.answer(
-        question.project, lines, f'grep(pattern="{question.symbol}")', "places", locations=rows, count=len(rows)
+        question.project, lines, call_text("grep", pattern=question.symbol), "places", locations=rows, count=len(rows)
     )
 
 
@@ -290,7 +290,7 @@ def _changed(question: _Question, edits: dict[str, list[dict[str, Any]]], what: 
         return ok(f"Nothing to change in {question.path}.", files=[], changed=0, server=question.project.session.server.name)
     dry_run = question.params["dry_run"]
     summary = f"{what}{' (dry run: nothing was written)' if dry_run else ''}: {len(result.files)} files."
-    undo = [] if result.batch is None else [f'undo(batchId="{result.batch}") takes all of it back.']
+    undo = [] if result.batch is None else [f"{call_text('undo', batchId=result.batch)} takes all of it back."]
     lines = [summary, *undo, *result.diff]
     return queries.answer(
         question.project,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:50Z:bbe84eea06957480f7fa7d29fe611a1fe5343cc96368a51223d0f7209159bed1:zGNQHWGegWx5mEwfjLiW2Z__l9yDeDJnbQ_r7zH1JqgPQDDiJcAI0p6mICwfEmUnQOcLumxFyWda_Cs_Q-gJBg==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:ac2959a01e001ea7f71655be1015efacf9704af26635527c79d656484b4b61ed:02j2ySnFQTuy25lz6qXjhtF1mRMGcqo5KLyBbYU7l3tzo_KpvivKvOYlFPHJIraM23kMti7ZdKrOpESV5aToBw==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from rye.call.context import output_budget
-from rye.call.results import cut_notice, fit_lines, size_of, start_index
+from rye.call.results import call_text, cut_notice, fit_lines, size_of, start_index
 from rye.edits import patch_store
 from rye.errors import EditError
 from rye.journal import commit
@@ -67,7 +67,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         fields: dict[str, Any] = {"truncated": cut}
         if cut:
             fields["next_offset"] = reached + 1
-            call = f'get_patch_change(id="{any_id}", offset={reached + 1})'
+            call = call_text("get_patch_change", id=any_id, offset=reached + 1)
             out.append(cut_notice(len(shown), len(diff), "diff lines", call, len(diff) - reached))
         result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **result_of_file}
         return succeeded("\n".join(out), result, warnings, **fields)

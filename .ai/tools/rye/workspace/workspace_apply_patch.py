@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:47:19Z:66bc4be731b126da0cd9e1f9e0e67fcd988e92d6f74b8879007519384a2d52e3:2srieK-1xCHB1KM2b8hAW5xfSA6U96x7JgNcoUsPKKndOY9z1QCEyjeV-tlj3TP1V3wYZjR-dc28QCrzHEroBg==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:7b01f9b78a357b52790a7d7f7454bd5b9dc02a0d77044f5eca9ffbb8881e251a:1ZRUEGQFQNyBT7EmK8gP0U4cK-PCjZ6ZsoPBM4aJD_yzUFoaZeannro-2Q-vqRpb3cg1AsPrgXG_26cCrQJlCg==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if the patch was planned on an editor's unsaved contents.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rye.call.results import call_text
 from rye.edits import patch_store
 from rye.errors import EditError
 from rye.journal import commit
@@ -69,7 +70,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
                 raise EditError(
                     "already_applied",
                     f"Batch {batch_id} is applied already. Nothing was written.",
-                    f'Call get_patch_change(id="{batch_id}") to see it; undo(batchId="{batch_id}") takes it back.',
+                    f"Call {call_text('get_patch_change', id=batch_id)} to see it; "
+                    f"{call_text('undo', batchId=batch_id)} takes it back.",
                 )
             batch = patches.parse(record["request"], iter(record["ids"]).__next__, problems)
             return patch_calls.run_batch(ws, batch, Order(params.get("activeFiles") or [], dry_run=params["dryRun"]), problems)

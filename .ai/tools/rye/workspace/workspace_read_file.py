@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T11:05:51Z:b038b857eec26970978aba00e229b1e92240bc75c4d4a079beea934fa714bfd3:OjjwPQHYP11QRofDD6OXVTgKZr5_2LoKO1KJuFp65v_5lmC8Zgmk2Av5xXcr6WllUucl5ToKOzjLBrXuXH6NBw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:11:53Z:9b5b577ab344eaf7e9461f3875c51c52f1be6aa7f5cc737b27c82a225440af50:qQV3BfVpxjjY77nLFB6_byZDC5lqoUoNSYxbX88riLkldZILtM0h4KZQ5J_-k6SUmvY92-NHUuEqa55C_18hDw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.call.context import output_budget
-from rye.call.results import Page, cut_notice, shorten, size_of, start_index
+from rye.call.results import Page, call_text, cut_notice, shorten, size_of, start_index
 from rye.edits.splices import line_ends
 from rye.errors import RyeError, WorkspaceError
 from rye.journal import commit
@@ -144,7 +144,7 @@ def _window(
         out.append(notice)
     if stop < total:
         fields["next_offset"] = stop + 1
-        call = f'workspace_read_file(docPath="{doc_path}", offset={stop + 1})'
+        call = call_text("workspace_read_file", docPath=doc_path, offset=stop + 1)
         out.append(cut_notice(len(lines), total, "lines", call, total - stop))
     return succeeded("\n".join(out), result, warnings, **fields)
 

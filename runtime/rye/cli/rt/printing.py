@@ -17,6 +17,7 @@ import sys
 from typing import Any, TextIO
 
 from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json
+from rye.cli.terminal import has_colour
 
 # The message's own words, and what one types here. Longer ones first: others are a part of them.
 _WORDS = (
@@ -34,7 +35,6 @@ _WORDS = (
     ("project_path a directory", "--project a directory"),
     ("as ls, glob or grep show it", "as rt find or rt grep show it"),
     ("Use ls on its parent", "Use rt find"),
-    ("Give multiline=true to match across lines.", "rt grep matches within a line."),
 )
 _IDS = {
     "read": "rye/file-system/read",
@@ -89,7 +89,8 @@ def _verb(name: str, arguments: dict[str, str]) -> list[str] | None:
     path = arguments.get("file_path", arguments.get("path", "."))
     if name in ("read", "open_file_chunk"):
         at = arguments.get("offset") or arguments.get("line") or arguments.get("start")
-        return ["rt", "open", f"{path}:{at}" if at else path]
+        named = ["--encoding", arguments["encoding"]] if "encoding" in arguments else []
+        return ["rt", "open", f"{path}:{at}" if at else path, *named]
     if name == "ls":
         return ["rt", "find", "*", *([path] if path != "." else [])]
     if name == "undo" and "list" in arguments:
@@ -160,9 +161,9 @@ class Printing:
 
     def _show(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> None:
         for warning in response.get("warnings", ()):
-            print(f"rt: warning: {_in_words(str(warning))}", file=sys.stderr)
+            print(harmless(f"rt: warning: {_in_words(str(warning))}"), file=sys.stderr)
         if response["status"] == "error":
-            print(f"rt: {_in_words(response['error'])}", file=sys.stderr)
+            print(harmless(f"rt: {_in_words(response['error'])}"), file=sys.stderr)
             return
         data = response["data"]
         text = str(data["output"])
@@ -196,7 +197,7 @@ class Printing:
         if self._terminal:
             self._pages.append(text)
         else:
-            self._answer.write(text)
+            self._answer.write(_painted(text, self._answer))
 
     def close(self) -> None:
         """Finish: print the collected text to the terminal, and the notes to standard error."""
@@ -210,14 +211,12 @@ class Printing:
             if not self._found and len(notes) < len(self._notes):
                 notes.append(f"[no matches in the {self._calls} files and folders searched]")
         for line in notes:
-            print(line, file=sys.stderr)
+            print(harmless(line), file=sys.stderr)
 
 
 def _to_terminal(text: str, answer: TextIO) -> None:
     """Write text that cannot steer the terminal, through a pager where it is longer than the screen."""
-    text = harmless(text)
-    if _wants_colour():
-        text = "\n".join(map(_coloured, text.split("\n")))
+    text = _painted(harmless(text), answer)
     command = _pager(text.count("\n"))
     if command is None or not _paged(command, text, answer):
         answer.write(text)
@@ -269,8 +268,8 @@ def _notes(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[
     return out
 
 
-def _wants_colour() -> bool:
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+def _painted(text: str, stream: TextIO) -> str:
+    return "\n".join(map(_coloured, text.split("\n"))) if has_colour(stream) else text
 
 
 def _coloured(line: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
+from rye.cli.main import add_color
 from rye.cli.shared import add_project_option, existing_path, printable, typed_path
 from rye.errors import UsageError
 from rye.plain_class import Record
@@ -280,16 +280,16 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
     return argparse.RawDescriptionHelpFormatter(prog, width=width)
 
 
-@functools.cache
 def parser_of(name: str) -> argparse.ArgumentParser:
-    """Return the parser of a verb's words, made once a process."""
-    import argparse
+    """Return the parser of a verb's words."""
+    from rye.cli.main import make_parser
 
     verb = VERBS[name]
-    parser = argparse.ArgumentParser(prog=f"rt {name}", epilog=verb.epilog, formatter_class=_formatter)
+    parser = make_parser(prog=f"rt {name}", epilog=verb.epilog, formatter_class=_formatter)
     verb.build(parser)
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
     add_project_option(parser)
+    add_color(parser)
     return parser
 
 

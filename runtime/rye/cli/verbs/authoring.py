@@ -11,7 +11,17 @@ from typing import Any
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.authoring.new_tool_kinds import KINDS
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_common_options, print_json, printable, project_of, project_to_work_in
+from rye.cli.shared import (
+    EXIT_NO,
+    EXIT_OK,
+    Verb,
+    add_common_options,
+    harmless,
+    print_json,
+    printable,
+    project_of,
+    project_to_work_in,
+)
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
@@ -104,7 +114,7 @@ def _new(args: argparse.Namespace) -> int:
     if args.json:
         print_json(made._asdict())
         return EXIT_OK
-    print(f"{made.tool}\n{made.test}")
+    print(harmless(f"{made.tool}\n{made.test}"))
     print(f"""
 Next, in the project's folder:
   edit {made.tool}

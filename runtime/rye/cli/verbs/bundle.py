@@ -17,6 +17,7 @@ from rye.cli.shared import (
     EXIT_TRUST,
     Verb,
     add_common_options,
+    harmless,
     print_json,
     print_table,
     project_of,
@@ -82,7 +83,7 @@ def _create(space: Space, args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": str(path), "bundle": facts})
     else:
-        print(f"Wrote {path}.")
+        print(harmless(f"Wrote {path}."))
     return EXIT_OK
 
 
@@ -94,7 +95,7 @@ def _release(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": str(path), "version": __version__, "created_at": now})
     else:
-        print(f"Wrote {path}. Build the wheel now, and remove the file afterwards.")
+        print(harmless(f"Wrote {path}. Build the wheel now, and remove the file afterwards."))
     return EXIT_OK
 
 
@@ -128,7 +129,7 @@ def _inspect(space: Space, args: argparse.Namespace) -> int:
     if args.json:
         print_json({"bundle": dict(manifest.bundle), "signer": key.public.fingerprint, "owner": key.owner, "items": rows})
     else:
-        print(f"bundle {args.id} {manifest.bundle.get('version')}, signed by {key.public.fingerprint} ({key.owner})")
+        print(harmless(f"bundle {args.id} {manifest.bundle.get('version')}, signed by {key.public.fingerprint} ({key.owner})"))
         print_table(rows, ("type", "item_id", "sha256"))
     return EXIT_OK
 
@@ -186,7 +187,7 @@ def _run_lock(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"path": path, **record})
     else:
-        print(f"Locked {tool.id} {tool.version}: {path}")
+        print(harmless(f"Locked {tool.id} {tool.version}: {path}"))
     return EXIT_OK
 
 

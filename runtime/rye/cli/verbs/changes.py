@@ -117,9 +117,9 @@ def _diff(args: argparse.Namespace) -> int:
     _print_patch(made)
     for one in found:
         if not one.is_known:
-            print(f"rye: {one.path}: what it held then is not stored, so its change is left out.", file=sys.stderr)
+            print(harmless(f"rye: {one.path}: what it held then is not stored, so its change is left out."), file=sys.stderr)
         elif any(side is not None and side.kind == "other" for side in one[1:]):
-            print(f"rye: {one.path}: a pipe, socket or device has no place in a patch.", file=sys.stderr)
+            print(harmless(f"rye: {one.path}: a pipe, socket or device has no place in a patch."), file=sys.stderr)
     if not changes:
         print(f"rye: {_why_nothing(rows)}", file=sys.stderr)
     return EXIT_OK
@@ -171,21 +171,13 @@ def _build_blame(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
   rye blame src/app.py               each line with its change, who made it and when
   rye blame --agent-trace src/*.py   the same of several files as JSON, for other programs
-  rye blame --git-note HEAD          the lines of the last commit: `git notes --ref=rye show` prints the note
 A line stays its writer's when it moves, is indented anew or formatted. "-" is older than the record: `git blame` knows more."""
-    parser.add_argument("path", metavar="FILE", nargs="*", help="a file; with --agent-trace several")
+    parser.add_argument("path", metavar="FILE", nargs="+", help="a file; with --agent-trace several")
     parser.add_argument("--agent-trace", action="store_true", help="print an Agent Trace record (version 0.1.0) of the files")
-    parser.add_argument(
-        "--git-note", metavar="COMMIT", help="write an Agent Trace record of a commit's files as a git note (refs/notes/rye)"
-    )
     add_common_options(parser)
 
 
 def _blame(args: argparse.Namespace) -> int:
-    if bool(args.path) == (args.git_note is not None):
-        raise UsageError("bad_call", "Give a FILE, or --git-note COMMIT for all files of that commit.", "`rye help blame`.")
-    if args.git_note is not None:
-        return _note(args)
     with _workspace(args.project) as ws:
         paths = [_from_root(ws, path) for path in args.path]
         files = [(path, blame.of_file(ws, path)) for path in paths]
@@ -205,21 +197,6 @@ def _blame(args: argparse.Namespace) -> int:
     for one in lines:
         change = one["change"] or "-"
         print(printable(f"{change:<15} {one['who']:<{who}} {one['time'] or '-':<20} {one['line']:>5}| {one['text']}"))
-    return EXIT_OK
-
-
-def _note(args: argparse.Namespace) -> int:
-    from rye._version import __version__
-    from rye.provenance import git_notes
-
-    with _workspace(args.project) as ws:
-        commit, files = git_notes.write(ws, args.git_note, __version__)
-    if args.json:
-        print_json({"commit": commit, "ref": git_notes.REF, "files": files, "written": bool(files)})
-    elif files:
-        print(f"Noted who wrote the lines of {len(files)} file(s) on {commit[:12]}: `git log --notes=rye` shows it.")
-    else:
-        print(f"Nothing is noted: the record knows no writer of the lines of {commit[:12]}.")
     return EXIT_OK
 
 
@@ -273,23 +250,15 @@ def _from_root(ws: Workspace, path: str) -> str:
 def _build_review(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
   rye review             open the address that it prints in a browser
-  rye review --tty       the same in this terminal
 It needs a terminal: the address that it prints opens the pages for whoever has it, once, and a key is approved on them with a
 code that is shown here. The pages load nothing from elsewhere. Press ? on a page for its keys."""
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the port to listen at (default: any free one)")
-    parser.add_argument("--tty", action="store_true", help="show it in this terminal instead, without a server or a browser")
     add_project_option(parser)
 
 
 def _review(args: argparse.Namespace) -> int:
     # Where a program reads what is printed, it would have the address, and with it what the user may do.
     require_person("open the pages")
-    if args.tty:
-        require_extra("tty", "textual")
-        from rye.review import terminal
-
-        terminal.show(project_of(args.project))
-        return EXIT_OK
     require_extra("review", "starlette", "uvicorn")
     from rye.review import server
 

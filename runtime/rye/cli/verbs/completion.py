@@ -6,6 +6,7 @@ import argparse
 import os
 
 from rye.cli.shared import EXIT_OK, Verb
+from rye.errors import UsageError
 
 _SCRIPTS = {
     "bash": """\
@@ -54,7 +55,10 @@ def _run(args: argparse.Namespace) -> int:
     if args.words is not None:
         print("\n".join(candidates(args.words)))
     else:
-        print(_SCRIPTS[args.shell or os.path.basename(os.environ.get("SHELL", "bash")) or "bash"], end="")
+        shell = args.shell or os.path.basename(os.environ.get("SHELL", "")) or "bash"
+        if shell not in _SCRIPTS:
+            raise UsageError("unknown_shell", f"No completion for {shell!r}.", f"Name {', '.join(_SCRIPTS)}.")
+        print(_SCRIPTS[shell], end="")
     return EXIT_OK
 
 

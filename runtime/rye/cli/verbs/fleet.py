@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, print_json
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, harmless, print_json
 from rye.errors import UsageError
 from rye.fleet import driver, job_file, results
 from rye.fleet.driver import Progress
@@ -68,7 +68,7 @@ def _run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         shown.end()
         open_jobs = len(jobs) - sum(found.counts.values())
-        print(f"rye fleet: cancelled with {open_jobs} of {len(jobs)} jobs left.{_way_on(args.out)}", file=sys.stderr)
+        print(f"rye fleet: cancelled with {open_jobs} of {len(jobs)} jobs left.{harmless(_way_on(args.out))}", file=sys.stderr)
         raise
     finally:
         found.close()

@@ -18,8 +18,6 @@ from rye.sandbox import environment
 if TYPE_CHECKING:
     from rye.mcp_server import client_config
 
-_MOST_WORKERS = 8
-
 _EPILOG = """\
 examples:
   rye mcp                                        serve the nearest project over standard input and output
@@ -35,7 +33,7 @@ The token is made anew at each start, or taken from RYE_MCP_TOKEN."""
 
 def _build(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--structured] [--http HOST:PORT [--workers N]]\n"
+        "rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--structured] [--http HOST:PORT]\n"
         "       rye mcp install --client NAME [the same options]\n"
         "       rye mcp import NAME [--permissions P,…] --url URL | -- COMMAND …"
     )
@@ -66,9 +64,6 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-sign", action="store_true", help="offer rye_sign; your configuration decides what it may")
     parser.add_argument("--structured", action="store_true", help="for programs: answer with fields and list their schemas too")
     parser.add_argument("--http", metavar="HOST:PORT", help="listen there in place of standard input (default host: 127.0.0.1)")
-    parser.add_argument(
-        "--workers", metavar="N", type=int, help="with --http: serve by N processes (default: one for each core, at most 8)"
-    )
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -135,12 +130,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
         tuple(args.category), args.meta, args.allow_sign, args.structured, _tool_ids(args.tools, project), args.read_only
     )
     if wire is None:
-        workers = min(len(os.sched_getaffinity(0)), _MOST_WORKERS) if args.workers is None else args.workers
-        if not 1 <= workers <= _MOST_WORKERS:
-            raise UsageError(
-                "bad_option", f"--workers {workers} is not 1 to {_MOST_WORKERS}.", "Leave it out: one for each core."
-            )
-        mcp_server_server.serve_http(project, selection, http.parse_address(args.http), workers)
+        mcp_server_server.serve_http(project, selection, http.parse_address(args.http))
     else:
         mcp_server_server.serve_stdio(project, selection, wire)
     return EXIT_OK
@@ -149,7 +139,8 @@ def _serve(args: argparse.Namespace, project: str) -> int:
 def _tell_person(project: str) -> None:
     """Say at a terminal what would otherwise be silence: the server waits for a client's messages."""
     print(
-        f"rye mcp: serving {project} over standard input and output. An MCP client starts this itself; nothing to type here.\n"
+        f"rye mcp: serving {shared.printable(project)} over standard input and output. An MCP client starts this itself; "
+        "nothing to type here.\n"
         f"  Tell a client of it:  rye mcp install --client {'|'.join(CLIENTS)}\n"
         "  For clients over HTTP: rye mcp --http 127.0.0.1:8765\n"
         "  Ctrl-C ends it.",
@@ -165,7 +156,7 @@ def _check_categories(categories: Sequence[str], project: str) -> None:
     for category in categories:
         if not discovery.listing([category], project_path=project).offers:
             warning = f"rye mcp: warning: no tool of {category!r} can run here; `rye tools --category {category}` says why."
-            print(warning, file=sys.stderr)
+            print(shared.harmless(warning), file=sys.stderr)
 
 
 def _tool_ids(names: str, project: str) -> tuple[str, ...]:
@@ -203,7 +194,7 @@ def _install(args: argparse.Namespace) -> int:
     made = client_config.plan(args.client, server, scope, project or os.getcwd())
     if args.write:
         return _write(made, scope, project or os.getcwd())
-    print(client_config.as_text(made, _counts_for(server, scope)), end="")
+    print(shared.harmless(client_config.as_text(made, _counts_for(server, scope))), end="")
     return EXIT_OK
 
 
@@ -241,12 +232,10 @@ def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -
 
     written = client_config.write(made, scope, project)
     if not written.changed:
-        print(f"{written.path} says so already; nothing was changed.")
+        print(f"{shared.printable(str(written.path))} says so already; nothing was changed.")
         return EXIT_OK
-    print(
-        f"Wrote {'.'.join(made.keys)} into {written.path}."
-        + (f" The former content is in {written.kept}." if written.kept else "")
-    )
+    kept = f" The former content is in {written.kept}." if written.kept else ""
+    print(shared.harmless(f"Wrote {'.'.join(made.keys)} into {written.path}.{kept}"))
     print("Start the client anew. `rye doctor` shows what it will start." + (f"\n{made.note}" if made.note else ""))
     return EXIT_OK
 
@@ -254,14 +243,11 @@ def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -
 def _program(*, uvx: bool) -> list[str]:
     """Return how to start this very installation from anywhere."""
     if uvx:
-        return ["uvx", "--from", _source(), "rye"]
+        if not (clone := shared.clone()):
+            raise UsageError("no_clone", "uvx needs the folder that rye was installed from.", "Install rye from its clone.")
+        return ["uvx", "--from", f"{clone}[mcp]", "rye"]
     in_environment = os.path.join(os.path.dirname(sys.executable), "rye")
     return [in_environment] if os.access(in_environment, os.X_OK) else [sys.executable, "-m", "rye"]
-
-
-def _source() -> str:
-    """Return what pip and uvx install to have this installation with the server: the folder it came from, or its name."""
-    return shared.source("mcp")
 
 
 VERBS = {"mcp": Verb("Serve the project's tools over MCP, or print a client's configuration for it.", _build, _run)}

@@ -15,6 +15,7 @@ from rye.cli.shared import (
     EXIT_USAGE,
     Verb,
     add_common_options,
+    harmless,
     print_json,
     print_table,
     printable,
@@ -134,7 +135,7 @@ def _pull(args: argparse.Namespace, target: RegistryTarget) -> int:
 
 def _tell(row: dict[str, Any]) -> None:
     if row["status"] == "refused":
-        print(f"rye: {row['reference']} was refused ({row['code']}): {printable(row['error'])}", file=sys.stderr)
+        print(harmless(f"rye: {row['reference']} was refused ({row['code']}): {printable(row['error'])}"), file=sys.stderr)
         print(f"rye:   {printable(row['hint'])}", file=sys.stderr)
         return
     for warning in row["warnings"]:
@@ -209,7 +210,7 @@ def _yank(args: argparse.Namespace, target: RegistryTarget) -> int:
     if args.json:
         print_json(result)
     else:
-        print(f"Yanked {result['item_type']} {result['item_id']}:{result['version']}: whoever pulls it is warned.")
+        print(harmless(f"Yanked {result['item_type']} {result['item_id']}:{result['version']}: whoever pulls it is warned."))
     return EXIT_OK
 
 
@@ -230,7 +231,7 @@ def _unpin(args: argparse.Namespace, _target: RegistryTarget) -> int:
     if args.json:
         print_json({"namespace": args.words[0], "key_digest": digest})
     else:
-        print(f"{args.words[0]} is no longer pinned to {digest}.")
+        print(harmless(f"{args.words[0]} is no longer pinned to {digest}."))
     return EXIT_OK
 
 

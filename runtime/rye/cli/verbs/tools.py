@@ -12,7 +12,7 @@ from typing import Any
 
 from rye.agents.provider_schemas import check_format, render_all
 from rye.call import profile as config_profile
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_common_options, exit_code, print_json, print_table, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_common_options, exit_code, harmless, print_json, print_table, project_of
 from rye.errors import UsageError
 
 _FOLDER = "rye/agent"
@@ -44,7 +44,7 @@ def _run_prompt(args: argparse.Namespace) -> int:
     if args.json:
         print_json(response)
     elif response["status"] == "error":
-        print(f"rye: {response['error']}", file=sys.stderr)
+        print(harmless(f"rye: {response['error']}"), file=sys.stderr)
     else:
         print(str(response["data"]["output"]).strip())
     return EXIT_OK if response["status"] == "success" else exit_code(response)
@@ -138,7 +138,7 @@ def _print_format(format: str, category: Sequence[str] | None, project: str) -> 
     rendered, refused = render_all(listing.offers, format)
     # On standard error, since standard output is the list that a program reads.
     for item_id, reason in [*listing.left_out, *refused]:
-        print(f"rye: left out {item_id}: {reason}", file=sys.stderr)
+        print(harmless(f"rye: left out {item_id}: {reason}"), file=sys.stderr)
     print_json(rendered)
     return EXIT_OK if rendered else EXIT_NO
 

@@ -1,4 +1,4 @@
-"""`rye trust list|add|approve|revoke|show`: whose items may run, decided by the user."""
+"""`rye trust list|add|approve|revoke|show|settings`: whose items may run, and what a command left, decided by the user."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rye.cli.shared import (
     add_common_options,
     at_terminal,
     confirm,
+    harmless,
     print_json,
     print_table,
     printable,
@@ -26,9 +27,11 @@ from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor.primitives import interpreters
 from rye.items import proposed_keys, spaces
+from rye.process.autorun import command_check
 from rye.trust import decisions, keys, signature, verify
 from rye.trust.decisions import Root
 from rye.trust.verify import TrustedKey, TrustStore
+from rye.workspace.workspace import Workspace
 
 _EPILOG = """\
   list                 the keys that count here, and those that the project only proposes
@@ -37,6 +40,7 @@ _EPILOG = """\
   approve [KEY]        let a key that this project brings count for this project, after seeing what it would admit
   approve --interpreter PATH  let tools of this project be run by its own program, such as .venv/bin/python3, in the sandbox
   approve --shadow ID  let this project serve a reserved id (rye/…) instead of the system bundle
+  settings PATH        bring back a file of git's settings, a hook or a start file that was set aside after a command
   revoke KEY           refuse a key everywhere, at once (its full digest, 64 hex digits)
 
 KEY is a fingerprint (16 hex digits) or a full digest (64). A fingerprint only points; the full digest is what is recorded."""
@@ -44,8 +48,10 @@ KEY is a fingerprint (16 hex digits) or a full digest (64). A fingerprint only p
 
 def _build(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument("action", choices=("list", "show", "add", "approve", "revoke"), help="see below")
-    parser.add_argument("key", nargs="?", metavar="KEY", help="a fingerprint, a full digest, or for add a document")
+    parser.add_argument("action", choices=("list", "show", "add", "approve", "revoke", "settings"), help="see below")
+    parser.add_argument(
+        "key", nargs="?", metavar="KEY", help="a fingerprint, a full digest; for add a document, for settings a path"
+    )
     parser.add_argument("--shadow", metavar="ID", help="approve: a reserved id that the project may serve")
     parser.add_argument("--interpreter", metavar="PATH", help="approve: a program of the project that may run its tools")
     add_common_options(parser, "list, show: print JSON and nothing else")
@@ -53,7 +59,7 @@ def _build(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     project = project_of(args.project)
-    actions = {"list": _list, "show": _show, "add": _add, "approve": _approve, "revoke": _revoke}
+    actions = {"list": _list, "show": _show, "add": _add, "approve": _approve, "revoke": _revoke, "settings": _settings}
     return actions[args.action](args, project)
 
 
@@ -125,7 +131,7 @@ def _add(args: argparse.Namespace, _project: str) -> int:
         return _refused()
     path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{key.public.fingerprint}.toml"
     _write_document(path, key)
-    print(f"Added: {path}")
+    print(harmless(f"Added: {path}"))
     return EXIT_OK
 
 
@@ -160,7 +166,10 @@ def _refused() -> int:
 
 
 def _describe(key: TrustedKey) -> None:
-    print(f"key {key.public.fingerprint}, says it belongs to {key.owner!r}\nfull digest {key.public.digest}", file=sys.stderr)
+    print(
+        harmless(f"key {key.public.fingerprint}, says it belongs to {key.owner!r}\nfull digest {key.public.digest}"),
+        file=sys.stderr,
+    )
 
 
 def _approve(args: argparse.Namespace, project: str) -> int:
@@ -188,12 +197,35 @@ def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
     _describe(key)
     print(f"For the project {printable(root.path)} it would admit:", file=sys.stderr)
     for row in admitted or [proposed_keys.Admitted("nothing yet", "")]:
-        print(f"  {row.item_id}  {row.effects}".rstrip(), file=sys.stderr)
+        print(harmless(f"  {row.item_id}  {row.effects}".rstrip()), file=sys.stderr)
     if not confirm("Let it count for this project?"):
         return _refused() == EXIT_OK
     proposed_keys.approve(key, root, admitted)
     print(f"Approved {key.public.fingerprint} for {printable(root.path)}.")
     return True
+
+
+def _settings(args: argparse.Namespace, project: str) -> int:
+    require_person("bring back what was set aside")
+    if args.key is None:
+        raise UsageError("no_path", "No file is named.", "Write `rye trust settings PATH`, as the command's result names it.")
+    with Workspace(project) as ws:
+        path = os.fsdecode(b"/".join(ws.components(args.key)))
+        try:
+            one = command_check.kept(ws, path)
+            print(f"{printable(one.path)}, for programs of yours to act on:", file=sys.stderr)
+            for line in one.shown:
+                print(f"  {printable(line)}", file=sys.stderr)
+            if not confirm("Bring it back, and let it count as yours?"):
+                return _refused()
+            count = command_check.bring_back(ws, one)
+        except OSError as err:
+            why = err.strerror or str(err)
+            raise RyeError(
+                "not_brought_back", f"{printable(args.key)} was not brought back: {why}.", "Nothing changed."
+            ) from None
+    print(f"Yours: {printable(one.path)} ({count} settings or files).")
+    return EXIT_OK
 
 
 def _signer_of(item_id: str, root: Root) -> str:
@@ -255,7 +287,7 @@ def _revoke(args: argparse.Namespace, _project: str) -> int:
     if at_terminal() and not confirm(f"Refuse everything signed by {args.key}, everywhere?"):
         return _refused()
     decisions.revoke(args.key)
-    print(f"Revoked {args.key}.")
+    print(harmless(f"Revoked {args.key}."))
     return EXIT_OK
 
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import context, safe_text
 from rye.call.command_channel import ready
+from rye.call.results import call_text
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
@@ -108,7 +109,7 @@ def plan(chain: Chain, _tree: ast.Module | str | None) -> Plan:
         output,
         {str(number): code for number, code in exit_codes.items()},
         _text(tool, config, "cwd", "{project_path}"),
-        int(config.get("memory_mb", 0)) * _MEGABYTE,
+        int(config.get("memory_mb") or 0) * _MEGABYTE,
         {str(name): str(value) for name, value in env.items()},
         interpreter,
         _files(chain),
@@ -400,8 +401,8 @@ def _said_error(found: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _paging(output_id: str, stream: str, offset: int) -> str:
-    which = "" if stream == "stdout" else f", stream={json.dumps(stream)}"
-    return f'job(action="read", job_id="{output_id}"{which}, offset={offset})'
+    which = {} if stream == "stdout" else {"stream": stream}
+    return call_text("job", action="read", job_id=output_id, **which, offset=offset)
 
 
 def _ending(outcome: run.Outcome) -> str:

@@ -4,45 +4,59 @@ A repository that a command made or changed stays as it is, unless its settings,
 programs. Those alone are moved aside, beside where they were (`….rye-set-aside`), and the result says so. What was there before
 the command is the user's and stays.
 
-Each command has a look before it and one after it. What the first one finds is the user's, unless another command was
-running: then only what did not change since that one began, by the kernel's time of the last change, which no command can set.
-What the second one finds besides was put there in between. A look reads only folders that changed since the last one
-(`rye.workspace.repositories.listings`). What it found is stored in the project's state folder, with the commands that run; one
-whose process was killed is looked for by the next look.
+What is the user's is one baseline: what was there while nothing of ours ran, by its place and content. Each command has a look
+before it and one after it. The first renews the baseline where nothing else of ours is alive; the second sets aside what is not
+in it. A file that one of our own tools wrote last is not the user's. What a person changes while a job runs cannot be told from
+what the job does: it is set aside too, and `rye trust settings PATH` brings it back. A look reads only folders that changed
+since the last one (`rye.workspace.repositories.listings`), and judges all that it finds. Where the process of a command was
+killed, the next look makes up for it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
 from rye.process import job_supervisor
-from rye.process.autorun.findings import EXEC, NAME, PROGRAM, Finding, Tree, at_names, content, in_linked, in_repository, opened
+from rye.process.autorun.findings import (
+    EXEC,
+    NAME,
+    PROGRAM,
+    Finding,
+    Tree,
+    at_names,
+    content,
+    digest_at,
+    in_linked,
+    in_repository,
+    links,
+    opened,
+    settings_shown,
+)
 from rye.sandbox.policy import Confined
-from rye.workspace import protected_paths, repositories
+from rye.workspace import atomic_replace, protected_paths, repositories
 from rye.workspace.workspace import Workspace
 
 SUFFIX: Final = ".rye-set-aside"
 
 _RECORD: Final = "repositories.json"
-_FOLDERS: Final = "folders.json"
+_FOLDERS: Final = "listings.json"
 _DIGEST: Final = 64
 _MAX_PARSED: Final = 1_000
-_SET_BACK: Final = 50_000_000
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _SHOWN: Final = 5
-# The record: kinds of findings that stay; marks of those that could not be set aside; repositories; the commands that run, each
-# with its process and when it began; and which settings start a program, by a digest of their file.
-_SHAPE: Final = {"known": list, "refused": list, "places": list, "running": dict, "parsed": dict}
+# The record: marks of what is the user's, and of what could not be set aside; the commands that run, each with its process; and
+# the questionable settings of files, by their digest.
+_SHAPE: Final = {"known": list, "refused": list, "running": dict, "parsed": dict}
 
 
 class Look(NamedTuple):
@@ -57,7 +71,7 @@ class Look(NamedTuple):
             supervisor makes it, and starts without the packages that reading settings needs.
         covered: the paths that the sandbox covers, each with its device and inode. Where another file has taken one of them,
             the kernel has taken the mount off, and the command could write there.
-        began: when the command began (ns), by the clock of files.
+        known: marks of what was the user's when the command began: the record may be lost meanwhile.
         identity: device and inode of the root.
     """
 
@@ -66,11 +80,11 @@ class Look(NamedTuple):
     own: bool
     names: Sequence[str]
     covered: Mapping[str, Sequence[int]]
-    began: int
+    known: Sequence[str]
     identity: Sequence[int]
 
 
-def begin(ws: Workspace, confined: Confined) -> Look:
+def begin(ws: Workspace, confined: Confined, ours: Callable[[Iterable[str]], set[str]]) -> Look:
     """Look what the user has, and note that a command begins. Where no sandbox was asked for, no look is made.
 
     Where it cannot be made, the report lists `protected_names` as missing.
@@ -78,29 +92,34 @@ def begin(ws: Workspace, confined: Confined) -> Look:
     Args:
         ws: the project.
         confined: the command.
+        ours: returns those of some paths that one of our own tools wrote last; asked for what is new since the last look.
     """
     report = confined.report
     if report["kind"] == "none" or "project_read_only" in report["holds"]:
-        return Look(ws.real, "", own=False, names=(), covered={}, began=0, identity=ws.identity)
+        return Look(ws.real, "", own=False, names=(), covered={}, known=(), identity=ws.identity)
     token = os.urandom(8).hex()
     forbidden = protected_paths.forbidden_names(ws.fd)
     # Where there was no `.git`, nothing covers one that the command makes.
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
     covered = {path: _identity(path) for path in confined.covered}
-    look = Look(ws.real, token, own, forbidden, covered, repositories.clock(), ws.identity)
+    look = Look(ws.real, token, own, forbidden, covered, (), ws.identity)
     try:
         with opened(look.root, look.identity) as tree:
             before = _stored(_path(tree))
-            found, places = _all(tree, before, forbidden, own=False)
+            found = _all(tree, before, forbidden, own=False)
             found += at_names(tree, forbidden, exactly=forbidden)
+            refused, known = set(before["refused"]), set(before["known"] or ())
+            fresh = [one for one in found if one.mark not in known and one.mark not in refused]
+            written = ours({one.path for one in fresh}) if fresh and not before["running"] else set()
             with _record(tree) as record:
-                users = _of_the_user(tree.root, found, before, record, look.began, places)
+                # Another command may have begun meanwhile.
+                alone = not record["running"] and not before["running"]
+                users = {one.mark for one in fresh if alone and one.path not in written}
                 # What is gone is the user's no more: a command could make it again.
-                kinds = {one.kind for one in found}
-                record["known"] = sorted(kinds.intersection(record["known"] or ()) | users)
-                record["places"] = sorted({*record["places"], *places} if record["running"] else places)
+                record["known"] = sorted({one.mark for one in found} & (users | {*(record["known"] or ())}))
                 record["parsed"] = tree.parsed
-                record["running"][token] = [job_supervisor.own_identity(), look.began, time.monotonic_ns()]
+                record["running"][token] = job_supervisor.own_identity()
+                look = look._replace(known=record["known"])
     except (OSError, repositories.TooLargeError) as err:
         # No look rather than no command: without the record nothing can be compared.
         why = f"{err.strerror}" if isinstance(err, OSError) else "it has too many files"
@@ -130,26 +149,11 @@ def _miss(report: dict[str, Any], why: str) -> None:
         report["missing"]["protected_names"] = why
 
 
-def _of_the_user(
-    root: str, found: list[Finding], before: dict[str, Any], record: dict[str, Any], began: int, places: list[str]
-) -> set[str]:
-    """Return the kinds of what the user made: all of it while no command ran, else what none of those can have made."""
-    refused = {*before["refused"], *record["refused"]}
-    fresh = [one for one in found if one.mark not in refused]
-    running = [*before["running"].values(), *record["running"].values()]
-    if not running and {**before, "parsed": 0} == {**record, "parsed": 0}:
-        return {one.kind for one in fresh}
-    since = 0 if _foreign_clock(root) else min([began, *map(_since, running)])
-    # A repository that was none before may have been put together out of old files.
-    new = set(places).difference(record["places"])
-    return {one.kind for one in fresh if one.changed < since and one.place not in new}
-
-
 def take_over(look: Look) -> None:
     """Become the process that will make the look."""
     with suppress(OSError), opened(look.root, look.identity) as tree, _record(tree) as record:
         if look.token in record["running"]:
-            record["running"][look.token][0] = job_supervisor.own_identity()
+            record["running"][look.token] = job_supervisor.own_identity()
 
 
 def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:
@@ -183,26 +187,102 @@ def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]
 def _look(tree: Tree, look: Look) -> list[dict[str, str]]:
     before, unmounted = _stored(_path(tree)), _unmounted(tree, look)
     own = look.own and not any(path.startswith(".git") for path in unmounted)
-    found, places = _all(tree, before, look.names, own=own)
+    found = _all(tree, before, look.names, own=own)
     found += at_names(tree, [name for name in look.names if name in unmounted], exactly=unmounted)
-    known, refused = set(before["known"] or ()), set(before["refused"])
-    # The record was lost while the command ran: then only the time is left to judge by.
-    since = look.began if look.token not in before["running"] else 0
-    bad = [one for one in found if one.mark in refused or (one.kind not in known and one.changed >= since)]
+    # Without the record what was there when the command began is what we know.
+    known = set((before["known"] or ()) if look.token in before["running"] else look.known)
+    bad = [one for one in found if one.mark not in known]
     # Outside the lock: searching a large project takes seconds, and other commands must be able to begin.
     moved, remaining = _set_aside(tree, bad)
-    kinds = {one.kind for one in bad}
     with _record(tree) as record:
-        # What a command that began meanwhile found is not lost.
-        new_repositories = set(record["known"] or ()) - known
-        record["known"] = sorted({one.kind for one in found} - kinds | new_repositories)
+        # What the sandbox covers was not looked at: it is the user's still. So is what the user has brought back meanwhile.
+        record["known"] = sorted(known.union(record["known"] or ()))
         record["refused"] = sorted({one.mark for one in remaining})
-        record["places"], record["parsed"] = places, tree.parsed
-        for other, (process, *_) in list(record["running"].items()):
-            # Also forget commands whose process was killed: their early start would make every later change suspect.
+        record["parsed"] = tree.parsed
+        for other, process in list(record["running"].items()):
+            # Also forget commands whose process was killed: while one is in the list, nothing new is the user's.
             if other == look.token or (other in before["running"] and job_supervisor.identity(process["pid"]) != process):
                 record["running"].pop(other, None)
     return moved
+
+
+class Kept(NamedTuple):
+    """A file that was set aside, or one that no look has judged yet.
+
+    Attributes:
+        path: its place, from the root.
+        stored: the name in its folder under which it is stored; empty where nothing is.
+        shown: what is in it for which it would be set aside, in words.
+        digest: of its content.
+    """
+
+    path: str
+    stored: str
+    shown: list[str]
+    digest: str
+
+
+def kept(ws: Workspace, path: str) -> Kept:
+    """Return what `bring_back` would bring back, and make the user's. Raises OSError: there is no such file.
+
+    Args:
+        ws: the project.
+        path: the file's place, or the name under which it is stored.
+    """
+    place, mark, _ = path.partition(SUFFIX)
+    with opened(ws.real, ws.identity) as tree:
+        folder, _, name = place.rpartition("/")
+        fd = tree.folder(folder)
+        try:
+            stored = path.rpartition("/")[2] if mark else _newest_stored(fd, name)
+            data, why = content(fd, stored or name)
+            os.lstat(stored or name, dir_fd=fd)
+            digest = digest_at(fd, stored or name)
+        finally:
+            os.close(fd)
+        lines = [] if data is None else settings_shown(tree, folder, data)
+        return Kept(place, stored, lines or [why or "the file as a whole"], digest)
+
+
+def _newest_stored(fd: int, name: str) -> str:
+    found = [one for one in os.listdir(fd) if one.startswith(f"{name}{SUFFIX}")]
+    return max(found, key=lambda one: os.lstat(one, dir_fd=fd).st_ctime_ns, default="")
+
+
+def _swap(fd: int, name: str, other: str) -> None:
+    """Exchange two names of a folder, of which the second may be of nothing. Raises OSError."""
+    pair = os.fsencode(name), os.fsencode(other)
+    try:
+        atomic_replace.rename(fd, *pair, atomic_replace.EXCHANGE)
+    except FileNotFoundError:
+        atomic_replace.rename(fd, *pair, atomic_replace.NOREPLACE)
+
+
+def bring_back(ws: Workspace, one: Kept) -> int:
+    """Put a file back in its place, make what is in it the user's, and return how many findings that are.
+
+    What is in its place now gets the other name. Raises OSError, also where the file is not the one that was shown, and
+    TooLargeError.
+    """
+    with opened(ws.real, ws.identity) as tree:
+        folder, _, name = one.path.rpartition("/")
+        fd = tree.folder(folder)
+        try:
+            if one.stored:
+                _swap(fd, one.stored, name)
+            if digest_at(fd, name) != one.digest:
+                if one.stored:
+                    _swap(fd, name, one.stored)
+                raise OSError(errno.ESTALE, "it was changed meanwhile")
+        finally:
+            os.close(fd)
+        forbidden = protected_paths.forbidden_names(tree.fd)
+        found = [*_all(tree, _stored(_path(tree)), forbidden, own=False), *at_names(tree, forbidden, exactly=forbidden)]
+        marks = {found_one.mark for found_one in found if f"{found_one.path}/".startswith(f"{one.path}/")}
+        with _record(tree) as record:
+            record["known"] = sorted(marks.union(record["known"] or ()))
+            record["refused"] = [mark for mark in record["refused"] if mark not in marks]
+    return len(marks)
 
 
 def message(moved: list[dict[str, str]]) -> str:
@@ -213,7 +293,7 @@ def message(moved: list[dict[str, str]]) -> str:
     more = f"; and {len(moved) - _SHOWN} more" if len(moved) > _SHOWN else ""
     return (
         f"[sandbox: git or another program of the user would act on what the command put here. Set aside: {places}{more}. "
-        "Only the user can put it back.]"
+        "What the user changed meanwhile cannot be told from it. Only the user can bring it back: `rye trust settings PATH`.]"
     )
 
 
@@ -226,15 +306,18 @@ def _in_words(one: dict[str, str]) -> str:
 # --- what there is ---
 
 
-def _all(tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, own: bool) -> tuple[list[Finding], list[str]]:
-    """Return all findings of a project, and its repositories. Raises OSError and TooLargeError."""
+def _all(tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, own: bool) -> list[Finding]:
+    """Return all findings of a project. Raises OSError and TooLargeError."""
     folders = _folder_listings(tree)
     places = sorted(repositories.find(tree.root, folders))
+    # A guard of file tools: where it cannot be stored, the look still judges what they write.
+    with suppress(OSError):
+        repositories.store_pointers(tree.fd, tree.root, folders, places)
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
     found = [one for path in places for one in in_repository(tree, path, own=own)]
     found += [one for path, listing in folders.items() if ".git" in listing[2] for one in in_linked(tree, path)]
-    return [*found, *at_names(tree, forbidden, own=own)], places
+    return [*found, *links(tree, folders, places), *at_names(tree, forbidden, own=own)]
 
 
 def _folder_listings(tree: Tree) -> repositories.Listings:
@@ -328,15 +411,15 @@ def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> 
     from rye.process.autorun import git_settings
 
     whats = {one.what for one in found}
-    data, _, _ = content(fd, name)
-    if data is None or whats & {"hook", "link", "unreadable", NAME, PROGRAM}:
+    data, _ = content(fd, name)
+    if data is None or whats & {"hook", "link", "pointer", "unreadable", NAME, PROGRAM}:
         return None
     if whats == {"exec"}:
         return EXEC.sub(b"", data)
     settings = [(one.what, one.value) for one in found]
     try:
         rest = git_settings.without(data, settings, user_dirs.state_dir(tree.fd))
-        still = git_settings.programs(rest, os.path.join(tree.root, folder), tree.root)
+        still = git_settings.refused(git_settings.questionable(rest), os.path.join(tree.root, folder), tree.root)
     except git_settings.UnreadableError:
         return None
     # Judge the result again: git may read a malformed file in another way than the removal did.
@@ -350,14 +433,6 @@ def _free_name(fd: int, name: str) -> str:
 
 
 # --- the record ---
-
-
-def _since(one: list[Any]) -> int:
-    """Return from when on changes are a command's: earlier than it says, should the clock have been set back."""
-    _, wall, steady = one
-    # The steady clock cannot be set: it tells when the command began by today's wall clock.
-    by_now = time.time_ns() - (time.monotonic_ns() - steady)
-    return int(wall if wall - by_now < _SET_BACK else by_now)
 
 
 def _foreign_clock(root: str) -> bool:
@@ -398,4 +473,4 @@ def _stored(path: str) -> dict[str, Any]:
             return {name: found[name] for name in _SHAPE}
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return {"known": None, "refused": [], "places": [], "running": {}, "parsed": {}}
+    return {"known": None, "refused": [], "running": {}, "parsed": {}}

@@ -10,18 +10,22 @@ import hashlib
 import os
 import re
 import stat
-import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from rye.fs import beneath
 from rye.sandbox import project_mounts
-from rye.workspace import protected_paths, repositories
+from rye.workspace import programs, protected_paths, repositories
 
 _MAX_FILE: Final = 1 << 20
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 _CONFIGS: Final = ("config", "config.worktree")
+# Folders of a repository that git writes into; "" is its own. A work tree may lie beside them.
+_GIT_WRITES: Final = frozenset(
+    ("", "branches", "hooks", "info", "lfs", "logs", "modules", "objects", "rebase-apply", "rebase-merge", "refs", "rr-cache",
+     "sequencer", "svn", "worktrees")
+)  # fmt: skip
 _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MAX_INCLUDES: Final = 4
@@ -58,31 +62,23 @@ def opened(root: str, identity: Sequence[int]) -> Iterator[Tree]:
 
 
 class Finding(NamedTuple):
-    """Something in a repository that makes git start a program.
+    """Something below the root that makes git or another program of the user start a program, or write elsewhere.
 
     Attributes:
         path: the file that holds it, from the project's root.
-        what: the setting's key, `hook`, `exec`, `link`, `unreadable`, `protected name`, or `program of git's settings`.
+        what: the setting's key, `hook`, `exec`, `link`, `pointer` (to a repository outside the project), `unreadable`,
+            `protected name`, or `program of git's settings`.
         value: what it says; of a hook its digest.
-        changed: when the file, its folder or the repository's was changed last (ns).
-        place: the repository's folder; of a protected name nothing.
     """
 
     path: str
     what: str
     value: str
-    changed: int
-    place: str = ""
 
     @property
     def mark(self) -> str:
-        """What tells it from others, in a short word."""
+        """What tells it from others, in a short word: its place, too, as a copy elsewhere is another one."""
         return _short(self.path, self.what, self.value)
-
-    @property
-    def kind(self) -> str:
-        """What tells which program it starts, wherever it lies: a copy of the user's own starts no other one."""
-        return _short(os.path.basename(self.path), self.what, self.value)
 
 
 def _short(*texts: str) -> str:
@@ -110,7 +106,7 @@ def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly
             if stat.S_ISDIR(info.st_mode) and project_mounts.is_made(tree.root, f"{tree.root}/{name}"):
                 # A job that began meanwhile is kept from the name by it.
                 continue
-            yield Finding(path, NAME, f"{value}\0{_digest(tree.fd, path)}" if name in exactly else value, info.st_ctime_ns)
+            yield Finding(path, NAME, f"{value}\0{digest_at(tree.fd, path)}" if name in exactly else value)
 
 
 def _followed(root_fd: int, name: str) -> tuple[str, os.stat_result, str]:
@@ -124,9 +120,9 @@ def _followed(root_fd: int, name: str) -> tuple[str, os.stat_result, str]:
     return name, info, ""
 
 
-def _digest(folder: int, name: str, depth: int = 2) -> str:
+def digest_at(folder: int, name: str, depth: int = 2) -> str:
     """Return a digest of a file, or of a folder with what it holds."""
-    data, _, _ = content(folder, name)
+    data, _ = content(folder, name)
     if data is not None or depth == 0:
         return hashlib.sha256(data or b"").hexdigest()
     try:
@@ -135,7 +131,7 @@ def _digest(folder: int, name: str, depth: int = 2) -> str:
         return ""
     try:
         below = sorted(os.listdir(fd))[:_MOST_NAMES]
-        return _short(*(f"{one}\0{_digest(fd, one, depth - 1)}" for one in below))
+        return _short(*(f"{one}\0{digest_at(fd, one, depth - 1)}" for one in below))
     finally:
         os.close(fd)
 
@@ -148,18 +144,56 @@ def in_repository(tree: Tree, path: str, *, own: bool = False) -> Iterator[Findi
         return
     covered = own and path == ".git"
     try:
-        # An old file that was moved into a repository changes the folder, and only that.
-        changed = os.fstat(fd).st_ctime_ns
-        found = [*_settings(tree, path, fd, "config", path, included_only=covered)]
-        found += _settings(tree, path, fd, "config.worktree", path)
-        found += [] if covered else _hooks(path, fd)
+        yield from _settings(tree, path, fd, "config", path, included_only=covered)
+        yield from _settings(tree, path, fd, "config.worktree", path)
+        yield from () if covered else _hooks(path, fd)
         if users := repositories.users_hooks_path():
-            found += _named_hooks(tree, path, users)
+            yield from _named_hooks(tree, path, users)
         for name in _STEPS:
-            found += _steps(path, fd, name)
+            yield from _steps(path, fd, name)
+        yield from _pointer(tree, path, fd, "commondir", b"")
     finally:
         os.close(fd)
-    yield from (one._replace(changed=max(one.changed, changed), place=path) for one in found)
+
+
+def _pointer(tree: Tree, path: str, fd: int, name: str, prefix: bytes) -> Iterator[Finding]:
+    """Yield a file by which git takes a folder outside the project for a repository, or settings from one."""
+    data, why = content(fd, name)
+    file = f"{path}/{name}" if path else name
+    if why:
+        yield Finding(file, why, "")
+    elif data is not None and data.startswith(prefix):
+        target = os.fsdecode(data.removeprefix(prefix).strip())
+        with suppress(ValueError):
+            if not f"{os.path.realpath(os.path.join(tree.root, path, target))}/".startswith(f"{tree.root}/"):
+                yield Finding(file, "pointer", target)
+
+
+def links(tree: Tree, folders: repositories.Listings, places: Iterable[str]) -> Iterator[Finding]:
+    """Yield the links in repositories: git makes none there, and writes where one leads, as to its log and its messages."""
+    inside = set(places)
+    for path, listing in folders.items():
+        if listing[4] and _is_gits(path, inside):
+            with suppress(OSError):
+                fd = tree.folder(path)
+                try:
+                    for name in listing[4]:
+                        with suppress(OSError):
+                            yield Finding(f"{path}/{name}" if path else name, "link", os.readlink(name, dir_fd=fd))
+                finally:
+                    os.close(fd)
+
+
+def _is_gits(path: str, places: Container[str]) -> bool:
+    """Tell whether a folder is a repository's, or one of those in it into which git writes."""
+    above, below = path, ""
+    while True:
+        if above in places and below.partition("/")[0] in _GIT_WRITES:
+            return True
+        if not above:
+            return False
+        above, _, name = above.rpartition("/")
+        below = f"{name}/{below}"
 
 
 def _settings(
@@ -176,17 +210,17 @@ def _settings(
     """Yield the findings of a file of settings; with `included_only` those of the files that it names."""
     included = set() if included is None else included
     file = f"{path}/{name}" if path else name
-    data, changed, why = content(fd, name)
+    data, why = content(fd, name)
     if why and not included_only:
-        yield Finding(file, why, "", changed)
+        yield Finding(file, why, "")
     if data is None:
         return
     found = _programs(tree, path, data)
     if found is None and not included_only:
-        yield Finding(file, "unreadable", hashlib.sha256(data).hexdigest(), changed)
+        yield Finding(file, "unreadable", hashlib.sha256(data).hexdigest())
     for key, value in found or ():
         if not included_only:
-            yield Finding(file, key, value, changed)
+            yield Finding(file, key, value)
         if key.startswith("include") and depth < _MAX_INCLUDES:
             yield from _included(tree, path, value, repository, depth + 1, included)
         if key == "core.hookspath":
@@ -196,8 +230,8 @@ def _settings(
 
 
 def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
-    """Yield the files of the project that a repository's settings start, such as `filter.x.clean = tools/clean`."""
-    for target in repositories.programs_named(value, _work_tree(tree, repository)):
+    """Yield the files of the project that a repository's settings start, such as `filter.x.clean = tools/clean`, and load."""
+    for target in programs.loaded(value, _work_tree(tree, repository)).there():
         if target.startswith(f"{tree.root}/"):
             path = os.path.relpath(target, tree.root)
             folder, _, name = path.rpartition("/")
@@ -205,12 +239,12 @@ def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding
                 fd = tree.folder(folder)
                 try:
                     info = os.lstat(name, dir_fd=fd)
-                    data, changed, _ = content(fd, name)
+                    data, _ = content(fd, name)
                 finally:
                     os.close(fd)
                 if not stat.S_ISDIR(info.st_mode):
                     digest = hashlib.sha256(data).hexdigest() if data is not None else str(info.st_ino)
-                    yield Finding(path, PROGRAM, digest, changed)
+                    yield Finding(path, PROGRAM, digest)
 
 
 def _work_tree(tree: Tree, repository: str) -> str:
@@ -220,33 +254,46 @@ def _work_tree(tree: Tree, repository: str) -> str:
 
 def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
     """Yield what the settings of a linked worktree or a submodule name in it; they may lie outside of the project."""
+    with suppress(OSError):
+        fd = tree.folder(work_tree)
+        try:
+            if not stat.S_ISDIR(os.lstat(".git", dir_fd=fd).st_mode):
+                yield from _pointer(tree, work_tree, fd, ".git", b"gitdir:")
+        finally:
+            os.close(fd)
     folders = repositories.linked(os.path.join(tree.root, work_tree))
     place = f"{work_tree}/.git" if work_tree else ".git"
     for folder, name in zip(reversed(folders or ()), _CONFIGS, strict=False):
         with suppress(OSError):
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                yield from (one._replace(place=place) for one in _settings(tree, folder, fd, name, place, included_only=True))
+                yield from _settings(tree, folder, fd, name, place, included_only=True)
             finally:
                 os.close(fd)
     if folders and (users := repositories.users_hooks_path()):
-        yield from (one._replace(place=place) for one in _named_hooks(tree, place, users))
+        yield from _named_hooks(tree, place, users)
 
 
 def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
-    """Return the settings of a file that start a program; None where git cannot read it."""
+    """Return the settings of a file that are not plain; None where git cannot read it."""
     # A cold supervisor starts without it.
     from rye.process.autorun import git_settings
 
-    # The folder counts as well: it decides where a relative path leads.
-    digest = hashlib.sha256(os.fsencode(path) + b"\0" + data).hexdigest()
+    digest = hashlib.sha256(data).hexdigest()
     if digest not in tree.parsed:
         try:
-            tree.parsed[digest] = git_settings.programs(data, os.path.join(tree.root, path), tree.root)
+            tree.parsed[digest] = git_settings.questionable(data)
         except git_settings.UnreadableError:
             # Not kept: git may be installed, or be quicker, the next time.
             return None
-    return [(key, value) for key, value in tree.parsed[digest]]
+    # What a path among them leads to is asked at each look.
+    pairs = ((key, value) for key, value in tree.parsed[digest])
+    return git_settings.refused(pairs, os.path.join(tree.root, path), tree.root)
+
+
+def settings_shown(tree: Tree, folder: str, data: bytes) -> list[str]:
+    """Return the settings in a file's content that are not plain, as lines; empty also for what is no file of settings."""
+    return [f"{key} = {value}" for key, value in _programs(tree, folder, data) or ()]
 
 
 def _included(tree: Tree, path: str, value: str, repository: str, depth: int, included: set[str]) -> Iterator[Finding]:
@@ -258,7 +305,7 @@ def _included(tree: Tree, path: str, value: str, repository: str, depth: int, in
     included.add(target)
     if len(included) > _MOST_INCLUDED:
         # Each takes a process of git. So many are no one's own.
-        yield Finding(os.path.relpath(target, tree.root), "unreadable", "", sys.maxsize)
+        yield Finding(os.path.relpath(target, tree.root), "unreadable", "")
         return
     folder, _, name = os.path.relpath(target, tree.root).rpartition("/")
     with suppress(OSError):
@@ -269,23 +316,20 @@ def _included(tree: Tree, path: str, value: str, repository: str, depth: int, in
             os.close(fd)
 
 
-def content(fd: int, name: str) -> tuple[bytes | None, int, str]:
-    """Return a file's bytes, when it or its folder was changed, and why it has no bytes that could be judged."""
-    folder = os.fstat(fd).st_ctime_ns
+def content(fd: int, name: str) -> tuple[bytes | None, str]:
+    """Return a file's bytes, and why it has none that could be judged."""
     try:
         at = os.open(name, _READ, dir_fd=fd)
     except OSError as err:
         link = err.errno in (errno.ELOOP, errno.EMLINK)
-        return None, folder, "link" if link else "" if err.errno in (errno.ENOENT, errno.ENOTDIR) else "unreadable"
+        return None, "link" if link else "" if err.errno in (errno.ENOENT, errno.ENOTDIR) else "unreadable"
     try:
-        info = os.fstat(at)
-        changed = max(info.st_ctime_ns, 0)
         # A named pipe or a device would block git, or give it other bytes at each read.
-        if not stat.S_ISREG(info.st_mode):
-            return None, changed, "unreadable"
+        if not stat.S_ISREG(os.fstat(at).st_mode):
+            return None, "unreadable"
         # One byte more than allowed shows that a file is too large to judge.
         data = os.pread(at, _MAX_FILE + 1, 0)
-        return (None, changed, "unreadable") if len(data) > _MAX_FILE else (data, changed, "")
+        return (None, "unreadable") if len(data) > _MAX_FILE else (data, "")
     finally:
         os.close(at)
 
@@ -296,7 +340,7 @@ def _hooks(path: str, fd: int) -> Iterator[Finding]:
         hooks = os.open("hooks", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     except OSError as err:
         if err.errno in (errno.ELOOP, errno.ENOTDIR):
-            yield Finding(folder, "link", "", os.lstat("hooks", dir_fd=fd).st_ctime_ns)
+            yield Finding(folder, "link", "")
         return
     try:
         yield from _hooks_in(folder, hooks)
@@ -322,19 +366,17 @@ def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
 
 
 def _hooks_in(folder: str, hooks: int, *, started_by_another: bool = False) -> Iterator[Finding]:
-    changed = os.fstat(hooks).st_ctime_ns
     # Git runs only files with a hook's exact name; `pre-commit.sample` has a dot.
     for name in (one for one in os.listdir(hooks) if "." not in one):
         with suppress(OSError):
             entry = os.lstat(name, dir_fd=hooks)
-            found = max(entry.st_ctime_ns, changed)
             if stat.S_ISLNK(entry.st_mode):
                 # Whatever it leads to now: another file can be put there later.
-                yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks), found)
+                yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks))
             elif stat.S_ISREG(entry.st_mode) and (entry.st_mode & 0o111 or started_by_another):
-                data, _, _ = content(hooks, name)
+                data, _ = content(hooks, name)
                 digest = hashlib.sha256(data).hexdigest() if data is not None else str(entry.st_ino)
-                yield Finding(f"{folder}/{name}", "hook", digest, found)
+                yield Finding(f"{folder}/{name}", "hook", digest)
 
 
 def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
@@ -344,12 +386,11 @@ def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
     except OSError:
         return
     try:
-        data, changed, why = content(at, file)
-        changed = max(changed, os.fstat(at).st_ctime_ns)
+        data, why = content(at, file)
     finally:
         os.close(at)
     inner_path = f"{path}/{name}" if path else name
     if why:
-        yield Finding(inner_path, why, "", changed)
+        yield Finding(inner_path, why, "")
     elif data and (lines := EXEC.findall(data)):
-        yield Finding(inner_path, "exec", hashlib.sha256(b"".join(lines)).hexdigest(), changed)
+        yield Finding(inner_path, "exec", hashlib.sha256(b"".join(lines)).hexdigest())

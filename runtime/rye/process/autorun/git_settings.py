@@ -1,6 +1,9 @@
-"""Finds the settings of a repository that make git start a program, as git itself reads them.
+"""Tells the plain settings of a repository from all others, as git itself reads them.
 
-Git's own parser reads the file, from standard input and without its includes: nothing is run by that.
+A command's settings stay where they are plain: those that `git init`, `clone`, `submodule`, `worktree` and `sparse-checkout`
+write, with values that start no program, ask no host at a mere look and lead to no place outside the project. Any other key is
+not plain, those of a later git too. Git's own parser reads the file, from standard input and without its includes: nothing is
+run by that.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Final
@@ -18,20 +22,48 @@ from rye.config import user_dirs
 _PLACES: Final = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 _ENVIRONMENT: Final = {"PATH": _PLACES, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C"}
 _SECONDS: Final = 10
+_POINTER: Final = 4096
 
-# Sections of which every key names a program, another file of settings, or what may be fetched by one.
-_SECTIONS: Final = frozenset({"alias", "include", "includeif", "pager", "hook", "protocol", "difftool", "mergetool", "guitool"})
-# Endings of a key that names a program, in whatever section; they hold for keys that git will get, too.
-_LAST: Final = (
-    r"cmd|command|program|path|editor|pager|helper|driver|textconv|clean|smudge|process|external|difffilter|askpass|vcs"
-    r"|prog|uploadpack|receivepack|smtpserver|tunnel|httpd|hook|templatedir|browser|gitproxy|fsmonitor|transferagent"
-)
-_ENDINGS: Final = re.compile(rf"(?:{_LAST})\Z")
-# What a file must hold to have such a key at all: names of keys are spelled out, and only values can be written otherwise.
-_WORTH_A_LOOK: Final = re.compile(
-    "|".join((*sorted(_SECTIONS), _LAST, "tool", "worktree", "update", "::", r"=[^\n]*[\"\\]")).encode(), re.IGNORECASE
-)
-_BOOLEANS: Final = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
+# Section and last word of each plain key; of `core.worktree`, URLs and what a branch names the value decides as well.
+_PLAIN: Final = {
+    "advice": re.compile(r"\w+"),
+    "branch": re.compile(
+        r"remote|pushremote|merge|rebase|description|autosetup(?:merge|rebase)|vscode-merge-base|gh-merge-base|github-pr-owner-number"
+    ),
+    "color": re.compile(r"[\w-]+"),
+    "column": re.compile(r"\w+"),
+    "commit": re.compile(r"verbose"),
+    "core": re.compile(
+        r"repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf|abbrev"
+        r"|quotepath|sparsecheckout|sparsecheckoutcone|worktree"
+    ),
+    "diff": re.compile(r"algorithm|renames|colormoved|mnemonicprefix|noprefix|context"),
+    "extensions": re.compile(r"objectformat|compatobjectformat|refstorage|relativeworktrees|worktreeconfig"),
+    "fetch": re.compile(r"prune|prunetags"),
+    "gc": re.compile(r"auto"),
+    "index": re.compile(r"sparse|version"),
+    "init": re.compile(r"defaultbranch"),
+    "lfs": re.compile(r"repositoryformatversion"),
+    "log": re.compile(r"date|decorate|follow"),
+    "merge": re.compile(r"conflictstyle|ff"),
+    "pull": re.compile(r"rebase|ff"),
+    "push": re.compile(r"default|autosetupremote|followtags"),
+    "remote": re.compile(r"url|fetch|tagopt"),
+    "rerere": re.compile(r"enabled|autoupdate"),
+    "status": re.compile(r"short|branch|showuntrackedfiles|showstash"),
+    "submodule": re.compile(r"url|active|update"),
+    "user": re.compile(r"name|email|useconfigonly"),
+}
+# Of these sections a key may have a part of its own between its first and its last word.
+_WITH_PARTS: Final = ("advice", "branch", "color", "remote", "submodule")
+_WORD: Final = re.compile(r"[\w #+.,:=%-]{0,200}")
+_TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
+_REFERENCE: Final = re.compile(r"[+^]?[\w.@#+=,][\w./@#+=*,-]*(?::[\w./@#+=*,-]+)?")
+# A host that begins with a hyphen would be an option of ssh.
+_URL: Final = re.compile(r"(?:https?|ssh|git|git\+ssh|ssh\+git)://[^-\x00-\x20\x7f][^\x00-\x20\x7f]*")
+_SSH: Final = re.compile(r"[\w.][\w.@-]*:(?!:)[^\x00-\x20\x7f]+")
+# Each takes a process of git: of a file with more such keys nothing stays.
+_MOST_UNSET: Final = 40
 
 Setting = tuple[str, str]
 """A key as git prints it (section and name in lower case), and its value."""
@@ -67,53 +99,81 @@ def _run(arguments: list[str], data: bytes = b"") -> bytes:
     return result.stdout
 
 
-def programs(data: bytes, inside: str, root: str) -> list[Setting]:
-    """Return the settings of a file that make git start a program, or work on files outside the project.
-
-    Args:
-        data: what the file holds.
-        inside: the real path of the repository's folder.
-        root: the real path of the project.
+def questionable(data: bytes) -> list[Setting]:
+    """Return the settings of a file that are not plain wherever the file lies; `refused` judges them by their place.
 
     Raises:
         UnreadableError: git cannot read it.
     """
-    # Starting git takes milliseconds, and a command can make thousands of repositories.
-    if not _WORTH_A_LOOK.search(data):
+    if not data.strip():
         return []
-    found = []
-    for entry in (
-        # Git parses its own format: quotes, continued lines and odd spellings are read as git will read them.
-        _run(["--file", "-", "--no-includes", "--list", "-z"], data).decode("utf-8", "surrogateescape").split("\0")[:-1]
-    ):
-        key, _, value = entry.partition("\n")
-        if _starts_a_program(key, value) or (key == "core.worktree" and _leads_out(value, inside, root)):
-            found.append((key, value))
-    return found
+    # Git parses its own format: quotes, continued lines and odd spellings are read as git will read them.
+    listed = _run(["--file", "-", "--no-includes", "--list", "-z"], data).decode("utf-8", "surrogateescape").split("\0")[:-1]
+    pairs = ((key, value) for key, _, value in (entry.partition("\n") for entry in listed))
+    return [(key, value) for key, value in pairs if not _is_plain(key, value)]
 
 
-def _starts_a_program(key: str, value: str) -> bool:
+def refused(settings: Iterable[Setting], inside: str, root: str) -> list[Setting]:
+    """Return those of some questionable settings that are not plain in their place either. Ask it anew at each look.
+
+    Args:
+        settings: what `questionable` returned.
+        inside: the real path of the repository's folder.
+        root: the real path of the project.
+    """
+    return [(key, value) for key, value in settings if not _is_plain_there(key, value, inside, root)]
+
+
+def _is_plain(key: str, value: str) -> bool:
     section, _, rest = key.partition(".")
-    name = rest.rpartition(".")[2]
-    if section in _SECTIONS:
-        return True
-    if section == "submodule":
-        # `update = !command` runs a command; the other values name a strategy.
-        return name == "update" and value.startswith("!")
-    if name in ("url", "pushurl"):
-        # `ext::command` and other `helper::address` URLs start a program.
-        return "::" in value.partition("/")[0]
-    if name in ("tool", "guitool"):
-        # `git difftool` reads a shell script of this name from a folder of its own; a path leads out of that.
-        return "/" in value
-    if name == "fsmonitor" and value.lower() in _BOOLEANS:
+    middle, _, name = rest.rpartition(".")
+    known = _PLAIN.get(section)
+    if known is None or not known.fullmatch(name) or (middle and section not in _WITH_PARTS) or not _TEXT.fullmatch(middle):
         return False
-    return _ENDINGS.search(name) is not None
+    if name == "url":
+        return _is_address(value)
+    if section == "core" and name == "worktree":
+        return False
+    if section in ("user", "submodule") or name in ("description", "defaultbranch"):
+        # `update = !command` runs a command, and merge and rebase run what the user's settings name.
+        return value in ("checkout", "none") if name == "update" else _TEXT.fullmatch(value) is not None
+    if section in ("remote", "branch") and name not in ("rebase", "tagopt"):
+        return _REFERENCE.fullmatch(value) is not None and ".." not in value
+    return _WORD.fullmatch(value) is not None
 
 
-def _leads_out(value: str, inside: str, root: str) -> bool:
-    target = os.path.realpath(os.path.join(inside, value))
-    return not f"{target}/".startswith(f"{root}/")
+def _is_address(value: str) -> bool:
+    return bool(_URL.fullmatch(value) or ("//" not in value and _SSH.fullmatch(value)))
+
+
+def _is_plain_there(key: str, value: str, inside: str, root: str) -> bool:
+    """Tell whether a path among the settings stays in the project; a link on the way may lead elsewhere the next time."""
+    section, _, rest = key.partition(".")
+    if key == "core.worktree":
+        return _leads_back(value, inside, root)
+    name = rest.rpartition(".")[2]
+    if section not in ("remote", "submodule") or name != "url" or not _TEXT.fullmatch(value) or value.startswith(("-", "~")):
+        return False
+    path = value.removeprefix("file://")
+    if ":" in path.partition("/")[0] or "://" in path or (path != value and not path.startswith("/")):
+        return False
+    # Git counts a relative one from the work tree, or from the repository itself.
+    starts = (inside, os.path.dirname(inside))
+    return all(f"{os.path.realpath(os.path.join(start, path))}/".startswith(f"{root}/") for start in starts)
+
+
+def _leads_back(value: str, inside: str, root: str) -> bool:
+    """Tell whether a work tree is the folder below the root whose own `.git` names the repository, by a path without a link."""
+    target = os.path.normpath(os.path.join(inside, value))
+    if not f"{target}/".startswith(f"{root}/") or os.path.realpath(target) != target:
+        return False
+    try:
+        fd = os.open(f"{target}/.git", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            line = os.fsdecode(file.read(_POINTER).removeprefix(b"gitdir:").strip())
+    except OSError:
+        return False
+    return os.path.normpath(os.path.join(target, line)) == inside == os.path.realpath(inside)
 
 
 def without(data: bytes, settings: list[Setting], folder: str) -> bytes:
@@ -126,7 +186,10 @@ def without(data: bytes, settings: list[Setting], folder: str) -> bytes:
     try:
         with open(path, "xb") as file:
             file.write(data)
-        for key in dict.fromkeys(key for key, _ in settings):
+        keys = dict.fromkeys(key for key, _ in settings)
+        if len(keys) > _MOST_UNSET:
+            raise UnreadableError
+        for key in keys:
             # By git, so that comments and the rest of the file stay as they are.
             _run(["--file", path, "--unset-all", key])
         with open(path, "rb") as file:

@@ -234,8 +234,7 @@ class Server:
             location = upload.headers.get("location", "")
             if upload.status != 202 or not location:
                 raise refused(self._host.host, upload, "upload")
-            # The server names where to send to; credentials go only to its own origin.
-            self._host.judge_url(location if "://" in location else self._host.origin + location)
+            # The server names where to send to: `ask` judges it, and sends credentials to the server's own origin only.
             url = f"{location}{'&' if '?' in location else '?'}digest={digest}"
             headers = {"Content-Type": "application/octet-stream"}
             try:

@@ -174,10 +174,10 @@ class Host:
             raise RegistryError(
                 "bad_redirect", f"{self.host} leads to {plain(location, 200)!r}: {err}", "Check the registry's address."
             ) from None
-        self.judge_url(str(url))
+        self._judge_url(str(url))
         return url
 
-    def judge_url(self, url: str) -> None:
+    def _judge_url(self, url: str) -> None:
         """Refuse to be led from https to http, from this machine's http to another's, or to another scheme.
 
         Raises:
@@ -234,7 +234,7 @@ class Host:
     def _pool(self) -> Connections:
         with self._lock:
             if self._connections is None:
-                # `judge_url` lets only a registry on this machine lead to this machine.
+                # `_judge_url` lets only a registry on this machine lead to this machine.
                 local = ("localhost", "127.0.0.1", "::1") if is_loopback(self.host) else ()
                 allowed = Allowed(frozenset({self.host.lower(), *local, *self._allowed.patterns}))
                 # A proxy's own loopback is another machine.

@@ -193,31 +193,21 @@ def check_digest(data: bytes, digest: str, what: str) -> None:
 
 def _read(folder: Path, path: str, limit: int) -> bytes:
     """Read at most `limit` + 1 bytes of a regular file that no link leads to."""
-    root = os.open(folder, beneath.DIRECTORY | os.O_NOFOLLOW)
+    opened = [os.open(folder, beneath.DIRECTORY | os.O_NOFOLLOW)]
     try:
-        *above, name = os.fsencode(path).split(b"/")
-        parent = root
+        *above, name = path.split("/")
         for part in above:
             # One folder at a time: O_NOFOLLOW guards only the last part of a path.
-            following = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-            if parent != root:
-                os.close(parent)
-            parent = following
-        try:
-            fd = os.open(name, _READ, dir_fd=parent)
-        finally:
-            if parent != root:
-                os.close(parent)
-    finally:
-        os.close(root)
-    try:
+            opened.append(os.open(part, beneath.DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
+        opened.append(os.open(name, _READ, dir_fd=opened[-1]))
         # Before `open`, which refuses a folder and leaves its descriptor open.
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
             raise OSError(0, "it is not a regular file")
-        with open(fd, "rb", closefd=False) as file:
+        with open(opened[-1], "rb", closefd=False) as file:
             return file.read(limit + 1)
     finally:
-        os.close(fd)
+        for fd in opened:
+            os.close(fd)
 
 
 def _entry(pushed: Pushed) -> dict[str, Any]:

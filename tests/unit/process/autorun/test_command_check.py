@@ -41,9 +41,8 @@ def root(project):
 
 def looked(root, *commands, cwd=None):
     """What a look finds after commands that run as a model's do."""
-    time.sleep(0.012)
     with Workspace(root) as ws:
-        look = command_check.begin(ws, confined())
+        look = command_check.begin(ws, confined(), lambda _: set())
         for command in commands:
             subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
         return command_check.end(look, report(), ws.fd)
@@ -89,65 +88,65 @@ def test_husky_in_a_new_repository_is_named(root):
     assert "core.hookspath of app/.git/config" in command_check.message(done)
 
 
+def refused(data, inside, root):
+    return git_settings.refused(git_settings.questionable(data), str(inside), str(root))
+
+
+PLAIN = """
+core.bare=true core.filemode=false core.autocrlf=input extensions.worktreeconfig=true extensions.objectformat=sha256
+core.sparsecheckoutcone=true index.sparse=true user.name=x user.email=a@b pull.rebase=true init.defaultbranch=main color.ui=auto
+remote.o.url=https://example.org/x remote.o.url=git@example.org:a/b.git remote.o.url=ssh://git@example.org/x remote.o.url=../other
+remote.o.url={root}/other remote.o.url=file://{root}/other remote.o.fetch=+refs/heads/*:refs/remotes/o/* remote.o.tagopt=--no-tags
+branch.main.merge=refs/heads/main branch.main.remote=. branch.main.rebase=true submodule.a.update=checkout submodule.a.active=true
+submodule.a.url=https://example.org/x merge.conflictstyle=diff3 core.worktree=../../../sub
+"""
+OTHERS = """
+core.fsmonitor=true core.fsmonitor=./x core.sshcommand=x core.worktree=. core.worktree=/etc core.worktree=../../../link
+core.worktree=../../../link/sub core.worktree=../../../other remote.o.url=ext::sh remote.o.url=/etc remote.o.url=../../../../../x
+remote.o.url=-oProxyCommand=x:y remote.o.url=ssh://-oProxyCommand=x/y remote.o.url=file://etc/x remote.o.url=ftp://example.org/x
+remote.o.partialclonefilter=blob:none remote.o.promisor=true remote.o.proxy=http://h remote.o.vcs=x
+remote.o.uploadpack=x remote.o.fetch=../../x extensions.partialclone=o extensions.future=1 submodule.a.update=!x filter.a.clean=x
+filter.a.required=true diff.a.textconv=x diff.external=x merge.a.driver=x alias.a=status include.path=x includeif.gitdir:/a.path=x
+credential.helper=x gpg.program=x gpg.ssh.defaultkeycommand=x sequence.editor=x pager.log=x interactive.difffilter=x
+protocol.ext.allow=always hook.a.command=x merge.tool=meld svn.authorsprog=x http.proxy=x http.https://h.sslverify=false url.x.insteadof=y
+rebase.instructionformat=%s pull.twohead=../x branch.main.mergeoptions=-sx init.templatedir=x user.signingkey=/x core.unknown=1 new.key=1
+"""
+
+
 @pytest.mark.parametrize(
-    ("key", "value", "is_program"),
-    [
-        ("core.fsmonitor", "true", False),
-        ("core.fsmonitor", "./x", True),
-        ("core.sshcommand", "x", True),
-        ("core.bare", "true", False),
-        ("core.worktree", ".", False),
-        ("core.worktree", "/etc", True),
-        ("remote.o.url", "https://example.org/x", False),
-        ("remote.o.url", "ext::sh -c x", True),
-        ("remote.o.partialclonefilter", "blob:none", False),
-        ("remote.o.uploadpack", "x", True),
-        ("branch.main.merge", "refs/heads/main", False),
-        ("submodule.a.update", "checkout", False),
-        ("submodule.a.update", "!x", True),
-        ("filter.a.clean", "x", True),
-        ("filter.a.required", "true", False),
-        ("diff.a.textconv", "x", True),
-        ("diff.external", "x", True),
-        ("merge.a.driver", "x", True),
-        ("merge.conflictstyle", "diff3", False),
-        ("alias.a", "status", True),
-        ("include.path", "x", True),
-        ("includeif.gitdir:/a.path", "x", True),
-        ("credential.helper", "x", True),
-        ("gpg.program", "x", True),
-        ("gpg.ssh.defaultkeycommand", "x", True),
-        ("sequence.editor", "x", True),
-        ("pager.log", "x", True),
-        ("interactive.difffilter", "x", True),
-        ("protocol.ext.allow", "always", True),
-        ("hook.a.command", "x", True),
-        ("merge.tool", "meld", False),
-        ("merge.tool", "../../../x", True),
-        ("diff.guitool", "/x", True),
-        ("svn.authorsprog", "x", True),
-        ("user.name", "x", False),
-        ("pull.rebase", "true", False),
-    ],
+    ("setting", "is_plain"), [(one, True) for one in PLAIN.split()] + [(one, False) for one in OTHERS.split()]
 )
-def test_which_settings_start_a_program(tmp_path, key, value, is_program):
+def test_which_settings_are_plain(tmp_path, setting, is_plain):
+    root = Path(os.path.realpath(tmp_path))
+    inside = root / ".git/modules/sub"
+    for path in (inside, root / "sub", root / "other"):
+        path.mkdir(parents=True)
+    (root / "sub/.git").write_text("gitdir: ../.git/modules/sub\n")
+    (root / "link").symlink_to(root)
+    key, _, value = setting.format(root=root).partition("=")
     path = tmp_path / "config"
     git("config", "--file", str(path), key, value, cwd=tmp_path)
-    assert bool(git_settings.programs(path.read_bytes(), str(tmp_path), str(tmp_path))) == is_program
-    left = git_settings.without(path.read_bytes(), [(key, value)], str(tmp_path))
-    assert git_settings.programs(left, str(tmp_path), str(tmp_path)) == []
+    found = refused(path.read_bytes(), inside, root)
+    assert [one for _, one in found] == ([] if is_plain else [value])
+    left = git_settings.without(path.read_bytes(), found, str(tmp_path))
+    assert refused(left, inside, root) == []
+
+
+def test_what_a_path_leads_to_is_judged_at_each_look(root):
+    made = "git init -q --separate-git-dir store sub; git -C sub config core.worktree ../sub"
+    assert looked(root, made) == []
+    assert looked(root, "mv sub moved; ln -s moved sub")[0]["what"] == "core.worktree"
 
 
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
-    time.sleep(0.012)
     with Workspace(root) as ws:
-        command_check.begin(ws, confined())
+        command_check.begin(ws, confined(), lambda _: set())
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
     record = json.loads(path.read_bytes())
-    ((token, entry),) = record["running"].items()
-    path.write_text(json.dumps({**record, "running": {token: [{**entry[0], "start": 1}, *entry[1:]]}}))
+    ((token, process),) = record["running"].items()
+    path.write_text(json.dumps({**record, "running": {token: {**process, "start": 1}}}))
     assert [one["what"] for one in looked(root, "true")] == ["core.pager"]
     assert json.loads(path.read_bytes())["running"] == {}
 
@@ -187,7 +186,7 @@ def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
 
 def test_nothing_is_looked_at_without_a_sandbox(root):
     with Workspace(root) as ws:
-        look = command_check.begin(ws, Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}))
+        look = command_check.begin(ws, Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}), lambda _: set())
         git("init", "-q", "new", cwd=root)
         git("config", "core.pager", "./evil", cwd=f"{root}/new")
         assert command_check.end(look, report(), ws.fd) == []
@@ -225,4 +224,4 @@ def test_settings_made_to_take_long_do_not(root):
 @pytest.mark.parametrize("value", ['ext:":"sh', '"ext::sh"', "ext::sh"])
 def test_an_address_that_starts_a_program_is_found_however_it_is_quoted(tmp_path, value):
     data = f'[remote "o"]\n\turl = {value}\n'.encode()
-    assert git_settings.programs(data, str(tmp_path), str(tmp_path)) == [("remote.o.url", "ext::sh")]
+    assert refused(data, tmp_path, tmp_path) == [("remote.o.url", "ext::sh")]

@@ -25,6 +25,7 @@ from rye.registry.oci import credentials, http
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.client import Server
 from rye.registry.oci.manifest import Layer, Pushed, digest_of
+from rye.registry.oci.reference import tag_of
 from rye.registry.oci.store import open_store
 from rye.registry.pull import PullOptions
 from rye.registry.registry import RegistryTarget
@@ -237,12 +238,57 @@ def test_what_a_killed_server_left_half_written_is_made_good_by_the_next_push(pr
             os.truncate(path, path.stat().st_size // 2)
         if tagged:
             assert {row["status"] for row in registry.pull(at, "tool", ["my/*"], PullOptions())} == {"refused"}
-        else:
-            shutil.rmtree(next((tmp_path / "server").rglob("_manifests/tags")))
+            # What stands there cannot be told, so it is not replaced; the way on is the registry's owner.
+            with pytest.raises(RegistryError, match="cannot be read, so nothing was pushed") as caught:
+                registry.push(source, "tool", ["my/*"])
+            assert (caught.value.code, "delete its tag" in caught.value.hint) == ("version_unreadable", True)
+        shutil.rmtree(next((tmp_path / "server").rglob("_manifests/tags")))
         pushed = registry.push(source, "tool", ["my/*"])
         pulled = registry.pull(at, "tool", ["my/*"], PullOptions())
         assert [(row["status"], row.get("error")) for row in pulled] == [("installed", None)] * 3
         assert {row["digest"] for row in pushed} == {row["digest"] for row in pulled}
+
+
+SHOWN_INSTEAD = {
+    "busy": (503, {}, b""),
+    "many requests": (429, {}, b""),
+    "broken": (500, {}, b"{}"),
+    "forbidden": (403, {}, b"{}"),
+    "a proxy's page": (200, {}, b"<html>Log in</html>"),
+    "another artifact": (200, {}, b'{"schemaVersion": 1}'),
+    "changed on the way": (200, {"Docker-Content-Digest": digest_of(b"other")}, b"{}"),
+}
+
+
+@pytest.mark.parametrize("shown", [*SHOWN_INSTEAD, "gone"])
+def test_a_version_that_cannot_be_read_is_not_replaced(project, shown):
+    put_items(project, 1)
+    held: list[bytes] = []
+
+    def answer(method, path, headers):
+        if path.endswith("/tags/list?n=1000"):
+            return 200, {}, json.dumps({"tags": [tag_of("tool", "my/many/t000", "1.2.3")]}).encode()
+        if method == "PUT":
+            # The digest that the client sends is in `seen`; the size is that of the manifest which it sent last.
+            held.append(b"x" * int(headers["Content-Length"]))
+            return 201, {}, b""
+        if method == "POST":
+            return 202, {"Location": "/v2/my/blobs/uploads/1?from=https://elsewhere.example"}, b""
+        if method == "HEAD":
+            return (200, {}, held[-1]) if "/manifests/" in path else (404, {}, b"")
+        return SHOWN_INSTEAD.get(shown, (404, {}, b""))
+
+    with answering(answer) as (where, seen):
+        at = RegistryTarget(str(project), where)
+        if shown == "gone":
+            # The control. Besides, each blob goes to the location that the server named, which is relative for all its query.
+            assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
+            assert sum("/uploads/1?from=https://elsewhere.example&digest=" in path for _, path, _, _ in seen) == 3
+        else:
+            with pytest.raises(RegistryError) as caught:
+                registry.push(at, "tool", ["my/many/t000"])
+            assert caught.value.code == "version_unreadable"
+            assert not held
 
 
 def is_written_in_place(path: Path) -> bool:
@@ -288,7 +334,12 @@ def test_a_server_killed_in_a_push_and_in_a_pull_is_made_good_by_the_next_run(pr
     rows = registry.pull(at, "tool", ids, PullOptions())
     # A tag may be listed, and its manifest be half written: refused, and nothing of it is installed.
     assert_whole(project, there, [row["item_id"] for row in rows if row["status"] == "installed"], ids)
-    registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
+    try:
+        registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
+    except RegistryError:
+        # The server died within a link: what it meant to name is lost with it.
+        shutil.rmtree(repository / "_manifests/tags")
+        registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
 
     tools = there / ".ai/tools/my/many"
     shutil.rmtree(tools, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +18,14 @@ from hypothesis import strategies as st
 
 import rye
 from rye.errors import RegistryError
+from rye.registry import registry
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.layout import Layout
 from rye.registry.oci.manifest import Layer, Pushed, digest_of
 from rye.registry.oci.reference import namespace_of, parse, read_tag, repository_of, tag_of
+from rye.registry.registry import RegistryTarget
 from support.oci_server import put_items
+from support.signed_tools import put
 
 RUNTIME = Path(rye.__file__).parents[1]
 PUSH = """
@@ -128,6 +132,36 @@ def test_only_regular_files_of_the_named_bytes_are_read(tmp_path, how):
         layout.blob("my", layer)
     expected = {"short": "blob_truncated", "long": "blob_oversized", "other": "blob_digest_mismatch", "gone": "blob_missing"}
     assert caught.value.code == expected.get(how, "blob_unreadable")
+
+
+def test_a_version_is_replaced_only_where_it_is_known_to_be_lost(project, tmp_path):
+    put_items(project, 1)
+    at = RegistryTarget(str(project), str(tmp_path / "registry"))
+    assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
+    [path] = [one for one in (tmp_path / "registry/my/blobs/sha256").iterdir() if b"schemaVersion" in one.read_bytes()]
+    whole = path.read_bytes()
+    for lost in (path.unlink, lambda: path.write_bytes(b"")):
+        lost()
+        assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
+        assert path.read_bytes() == whole
+    path.unlink()
+    path.symlink_to("/dev/null")
+    with pytest.raises(RegistryError) as caught:
+        registry.push(at, "tool", ["my/many/t000"])
+    assert caught.value.code == "version_unreadable"
+
+
+def test_a_half_made_folder_costs_no_descriptor(project, tmp_path, user_space):
+    put(user_space, "config/rye.yaml", f"registry: {{allowed: [{tmp_path / 'registry'}]}}\n".encode())
+    Layout(tmp_path / "registry").push("my", [made(tag_of("tool", "my/many/t000", "1.2.3"))])
+    shutil.rmtree(tmp_path / "registry/my/blobs/sha256")
+    asked = {"action": "list", "registry": str(tmp_path / "registry"), "namespace": "my"}
+    counts = []
+    for _ in range(4):
+        answer = rye.execute("rye/registry/registry", asked, project_path=project)
+        assert answer["status"] == "success", answer
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[1:] == counts[:1] * 3
 
 
 PART = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,30}", fullmatch=True)

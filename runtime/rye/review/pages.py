@@ -1,0 +1,263 @@
+"""What each page of `rye review` shows, as plain values for its template."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+from rye.journal import file_history
+from rye.journal.entries import Entry
+from rye.journal.history import Row
+from rye.process import job_report
+from rye.review import diff_lines, diffs
+from rye.review.calls import NOBODY, PER_PAGE, Call, Facts, Found, Query, Timeline, tool_name
+from rye.review.colours import Colours
+from rye.review.diffs import FileDiff
+from rye.review.marks import Marks
+from rye.workspace.workspace import Workspace
+
+Values = dict[str, Any]
+
+_SHOW: Final = (("", "all"), ("new", "new since you looked"), ("open", "not reviewed"), ("undone", "taken back"))
+_MOST_ABOUT: Final = 200
+_MOST_ACTORS: Final = 100
+_LINES_PER_PAGE: Final = 4_000
+_MAX_ALONE: Final = 20_000
+_COLOURED_FILES: Final = 20
+_MOST_FILES: Final = 100
+_MOST_CHANGES: Final = 1_000
+_SECONDS: Final = 2.0
+_COMMAND: Final = 300
+
+
+class View(NamedTuple):
+    """What of the timeline is shown: the query, the number of the first call (from 0), and what it found."""
+
+    query: Query
+    first: int
+    found: Found
+
+    @property
+    def shown(self) -> Sequence[Call]:
+        """The calls of this page."""
+        return self.found.calls[self.first : self.first + PER_PAGE]
+
+    def address(self, first: int) -> str:
+        """Return the query of the address of a page."""
+        asked = {name: value for name, value in self.query._asdict().items() if value}
+        return urlencode(asked | ({"first": str(first)} if first else {}))
+
+
+def timeline(now: Timeline, view: View, facts: Mapping[str, Facts], marks: Marks) -> Values:
+    """Return the list of calls, and what it can be searched by."""
+    count, following = len(view.found.calls), view.first + PER_PAGE
+    today, looked = time.time(), now.places.get(marks.looked)
+    # Each session of a client is a caller of its own: of many the newest.
+    actors = sorted(list(dict.fromkeys(call.first.actor or NOBODY for call in now.calls))[:_MOST_ACTORS])
+    tools = sorted({call.first.tool for call in now.calls})
+    rows = [_timeline_row(now, call, facts[call.id], marks, looked) for call in view.shown]
+    return {
+        "query": view.query,
+        "asked": any(view.query),
+        "back": f"?{view.address(view.first)}",
+        "new": len(now.calls) if looked is None else looked,
+        "newest": now.calls[0].id if now.calls else "",
+        "looked": marks.looked,
+        "tools": [("", "any"), *((one, one.rpartition("/")[2]) for one in tools)],
+        "actors": [("", "anyone"), *((one, one) for one in actors)],
+        "show": _SHOW,
+        "days": [(title, list(some)) for title, some in groupby(rows, lambda row: _day(row["time"], today))],
+        "count": count,
+        "first": view.first + 1,
+        "last": min(following, count),
+        "unsearched": view.found.unsearched,
+        "newer": view.address(max(view.first - PER_PAGE, 0)) if view.first > 0 else None,
+        "older": view.address(following) if following < count else None,
+    }
+
+
+def _timeline_row(now: Timeline, call: Call, facts: Facts, marks: Marks, looked: int | None) -> Values:
+    row, about = call.first, " ".join(facts.about.split())
+    undone = now.is_undone(call)
+    new = looked is not None and now.places[call.id] < looked
+    return {
+        "id": call.id,
+        "time": row.time,
+        "tool": tool_name(row),
+        "who": row.actor or NOBODY,
+        "about": about if len(about) <= _MOST_ABOUT else f"{about[:_MOST_ABOUT]}…",
+        "name": f"{tool_name(row)} {facts.about[:80] or row.path}",
+        "path": facts.paths[0] if facts.paths else row.path,
+        "more": call.files - 1,
+        "undone": undone,
+        "tags": [name for name, holds in (("new", new), ("taken back", undone), ("an undo", row.undoes is not None)) if holds],
+        "reviewed": call.id in marks,
+        "added": facts.added,
+        "removed": facts.removed or 0,
+    }
+
+
+def _day(stamp: float, now: float) -> str:
+    """Return the day of a time, in words where it is near."""
+    there = time.localtime(stamp)
+    for text, before in (("Today", 0), ("Yesterday", 86_400)):
+        if time.localtime(now - before)[:3] == there[:3]:
+            return text
+    return time.strftime("%A, %Y-%m-%d", there)
+
+
+def change_title(call: Call) -> str:
+    """Return the heading of a call's page."""
+    more = f" and {call.files - 1:,} more" if call.files > 1 else ""
+    return f"{tool_name(call.first)}: {os.path.basename(call.first.path)}{more}"
+
+
+def change(
+    now: Timeline,
+    call: Call,
+    entries: Sequence[Entry],
+    files: Sequence[FileDiff],
+    only: int | None,
+    marks: Marks,
+    colours: Colours,
+) -> Values:
+    """Return one call: what it was, and its files and hunks; with `only` a number, that file alone."""
+    row, place, undone = call.first, now.places[call.id], now.is_undone(call)
+    beside = sorted({name for entry in entries for name in entry.shared})
+    shown, left = [], _LINES_PER_PAGE if only is None else _MAX_ALONE
+    for number, one in enumerate(files):
+        if only in (None, number):
+            most = min(left, diff_lines.LINES_PER_FILE if only is None else _MAX_ALONE)
+            coloured = colours if only is not None or number < _COLOURED_FILES else None
+            made = diff_lines.parts(one, coloured, most)
+            left -= sum(max(len(part.rows), 1) for part in made)
+            shown.append(_file(now, call, number, one, made, marks))
+    return {
+        "id": call.id,
+        "newer": now.calls[place - 1].id if place else "",
+        "older": now.calls[place + 1].id if place + 1 < len(now.calls) else "",
+        "tool": tool_name(row),
+        "who": row.actor or NOBODY,
+        "time": row.time,
+        "undoes": row.undoes,
+        "beside": ", ".join(beside),
+        "undone": undone,
+        "undone_by": now.undone.get(row.id) if undone else None,
+        "about": next((entry.about for entry in entries if entry.about), ""),
+        "reviewed": call.id in marks,
+        "count": call.files,
+        "added": sum(one.added for one in files),
+        "removed": sum(one.removed for one in files),
+        "files": shown,
+        "hidden": call.files - len(files),
+    }
+
+
+def _file(now: Timeline, call: Call, number: int, one: FileDiff, made: Sequence[diff_lines.Part], marks: Marks) -> Values:
+    taken = [now.undoer_of(one.entry_id, one.path, hunk.number) is not None for hunk in one.hunks]
+    return {
+        "number": number,
+        "path": one.path,
+        "diff": one,
+        "undone": now.undoer_of(one.entry_id, one.path) is not None or (bool(taken) and all(taken)),
+        "reviewed": f"{call.id}/{number}" in marks,
+        "single": len(one.hunks) == 1,
+        "left": len(one.hunks) - len(made),
+        "parts": [
+            {
+                **part._asdict(),
+                "where": _where(part.hunk),
+                "undone": taken[part.at],
+                "reviewed": f"{call.id}/{number}/{part.at}" in marks,
+            }
+            for part in made
+        ],
+    }
+
+
+def _where(hunk: diffs.Hunk) -> str:
+    return "mode" if hunk.note else f"line {hunk.new + 1:,}" if hunk.added else f"after line {hunk.new:,}"
+
+
+def since(ws: Workspace, now: Timeline, marks: Marks, colours: Colours) -> Values:
+    """Return what changed since the user looked last, file by file, whoever changed it."""
+    place = now.places.get(marks.looked, len(now.calls))
+    last = {row.id for call in now.calls[:place] for row in call.rows}
+    rows = [row for row in now.rows.values() if row.id in last]
+    if not rows or len(rows) > _MOST_CHANGES:
+        return {"changes": len(rows), "files": None}
+    paths = list(file_history.touched(ws, rows))
+    found, looked_at, end = list[FileDiff](), 0, time.monotonic() + _SECONDS
+    for path in paths[:_MOST_FILES]:
+        if time.monotonic() > end:
+            break
+        looked_at += 1
+        one = _between(ws, path, rows)
+        found += [] if one is None else [one]
+    files = []
+    for one in found:
+        made = diff_lines.parts(one, colours, diff_lines.LINES_PER_FILE)
+        files.append({"path": one.path, "diff": one, "parts": made, "left": len(one.hunks) - len(made)})
+    return {
+        "changes": len(rows),
+        "count": len(paths),
+        "files": files,
+        "hidden": len(paths) - looked_at,
+        "newest": now.calls[0].id,
+    }
+
+
+def _between(ws: Workspace, path: str, rows: Sequence[Row]) -> FileDiff | None:
+    """Return a file between then and now; None where it is as it was."""
+    known = file_history.of_file(ws, path, list(rows))
+    if not known.steps:
+        return diffs.FileDiff("", path, (), ["It changed; what it held then is not stored, or is no text."])
+    first, last = known.steps[0], known.steps[-1]
+    notes = [] if known.whole else ["Some of what changed is not stored, so the oldest changes are missing."]
+    if first.before == last.after:
+        return None
+    found = diffs.of_contents(path, first.before, last.after)
+    return found._replace(notes=[*notes, *found.notes])
+
+
+def job(record: Mapping[str, Any]) -> Values:
+    """Return a job as a row of the list."""
+    text = " ".join(record["command"].split())
+    return {
+        **record,
+        "short": text if len(text) <= _COMMAND else f"{text[:_COMMAND]}…",
+        "words": job_report.status_words(job_report.status_fields(dict(record))),
+    }
+
+
+def tools(found: Sequence[Mapping[str, Any]], text: str) -> Values:
+    """Return the tools that a text is found in: each with its verdict, who signed it, and what it may do."""
+    fields, optional = ("item_id", "description", "verdict", "owner"), ("docstring", "hint", "signer", "space")
+    chosen = [row for row in found if text.casefold() in " ".join(str(row.get(name, "")) for name in fields).casefold()]
+    return {
+        "text": text,
+        "count": len(found),
+        "tools": [
+            {
+                **dict.fromkeys((*fields, *optional), ""),
+                **row,
+                "may": _may(row),
+                # Of what runs tools the hint only says that it is none itself.
+                "runs_tools": row.get("tool_type") in ("runtime", "primitive"),
+            }
+            for row in chosen
+        ],
+    }
+
+
+def _may(row: Mapping[str, Any]) -> str:
+    if row.get("tool_type") in ("runtime", "primitive"):
+        return "run tools"
+    if row.get("space") == "system":
+        effects: Mapping[str, bool] = row.get("effects") or {}
+        return "read only" if effects.get("read_only") else "change files" if effects else ""
+    return ", ".join(row.get("permissions") or ()) or "nothing"

@@ -1,0 +1,145 @@
+"""Which files of a project a program starts and loads that a setting of git names, such as `python3 tools/nb.py`.
+
+Python looks for every module beside its script first, the standard library's and installed ones too. Of another language those
+files count that a script names by a path. What an installed package of a project loads in turn is not known here.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Final, NamedTuple
+
+from rye.fs import atomic
+
+_INTERPRETER: Final = r"(?:(?:ba|da|z|k)?sh|python[\d.]*|node|perl|ruby|php|lua|Rscript)\Z"
+_SHEBANG: Final = rb"#!\s*(?:/\S*/env\s+(?:-S\s*)?)?(?:/\S*/)?([\w.]+)"
+_PYTHON: Final = (".py", ".pyc", ".so")
+_ENDINGS: Final = {
+    "node": ("", ".js", ".cjs", ".mjs", ".json", ".node", "/index.js"),
+    "ruby": ("", ".rb"),
+    "perl": ("", ".pm", ".pl"),
+    "lua": ("", ".lua"),
+    "php": ("", ".php"),
+}
+_PACKAGES: Final = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
+_MAX_SCRIPT: Final = 1 << 20
+_MOST_FILES: Final = 300
+
+
+class Loaded(NamedTuple):
+    """What a command line loads.
+
+    Attributes:
+        files: real paths, there or not: what it starts, and what scripts name by a path.
+        folders: folders in which Python looks for modules -> the names that count there.
+    """
+
+    files: set[str]
+    folders: dict[str, set[str]]
+
+    def holds(self, path: str) -> bool:
+        """Tell whether a file, there or not, is one of them."""
+        return path in self.files or any(_is_module(path, folder, names) for folder, names in self.folders.items())
+
+    def there(self) -> Iterator[str]:
+        """Yield those that are there; of a package no more than 300."""
+        yield from sorted(filter(os.path.lexists, self.files))
+        for folder, names in self.folders.items():
+            with suppress(OSError):
+                for name in sorted(os.listdir(folder)):
+                    if name == "__pycache__" or _stem(name) in names:
+                        below = (f"{path}/{one}" for path, _, files in os.walk(f"{folder}/{name}") for one in files)
+                        found = [f"{folder}/{name}"] if os.path.isfile(f"{folder}/{name}") else islice(below, _MOST_FILES)
+                        yield from (one for one in found if _is_module(one, folder, names))
+
+
+def _stem(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _is_module(path: str, folder: str, names: set[str]) -> bool:
+    first, _, rest = path.removeprefix(f"{folder}/").partition("/")
+    name = os.path.basename(rest) if first == "__pycache__" else first
+    return path.startswith(f"{folder}/") and path.endswith(_PYTHON) and _stem(name) in names
+
+
+def loaded(value: str, work_tree: str) -> Loaded:
+    """Return what a command line loads, which git starts in the work tree's root.
+
+    Args:
+        value: as `tools/clean --fast`, `python tools/clean.py` or `!sh x/y`; PATH has programs without a slash.
+        work_tree: its path.
+    """
+    found = Loaded(set(), {})
+    for command in re.split(r"[;&|\n]+", value.replace('"', "").replace("\\", "").replace("'", "").lstrip("!")):
+        words = command.split()
+        while words and ("=" in words[0] or words[0] in ("exec", "env", "command")):
+            del words[0]
+        if not words:
+            continue
+        interpreter = os.path.basename(words[0]) if re.match(_INTERPRETER, os.path.basename(words[0])) else ""
+        if "/" in words[0]:
+            _add(found, _real(work_tree, words[0]), interpreter, work_tree, words[0])
+        if interpreter and "-m" in words[1:-1]:
+            path = words[words.index("-m", 1) + 1].replace(".", "/")
+            names = found.folders.setdefault(_real(work_tree, "."), set())
+            names |= {path.partition("/")[0]} | _known_to_python(words[0])
+            for one in (f"{path}.py", f"{path}/__main__.py"):
+                names |= _words(_text(_real(work_tree, one), work_tree))
+        elif interpreter:
+            arguments = [word for word in words[1:] if not word.startswith("-")]
+            # An option may take a word of its own before the script.
+            for script in [next((word for word in arguments if "/" in word or "." in word), arguments[0])] if arguments else []:
+                _add(found, _real(work_tree, script), interpreter, work_tree, words[0])
+    return found
+
+
+def _real(folder: str, path: str) -> str:
+    return os.path.realpath(os.path.join(folder, os.path.expanduser(path)))
+
+
+def _add(found: Loaded, script: str, interpreter: str, work_tree: str, program: str) -> None:
+    """Add a script, and what it loads in turn."""
+    if script in found.files or len(found.files) > _MOST_FILES:
+        return
+    found.files.add(script)
+    text = _text(script, work_tree)
+    named = re.match(_SHEBANG, text)
+    interpreter = named[1].decode() if named else interpreter
+    if interpreter.startswith("python"):
+        names = found.folders.setdefault(os.path.dirname(script), set())
+        names |= _words(text) | _known_to_python(program)
+        return
+    endings = _ENDINGS.get(interpreter, ("",))
+    for word in {*re.findall(rb"[\w.@-]*[./][\w./@-]*\w", text, re.ASCII)} if re.match(_INTERPRETER, interpreter) else ():
+        for folder in dict.fromkeys((os.path.dirname(script), work_tree)):
+            for ending in endings:
+                path = _real(folder, word.decode() + ending)
+                if path.startswith(f"{_real(work_tree, '.')}/") and not os.path.isdir(path):
+                    _add(found, path, interpreter, work_tree, program)
+
+
+def _text(script: str, work_tree: str) -> bytes:
+    # A program of the system is no script of the project.
+    return (atomic.read(script, _MAX_SCRIPT) or b"") if script.startswith(f"{_real(work_tree, '.')}/") else b""
+
+
+def _words(text: bytes) -> set[str]:
+    return {*map(bytes.decode, re.findall(rb"\w+", text, re.ASCII))}
+
+
+def _known_to_python(program: str) -> set[str]:
+    """Return the modules that an interpreter has by itself: a file beside a script takes the place of each."""
+    found = set(sys.stdlib_module_names)
+    beside = f"{os.path.dirname(os.path.dirname(program))}/lib/python3*/site-packages"
+    for pattern in (*_PACKAGES, *([beside] if os.path.isabs(program) else [])):
+        for folder in glob.glob(pattern):
+            with suppress(OSError):
+                found.update(map(_stem, os.listdir(folder)))
+    return found

@@ -1,0 +1,239 @@
+"""What a tool says names only parameters that its caller was offered, by item id or as a model, and calls that can be sent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+import rye
+from rye.agents.toolset import Toolset
+from rye.call.context import CallOptions
+from support.calling import call
+
+FS, SWE, PATCH = "rye/file-system", "rye/swe", "rye/workspace"
+LATIN = "café\nnaïve\n".encode("latin-1")
+FILES = {
+    "a.py": b"x = 1\ny = 2\n",
+    "lat.txt": LATIN,
+    "wide.txt": "a\nb\n".encode("utf-16-le"),
+    "escape.txt": b"\xe9\n\\xe9\n\x81\n",
+    "crlf.txt": b"a\r\nb\r\n",
+    "book.ipynb": json.dumps(
+        {"cells": [{"cell_type": "code", "source": ["x"], "metadata": {}}], "nbformat": 4}, indent=1
+    ).encode(),
+    'q"uo te.txt': b"".join(b"line %d\n" % n for n in range(9)),
+    "empty.txt": b"",
+}
+DIGEST = hashlib.sha256(LATIN).hexdigest()
+PATCHED = {
+    "docPath": "lat.txt",
+    "originalSha256": DIGEST,
+    "changes": [{"operation": "insert", "afterLine": 1, "newLines": ["Ж"]}],
+}
+QUOTED = 'q"uo te.txt'
+CALLS = [
+    # Stale: a parameter is named that the tool has.
+    (f"{FS}/edit_lines", {"file_path": "a.py", "changes": ["1|x = 3"], "on_stale": "refuse"}, "changed"),
+    # Encodings.
+    *[(f"{FS}/read", {"file_path": name}, "") for name in ("lat.txt", "wide.txt", "escape.txt", "empty.txt", "book.ipynb")],
+    *[(f"{FS}/edit_lines", {"file_path": n, "changes": ["1|Ж"]}, "read") for n in ("lat.txt", "wide.txt", "escape.txt")],
+    (f"{FS}/edit_lines", {"file_path": "escape.txt", "changes": ["1|\\xe9!"]}, "read"),
+    (f"{FS}/write", {"file_path": "lat.txt", "content": "Ж\n"}, "read"),
+    (f"{FS}/write", {"file_path": "escape.txt", "content": "\\x81\n"}, "read"),
+    (f"{FS}/write", {"file_path": "crlf.txt", "content": "a\nc\n"}, "read"),
+    (f"{FS}/grep", {"pattern": "caf", "path": "lat.txt"}, ""),
+    (f"{SWE}/search_file", {"path": "lat.txt", "pattern": "caf"}, ""),
+    (f"{SWE}/open_file_chunk", {"path": "lat.txt"}, ""),
+    (f"{SWE}/read_file_viewport", {"path": "lat.txt"}, ""),
+    (f"{SWE}/edit_range", {"path": "lat.txt", "start_line": 1, "end_line": 1, "new_text": "Ж"}, "read"),
+    (f"{SWE}/edit_file", {"path": "escape.txt", "old": "\xe9", "new": "Ж"}, ""),
+    (f"{PATCH}/workspace_read_file", {"docPath": "lat.txt"}, ""),
+    (f"{PATCH}/workspace_write_patch", {"files": [PATCHED]}, ""),
+    # Syntax, notebooks.
+    (f"{FS}/edit_lines", {"file_path": "a.py", "changes": ["1|x = ("], "guard": "refuse"}, "read"),
+    (f"{FS}/write", {"file_path": "a.py", "content": "x = (", "guard": "refuse"}, ""),
+    (f"{SWE}/edit_range", {"path": "a.py", "start_line": 1, "end_line": 1, "new_text": "x = (", "guard": "refuse"}, "read"),
+    (f"{FS}/edit_lines", {"file_path": "book.ipynb", "changes": [{"find": '"cells": [', "replace": "oops"}]}, ""),
+    # Searches.
+    *[
+        (tool, {"pattern": pattern, **more}, "")
+        for pattern in ("a\nb", "(", "absent", "x = 1")
+        for tool, more in ((f"{FS}/grep", {}), (f"{SWE}/search_dir", {"root": "."}), (f"{SWE}/search_file", {"path": "a.py"}))
+    ],
+    *[(tool, {"pattern": p}, "") for tool in (f"{FS}/glob", f"{SWE}/find_file") for p in ("../*", "absent", "*.txt")],
+    (f"{FS}/glob", {"pattern": "*", "limit": 1}, ""),
+    (f"{SWE}/find_file", {"pattern": "*", "limit": 1}, ""),
+    # Paths, windows, undo.
+    *[(f"{FS}/read", {"file_path": name, "limit": 2}, "") for name in ("b.py", "folder", QUOTED)],
+    (f"{FS}/edit_lines", {"file_path": QUOTED, "changes": ["99|z"]}, ""),
+    (f"{FS}/ls", {"depth": 2, "limit": 1}, ""),
+    (f"{SWE}/open_file_chunk", {"path": QUOTED, "start": 1, "end": 2}, ""),
+    (f"{SWE}/scroll_file", {"path": QUOTED, "direction": "down"}, ""),
+    (f"{PATCH}/workspace_read_file", {"docPath": QUOTED, "limit": 2}, ""),
+    (f"{FS}/undo", {"list": True, "limit": 1}, "written"),
+    (f"{FS}/undo", {"entry_id": "0" * 15}, ""),
+    (f"{FS}/undo", {"list": True, "file_path": QUOTED, "limit": 1}, "written"),
+    (f"{SWE}/undo_edit", {"entry_id": "0" * 15}, ""),
+    ("rye/bash/bash", {"command": "seq 1 30000; seq 1 30000 >&2"}, ""),
+    ("rye/lsp/lsp", {"file_path": QUOTED, "action": "definition"}, ""),
+]
+TEXT = r'"(?:[^"\\]|\\.)*"'
+VALUE = rf"(?:{TEXT}|…|\[\]|[\w.+-]+)"
+CALL = re.compile(rf"\b([a-z_]+)\(((?:\w+={VALUE}(?:, )?)+)\)")
+WORDS = re.compile(r"(?<![\w./-])([a-z][a-zA-Z_]*)=(?=[\w\"…\[])")
+
+
+def words_of(data):
+    """All that a model reads of a result but the lines of files."""
+    said = f"{data.get('error', '')}\n{data.get('output', '')}\n{data.get('hint', '')}\n{data.get('stderr', '')}"
+    # The lines of the files and of the command hold no advice.
+    kept = [line for line in said.split("\n") if not re.match(r"^(\S+\t|\d+[: ]|\[LID|\[\d|[ +-]|x = |\S+:\d)", line)]
+    return "\n".join(kept)
+
+
+def named(text):
+    """Pairs of tool and parameter that a text names: the tool is None outside a written call."""
+    found = [(tool, one) for tool, given in CALL.findall(text) for one in re.findall(rf"(\w+)={VALUE}", given)]
+    return [*found, *((None, one) for one in WORDS.findall(CALL.sub("", text)))]
+
+
+def prepared(project, how, tool, parameters):
+    for name, content in FILES.items():
+        (project / name).write_bytes(content)
+    (project / "folder").mkdir(exist_ok=True)
+    path = parameters.get("file_path") or parameters.get("path")
+    if how in ("read", "changed"):
+        reader = f"{SWE}/open_file_chunk" if tool.startswith(SWE) else f"{FS}/read"
+        call(reader, project, **({"path": path} if tool.startswith(SWE) else {"file_path": path}))
+    if how == "changed":
+        (project / path).write_bytes(b"x = 9\ny = 2\n")
+    if how == "written":
+        for content in ("a\n", "b\n", "c\n"):
+            call("write", project, file_path=QUOTED, content=content)
+
+
+@pytest.mark.parametrize("form", ["item", "model"])
+@pytest.mark.parametrize(("tool", "parameters", "how"), CALLS)
+def test_what_a_tool_says_names_what_its_caller_was_offered(tool, parameters, how, form, project):
+    tools = Toolset(project)
+    offered = {
+        offer.name: set((offer.parameters if form == "item" else offer.listed_schema)["properties"]) for offer in tools.offers
+    }
+    prepared(project, how, tool, parameters)
+    name = tool.rpartition("/")[2]
+    if form == "item":
+        data = call(tool, project, **parameters)
+    else:
+        data = tools.respond(name, dict(parameters))["data"]
+        assert data.get("code") != "tool_crashed", data
+    text = words_of(data)
+    for other, parameter in named(text):
+        # Facts of a patch and of a file, not advice.
+        if other is None and parameter in ("sha256", "lines", "terminator", "source"):
+            continue
+        assert other is None or other in offered, text
+        # `on_stale` and `guard` were given by this caller, so it knows them.
+        assert parameter in offered[other or name], (other, parameter, text)
+
+
+def test_control_the_texts_of_the_table_name_parameters(project):
+    said = []
+    for tool, parameters, how in CALLS:
+        prepared(project, how, tool, parameters)
+        said += [one for _, one in named(words_of(call(tool, project, **parameters)))]
+    assert {
+        "on_stale",
+        "encoding",
+        "guard",
+        "notebook",
+        "multiline",
+        "literal",
+        "hidden",
+        "no_ignore",
+        "offset",
+        "stream",
+    } <= set(said)
+    assert {"file_path", "docPath", "list", "changes_since", "convert_newlines"} <= set(said)
+
+
+@pytest.mark.parametrize("path", [QUOTED, "back\\slash.txt", "é (1), x=2.txt"])
+def test_the_call_that_continues_can_be_sent_as_it_is_written(path, project):
+    (project / path).write_text("".join(f"line {n}\n" for n in range(9)))
+    tools = rye.toolset(project, only=["rye/file-system/read", "rye/swe/open_file_chunk", "rye/workspace/workspace_read_file"])
+    for tool, parameters, wanted in (
+        ("read", {"file_path": path, "limit": 2}, "line 2"),
+        ("open_file_chunk", {"path": path, "start": 1, "end": 2}, "line 2"),
+        ("workspace_read_file", {"docPath": path, "limit": 2}, "line 2"),
+    ):
+        text = tools.call(tool, parameters)
+        (again,) = [match for match in CALL.finditer(text) if match[1] == tool]
+        given = {k: json.loads(v) for k, v in re.findall(rf"(\w+)=({VALUE})", again[2])}
+        assert wanted in tools.call(tool, given), text
+
+
+@pytest.mark.parametrize("budget", range(1_500, 40_000, 3_500))
+@pytest.mark.parametrize("form", ["lid", "short", "none"])
+def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budget, form):
+    long = "".join(f"{n} {'y' * 9_000}\n" for n in range(12))
+    options = CallOptions(max_output_bytes=budget)
+    for tool, parameters, shown_as in (
+        (
+            "rye/file-system/edit_lines",
+            {"file_path": "f.txt", "changes": [{"find": f"{n} y", "replace": f"{n} z"} for n in (3, 7, 8)]},
+            "line_ids",
+        ),
+        ("rye/swe/edit_range", {"path": "f.txt", "start_line": 4, "end_line": 5, "new_text": "a\nb\nc\n"}, "line_ids"),
+        ("rye/file-system/write", {"file_path": "f.txt", "content": long.replace("y", "z")}, ""),
+    ):
+        (project / "f.txt").write_text(long)
+        given = {**parameters, shown_as: form} if shown_as else parameters
+        data = rye.execute(tool, given, project_path=project, options=options)["data"]
+        assert data["success"], data
+        found = re.search(r"\[tool_result: (\d+) of (\d+) (?:diff )?lines; (-?\d+) more omitted\.", data["output"])
+        assert bool(found) == data["truncated"]
+        if found:
+            shown, total, left = map(int, found.groups())
+            assert 0 <= shown < total
+            assert left == total - shown
+            # Each of the long lines is counted once.
+            assert shown >= data["output"].count("line shortened:")
+
+
+@pytest.mark.parametrize("given", ["lidd", "LID", "", "yes"])
+def test_a_mistyped_form_of_line_ids_is_refused(project, given):
+    prepared(project, "", "", {})
+    tools = [
+        (f"{SWE}/open_file_chunk", {"path": "a.py"}),
+        (f"{SWE}/search_file", {"path": "a.py", "pattern": "x"}),
+        (f"{SWE}/edit_range", {"path": "a.py", "start_line": 1, "end_line": 1, "new_text": "x = 7"}),
+    ]
+    for tool, parameters in tools:
+        data = call(tool, project, **parameters, line_ids=given)
+        assert data["code"] == "bad_line_ids", data
+        assert "lid, short or none" in data["error"]
+        # Control: the forms that there are.
+        assert all(
+            call(tool, project, **parameters, line_ids=one, **({"dry_run": True} if "new_text" in parameters else {}))[
+                "success"
+            ]
+            for one in ("lid", "short", "none", "all", True, False)
+        )
+    assert (project / "a.py").read_bytes() == FILES["a.py"]
+
+
+def test_a_search_without_line_ids_indexes_no_file(project):
+    (project / "lat.txt").write_bytes(LATIN)
+    (project / "a.txt").write_text("one\ntwo\nthree\n")
+    index = project / ".ai/cache"
+    for context in (None, 0, 1):
+        more = {} if context is None else {"context": context}
+        output = call("grep", project, pattern="two|na", line_ids="none", **more)["output"]
+        assert ("a.txt-1-one" in output, "lat.txt-1-" in output) == (context != 0, context != 0)
+        assert "a.txt:2:two" in output
+        assert not [path for path in index.rglob("*") if "line_index" in str(path)]
+    # Control: with line IDs they are.
+    call("grep", project, pattern="two", line_ids="lid")
+    assert [path for path in index.rglob("*.json") if "line_index" in str(path)]
