@@ -1,9 +1,9 @@
 """One table: what these tools cost beside the plain tool for the same, and beside a peer, all in one run.
 
-    python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--items 5000] [--searched 20000] [--json]
+    python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--json]
 
 Parts: `calls` (in this process), `mcp` (over stdio), `commands` (from the shell), `large` (a file of a million lines), `finding`
-(a tree of 20,000 files), `folders` (new ones), `items` (thousands of tools and entries), `servers` (16 on one project).
+(a tree of 20,000 files), `folders` (new ones), `servers` (16 on one project).
 
 Each row has ours and what stands beside it: milliseconds elapsed and of processor, medians of the rounds, the two taking turns.
 On a busy machine the ratio of processor times says more. `mcp` compares with the Node.js file server where `--node-server`
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -31,7 +32,6 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import rye
-import table_scale
 from call_overhead import cached_bytecode
 from fresh_workspace import both, made
 from mcp_latency import EMPTY, FRAMEWORK, Client
@@ -86,13 +86,6 @@ def turns(ways: dict[str, tuple[Callable[[], object], Callable[[], float]]], rou
     }
 
 
-def once(way: Callable[[], object]) -> Cost:
-    """Return the elapsed and processor milliseconds of one turn, of this process and its children."""
-    processor, elapsed = own(), time.perf_counter()
-    way()
-    return (time.perf_counter() - elapsed) * 1000, own() - processor
-
-
 def read(project: Path, **parameters: object) -> dict[str, Any]:
     """Read in this process; return the fields of the result."""
     answer = rye.execute("rye/file-system/read", parameters, project_path=project)
@@ -112,15 +105,14 @@ def calls(root: Path, args: argparse.Namespace) -> Iterator[Row]:
 
 
 def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
-    """Compare a read of 200 lines over stdio with tools that do nothing, on three transports, and with the Node.js server."""
+    """Compare a read of 200 lines over stdio with tools of the SDK that do nothing, and with the Node.js server."""
     project = root / "mcp"
     project.mkdir()
     text = "".join(f'    value_{number} = compute(alpha, beta={number}, gamma="text {number}")\n' for number in range(200))
     (project / "a.py").write_text(text, encoding="utf-8")
     shown = read(project, file_path="a.py", line_ids="short")["output"]
     clients = {"ours": Client(command(project), "read", {"file_path": "a.py"})}
-    clients["empty"] = Client([sys.executable, "-c", EMPTY, shown, "own"], "nothing", {})
-    clients["sdk"] = Client([sys.executable, "-c", EMPTY, shown, "sdk"], "nothing", {})
+    clients["sdk"] = Client([sys.executable, "-c", EMPTY, shown], "nothing", {})
     clients["framework"] = Client([sys.executable, "-c", FRAMEWORK, shown], "nothing", {})
     if args.node_server:
         clients["node"] = Client(["node", args.node_server, str(project)], "read_text_file", {"path": f"{project}/a.py"})
@@ -129,7 +121,6 @@ def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
             client.call()
     found = turns({name: (one.call, of_server(one.process.pid)) for name, one in clients.items()}, args.rounds, 100)
     name = "read 200 lines over MCP (stdio)"
-    yield Row(name, found["ours"], "an empty tool, same transport", found["empty"], "at most 0.3 ms more")
     yield Row(name, found["ours"], "an empty tool, the SDK's low-level server and stdio", found["sdk"], "1.3 times")
     yield Row(name, found["ours"], "an empty tool of the SDK's `MCPServer` (FastMCP)", found["framework"], "1.3 times")
     if "node" in found:
@@ -246,37 +237,11 @@ def folders(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row("read and edit in a new folder", found["new"], "in a known one", found["known"], "10 ms of processor more")
 
 
-def items(root: Path, args: argparse.Namespace) -> Iterator[Row]:
-    """Compare a listing of thousands of tools, and a search, with reading the files' times."""
-    listed, searched = root / "listed", root / "searched"
-    table_scale.put_tools(listed, args.items)
-    table_scale.put_entries(searched, args.searched)
-    client = Client([*command(listed), "--category", "my"], "read", {})
-    used = of_server(client.process.pid)
-    start, before = time.perf_counter(), used()
-    client.ask("tools/list", {})
-    took = (time.perf_counter() - start) * 1000, used() - before
-    yield Row("… the first `tools/list`", took, "stat of each file", once(lambda: table_scale.looked(listed)))
-    ways = {
-        "list": (lambda: client.ask("tools/list", {}), of_server(client.process.pid)),
-        "stat": (lambda: table_scale.looked(listed), own),
-    }
-    found = turns(ways, args.rounds)
-    client.close()
-    yield Row(f"`tools/list` with {args.items:,} tools", found["list"], "stat of each file", found["stat"], "200 ms")
-    for name in ("the first", "another process's first"):
-        script = "import sys, rye; rye.search('cotel gimar', project_path=sys.argv[1])"
-        words = [sys.executable, "-c", script, str(searched)]
-        took, bare = (once(shell(one, root, dict(os.environ))[0]) for one in (words, [sys.executable, "-c", "pass"]))
-        yield Row(f"… {name} search, with its start", took, "`python3 -c pass`", bare)
-    ways = {
-        "search": (lambda: rye.search("cotel gimar", project_path=searched), own),
-        "stat": (lambda: table_scale.looked(searched), own),
-    }
-    ways["every"] = (lambda: rye.search(" ".join(table_scale._WORDS[:40]), project_path=searched), own)
-    found = turns(ways, args.rounds)
-    yield Row(f"search among {args.searched:,} items", found["search"], "stat of each file", found["stat"], "300 ms at 100,000")
-    yield Row("… for 40 words, which nearly all have", found["every"], "stat of each file", found["stat"])
+def memory(pids: list[int]) -> tuple[float, float]:
+    """Return the resident memory of processes together, and with shared pages counted once among their users (MB)."""
+    texts = [Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii") for pid in pids]
+    found = [[int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1]) / 1024 for text in texts] for name in ("Rss", "Pss")]
+    return sum(found[0]), sum(found[1])
 
 
 def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
@@ -290,11 +255,11 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
         one.call()
     idle = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(16)]
     time.sleep(0.5)
-    ours, bare = (table_scale.memory(pids) for pids in ([one.process.pid for one in started], [one.pid for one in idle]))
+    ours, bare = (memory(pids) for pids in ([one.process.pid for one in started], [one.pid for one in idle]))
     for one in started:
         for _ in range(args.calls):
             one.call()
-    later = table_scale.memory([one.process.pid for one in started])
+    later = memory([one.process.pid for one in started])
     for one in idle:
         one.send_signal(signal.SIGTERM)
         one.communicate()
@@ -304,7 +269,7 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row(f"… after {args.calls:,} calls of each", later, "16 idle interpreters", bare, "700 MB")
 
 
-PARTS = (calls, mcp, commands, large, finding, folders, items, servers)
+PARTS = (calls, mcp, commands, large, finding, folders, servers)
 
 
 def shown(rows: list[Row]) -> Iterator[str]:
@@ -325,8 +290,6 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9, help="turns of each way (default 9)")
     parser.add_argument("--only", nargs="+", choices=[one.__name__ for one in PARTS], help="these parts only")
     parser.add_argument("--node-server", default="", help="the program of @modelcontextprotocol/server-filesystem")
-    parser.add_argument("--items", type=int, default=5_000, help="tools that are listed (default 5,000)")
-    parser.add_argument("--searched", type=int, default=20_000, help="entries that are searched (default 20,000)")
     parser.add_argument("--calls", type=int, default=100, help="calls of each of 16 servers (default 100)")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args()

@@ -6,14 +6,13 @@ import os
 import subprocess
 import time
 
-import anyio
 import pytest
 
 import rye
 from rye.config import user_dirs
 from rye.errors import RyeError
 from rye.mcp_server.listing import Selection
-from rye.mcp_server.messages import Peer, Refused
+from rye.mcp_server.protocol import Peer, ProtocolError
 from rye.mcp_server.service import Service
 from rye.sandbox import bubblewrap, sandbox
 from rye.workspace.workspace import Workspace
@@ -76,8 +75,8 @@ def test_a_server_refuses_another_folder(inner, tmp_path, how):
     assert "secret" not in str(response)
     assert "project_changed" in str(response)
     for method in ("tools/list", "resources/list"):
-        with pytest.raises(Refused, match="is another folder now"):
-            anyio.run(service.answer, method, {}, Peer("someone 1", "2025-11-25"))
+        with pytest.raises(ProtocolError, match="is another folder now"):
+            service.answer(method, {}, Peer("someone 1", "2025-11-25"))
 
 
 @pytest.mark.parametrize("layer", ["bubblewrap", "landlock", "none"])

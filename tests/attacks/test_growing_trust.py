@@ -89,6 +89,59 @@ def test_an_approval_of_before_grants_no_permission(clone, user_space):
     assert run(clone)["code"] == "new_permissions"
 
 
+def asking(project, config, item_id="my/asks", **more):
+    facts = {
+        "version": "1.0.0",
+        "tool_type": "http",
+        "executor_id": "rye/core/runtimes/http_runtime",
+        "category": "my",
+        "description": "Made for a test",
+        "permissions": ["network"],
+        "config": {"url": "http://127.0.0.1:9/x", **config},
+        **more,
+    }
+    put(project, f"tools/{item_id}.yaml", signed(json.dumps(facts).encode(), STRANGER, suffix=".yaml"))
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"headers": {"Authorization": "Bearer {secret:OTHER}"}},
+        {"headers": {"X-One": "a={secret:TOKEN}", "X-Two": "{secret:OTHER}"}},
+        {"auth": {"type": "bearer", "token": "${OTHER}"}},
+        {"auth": {"type": "api_key", "key": "{secret:OTHER}", "header": "X-Key"}},
+    ],
+)
+@pytest.mark.parametrize("before", ["none", "another"])
+def test_a_secret_is_a_permission_that_needs_an_approval(clone, later, before):
+    asking(clone, {} if before == "none" else {"headers": {"X-One": "{secret:TOKEN}"}})
+    _, said = typed("trust", "approve", PRINT, cwd=clone, answers=["yes"])
+    assert ("may: network, secret:TOKEN;" in said) == (before == "another")
+    assert run(clone, "my/asks")["code"] == ("address_not_public" if before == "none" else "secret_missing")
+    asking(clone, later)
+    response = run(clone, "my/asks")
+    assert response["code"] == "new_permissions"
+    assert "secret:OTHER" in response["details"]["permissions"]
+    assert f"rye trust approve {PRINT}" in response["error"]
+    _, said = typed("trust", "approve", PRINT, cwd=clone, answers=["yes"])
+    assert "secret:OTHER" in said
+    assert run(clone, "my/asks")["code"] == "secret_missing"
+
+
+def test_a_runtime_does_not_bring_a_secret_of_its_own(clone):
+    """The tool names none: the runtime behind it, of the same key, begins to."""
+    base = {"tool_type": "runtime", "executor_id": "rye/core/primitives/http"}
+    asking(clone, {}, "my/base", **base)
+    asking(clone, {}, executor_id="my/base")
+    typed("trust", "approve", PRINT, cwd=clone, answers=["yes"])
+    assert run(clone, "my/asks")["code"] == "address_not_public"
+    asking(clone, {"headers": {"X-Key": "{secret:OTHER}"}}, "my/base", **base)
+    assert run(clone, "my/asks")["details"]["permissions"] == ["secret:OTHER"]
+    _, said = typed("trust", "approve", PRINT, cwd=clone, answers=["yes"])
+    assert "gives it secret:OTHER" in said
+    assert run(clone, "my/asks")["code"] == "secret_missing"
+
+
 CLAIM = '__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}\n'
 
 

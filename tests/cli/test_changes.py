@@ -54,6 +54,17 @@ def test_the_log_is_a_table_and_json(changed, capsys):
     assert [row["id"] for row in said(capsys, "log", "--since", rows[1]["id"])] == [rows[0]["id"]]
 
 
+def test_lines_that_look_like_headings_of_a_diff_are_counted(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    call("write", project, file_path="f.txt", content="a\n-- b/x\n")
+    call("write", project, file_path="f.txt", content="a\n++ x\n++ b/f\n")
+    bash(project, "printf '%s\\n' a '-- a/f' '++ b/f' > f.txt; printf '%s\\n' '-- y' > g.txt")
+    call("write", project, file_path="l.txt", content="é\n")
+    call("write", project, file_path="l.txt", content="-- é\n", encoding="latin-1")
+    counts = [(row["added"], row["removed"]) for row in said(capsys, "log")]
+    assert counts == [(1, 1), (1, 0), (2, 1), (2, 1), (2, 0)]
+
+
 def test_a_log_of_nothing_says_so_in_its_table(project, capsys, monkeypatch):
     monkeypatch.chdir(project)
     assert said(capsys, "log") == []

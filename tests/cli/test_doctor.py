@@ -285,3 +285,17 @@ def test_for_people(project):
     text = rye("doctor", "--project", str(project), cwd=project).stdout.decode()
     assert "signing key: none" in text
     assert "        fix: rye keys generate" in text
+
+
+@pytest.mark.parametrize(("extra", "lacking"), [("fleet", "distributed"), ("review", "pygments")])
+def test_an_extra_of_which_a_part_is_missing_is_named(project, monkeypatch, extra, lacking):
+    assert findings(project)[f"extra {extra}"][0]["status"] == "ok"
+    real = doctor.metadata.version
+
+    def version(name):
+        if name == lacking:
+            raise doctor.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    assert findings(project)[f"extra {extra}"][0]["status"] == "note"

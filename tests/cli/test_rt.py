@@ -407,3 +407,22 @@ def test_the_module_and_the_function_are_the_same(project):
         "✓ Edited src/app.py:1-1\n".encode()
     )
     assert process("open", "absent", cwd=project).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "coloured"),
+    [
+        ((), {}, False),
+        ((), {"FORCE_COLOR": "1"}, True),
+        ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (("--color", "always"), {"NO_COLOR": "1"}, True),
+        (("--color=never",), {"FORCE_COLOR": "1"}, False),
+    ],
+)
+@pytest.mark.parametrize("behind", [False, True])
+def test_colours_are_chosen_as_by_rye(project, words, env, coloured, behind):
+    (project / "a.py").write_text("total = 1\n")
+    command = ("grep", "total", *words) if behind else (*words, "grep", "total")
+    code, out, _ = rt(*command, cwd=project, **env)
+    assert code == 0
+    assert (b"\x1b[" in out) == coloured

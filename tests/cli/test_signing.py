@@ -79,7 +79,7 @@ def test_from_no_key_to_a_valid_item(shell):
     assert (len(fingerprint), len(digest)) == (16, 64)
     assert (shell.root.parent / f"home/.ai/trusted_keys/{fingerprint}.toml").is_file()
     code, out, _ = shell.rye("verify", "--space", "project")
-    assert code == 1
+    assert code == 3
     assert "unsigned  .ai/tools/my/greet.py" in out
     assert "rye sign" in out
     code, out, _ = shell.rye("sign", "--all")
@@ -101,11 +101,11 @@ def test_one_bad_file_among_good_ones_fails_and_is_counted(shell):
     shell.put("copy/greet.py", (shell.root / ".ai/tools/my/greet.py").read_bytes())
     shell.put("copy/evil.py", (shell.root / ".ai/tools/my/greet.py").read_bytes() + b"#")
     code, out, _ = shell.rye("verify", "copy")
-    assert code == 1
+    assert code == 3
     assert out.endswith("2 files: 1 valid, 1 tampered.\n")
     code, out, _ = shell.rye("verify", "copy", "--json")
     rows = json.loads(out)
-    assert code == 1
+    assert code == 3
     assert list(rows[0]) == ["target", "item_id", "type", "verdict", "signer", "owner", "expected", "actual", "hint"]
     assert [(row["target"], row["verdict"], row["owner"]) for row in rows] == [
         ("copy/evil.py", "tampered", None),
@@ -196,7 +196,7 @@ def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_ke
     assert (lone.root / ".ai/tools/my/greet.py").read_bytes() == GREET
     assert not (lone.root.parent / "home/.ai/keys").exists()
     assert lone.rye("sign", "my/greet", "--key", pem)[0] == 0
-    assert lone.rye("verify", "my/greet")[0] == 1  # nothing asked for; that key does not count here
+    assert lone.rye("verify", "my/greet")[0] == 3  # nothing asked for; that key does not count here
     code, _, err = lone.rye("keys", "show")
     assert (code, "no own key" in err) == (1, True)
 
@@ -214,7 +214,7 @@ def test_names_cannot_steer_the_terminal(shell):
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
     for env in ({}, {"PYTHONIOENCODING": "ascii"}):
         code, out, _ = shell.rye("verify", ".", **env)
-        assert code == 1
+        assert code == 3
         assert r"a\x1b[2J\x0a\xff.py" in out
         assert out.count("\n") == 3
         json.loads(shell.rye("verify", ".", "--json", **env)[1])

@@ -97,7 +97,7 @@ WAYS = {
     "the log of the user's git by a link": ("", "rm -f .git/logs/HEAD; ln -s $BASE/mark .git/logs/HEAD", "git commit --allow-empty -m x"),
     "the objects of a nested repository by a link": ("", "git init -q n; rm -r n/.git/objects; ln -s $BASE/objects n/.git/objects", "mkdir ../objects; cd n; echo 1 >f; git add f; rmdir ../../objects || touch $MARK; rm -rf ../../objects"),
     "a repository outside by a .git file": ("rm -rf ../other; git init -q ../other", "mkdir sub; echo gitdir: $BASE/other/.git >sub/.git", "cd sub && git commit -q --allow-empty -m x; git -C ../../other log -1 && touch $MARK"),
-    "an undo that outlives its command": ("", f"for n in $(seq 3000); do echo $n >f$n; done; mkdir -p z/a/b/c; {APPEND} z/a/b/c/config; git config -f z/a/b/c/config core.repositoryformatversion 0 NEXT rm -r f* z NEXT {OVER_CHANNEL}", "git status"),
+    "an undo that outlives its command": ("", f"for n in $(seq 1000); do echo $n >f$n; done; mkdir -p z/a/b/c; {APPEND} z/a/b/c/config; git config -f z/a/b/c/config core.repositoryformatversion 0 NEXT rm -r f* z NEXT {OVER_CHANNEL}", "git status"),
     "four calls of write": ("", "write:", "cd docs && git status"),
 }  # fmt: skip
 WRITES = {
@@ -161,7 +161,10 @@ def models_command(project: Path, command: str, mark: Path) -> dict:
         if one in WRITE_SETS:
             models_command(project, one, mark)
             continue
-        answer = rye.execute("rye/bash/bash", {**parameters, "command": one}, project_path=project)
+        # The guard of file tools cannot be switched off either.
+        beside = f"; {APPEND} z/a/b/c/config" if OVER_CHANNEL in one and MODE == "off" else ""
+        command = one + beside.replace("$MARK", str(mark))
+        answer = rye.execute("rye/bash/bash", {**parameters, "command": command}, project_path=project)
     assert answer["data"].get("code") not in ("tool_crashed", "sandbox_unavailable"), answer
     return answer["data"]
 
@@ -194,7 +197,8 @@ def tried(base: Path, name: str) -> dict:
     project, mark = base / "project", base / "mark"
     subprocess.run(["chmod", "-R", "u+rwx", project], capture_output=True, check=False)
     shutil.rmtree(project, ignore_errors=True)
-    project.mkdir()
+    # A call that was cancelled may still end there.
+    project.mkdir(exist_ok=True)
     users_shell(project, "git init -q; git commit -q --allow-empty -m first", mark)
     users_shell(project, before.replace("$MARK", str(mark)), mark)
     command = command.replace("$BASE", str(base)).replace("$PORT", str(CANARY.server_port))

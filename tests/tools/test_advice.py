@@ -200,3 +200,40 @@ def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budg
             assert left == total - shown
             # Each of the long lines is counted once.
             assert shown >= data["output"].count("line shortened:")
+
+
+@pytest.mark.parametrize("given", ["lidd", "LID", "", "yes"])
+def test_a_mistyped_form_of_line_ids_is_refused(project, given):
+    prepared(project, "", "", {})
+    tools = [
+        (f"{SWE}/open_file_chunk", {"path": "a.py"}),
+        (f"{SWE}/search_file", {"path": "a.py", "pattern": "x"}),
+        (f"{SWE}/edit_range", {"path": "a.py", "start_line": 1, "end_line": 1, "new_text": "x = 7"}),
+    ]
+    for tool, parameters in tools:
+        data = call(tool, project, **parameters, line_ids=given)
+        assert data["code"] == "bad_line_ids", data
+        assert "lid, short or none" in data["error"]
+        # Control: the forms that there are.
+        assert all(
+            call(tool, project, **parameters, line_ids=one, **({"dry_run": True} if "new_text" in parameters else {}))[
+                "success"
+            ]
+            for one in ("lid", "short", "none", "all", True, False)
+        )
+    assert (project / "a.py").read_bytes() == FILES["a.py"]
+
+
+def test_a_search_without_line_ids_indexes_no_file(project):
+    (project / "lat.txt").write_bytes(LATIN)
+    (project / "a.txt").write_text("one\ntwo\nthree\n")
+    index = project / ".ai/cache"
+    for context in (None, 0, 1):
+        more = {} if context is None else {"context": context}
+        output = call("grep", project, pattern="two|na", line_ids="none", **more)["output"]
+        assert ("a.txt-1-one" in output, "lat.txt-1-" in output) == (context != 0, context != 0)
+        assert "a.txt:2:two" in output
+        assert not [path for path in index.rglob("*") if "line_index" in str(path)]
+    # Control: with line IDs they are.
+    call("grep", project, pattern="two", line_ids="lid")
+    assert [path for path in index.rglob("*.json") if "line_index" in str(path)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import rye
+from rye.call.context import CallOptions
 from support import web_site
 from support.tool_files import module
 
@@ -194,6 +196,25 @@ def test_num_results_is_asked_for_and_held(project, user_space):
         assert apis.asked[0][3] == {"query": "line ids & more", "max_results": 1}
         refused = rye.execute(TOOL, {"query": "x", "num_results": 21}, project_path=project)
         assert refused["status"] == "error"
+
+
+@pytest.mark.parametrize("budget", [4_000, 12_000, 20_000])
+def test_the_answer_keeps_to_its_budget_and_says_what_was_left_out(project, user_space, budget):
+    with listening(tavily) as apis:
+        own(user_space, "tavily", apis.url)
+        rows = [
+            {"title": f"{n} {'t' * 190}", "url": f"https://example.org/{n}/{'u' * 900}", "content": "é" * 300}
+            for n in range(20)
+        ]
+        apis.body = json.dumps({"results": rows}).encode()
+        options = CallOptions(max_output_bytes=budget)
+        data = rye.execute(TOOL, {"query": "q", "num_results": 20}, project_path=project, options=options)["data"]
+    assert data["success"], data
+    assert len(data["output"].encode()) <= budget
+    shown = len(re.findall(r"^\d+\. \d+ t", data["output"], re.MULTILINE))
+    assert 0 < shown < data["count"]
+    assert data["truncated"]
+    assert f"[tool_result: {shown} of {data['count']} results; {data['count'] - shown} more omitted. " in data["output"]
 
 
 def test_without_a_key_the_error_names_variable_file_and_what_needs_none(project, user_space):

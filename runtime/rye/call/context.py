@@ -20,6 +20,7 @@ from rye.plain_class import Record, changed
 
 if TYPE_CHECKING:
     from rye.call.host import Host
+    from rye.call.secrets import Secrets
 
 
 class Cancellation:
@@ -159,6 +160,7 @@ class CallContext(Record, frozen=False):
         depth: how many calls this one is nested in.
         printed: where text goes that the tool prints; None outside a tool.
         parameters: those that the caller was offered of the running tool; None where that is not known.
+        secrets: the user's secrets that this call sends; its answer is to hold none of them.
     """
 
     options: CallOptions = CallOptions()
@@ -170,6 +172,7 @@ class CallContext(Record, frozen=False):
     depth: int = 0
     printed: list[str] | None = None
     parameters: frozenset[str] | None = None
+    secrets: list[Secrets] | None = None
 
 
 _OUTSIDE = CallContext()
@@ -197,6 +200,20 @@ class using:  # noqa: N801 - used as the function that it stands for: each call 
     def __exit__(self, *_: object) -> None:
         """Go back to the one before."""
         _current.reset(self._token)
+
+
+def note_secrets(secrets: Secrets) -> None:
+    """Have the running call's answer hold none of these secrets."""
+    noted = current().secrets
+    if noted is not None and secrets:
+        noted.append(secrets)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a JSON value without the secrets that the running call sent."""
+    for secrets in current().secrets or ():
+        value = secrets.removed(value)
+    return value
 
 
 def deadline() -> Deadline:

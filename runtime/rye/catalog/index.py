@@ -1,4 +1,4 @@
-"""What can be searched: the text of every verified item, in a full-text index that follows the files by their digests."""
+"""What can be searched: the text of every verified item, in a full-text index in memory that follows the files' digests."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+from rye.call import context
 from rye.errors import ItemError, TrustError, UsageError
 from rye.executor import texts
 from rye.executor.admission import Admission
 from rye.fs import names
-from rye.items import folder_scan, parse, spaces
+from rye.items import parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
 from rye.trust.verify import Verified
@@ -67,7 +68,9 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def entries(all_spaces: Sequence[Space], types: Sequence[str], only: str | None = None) -> tuple[list[Entry], Counter[str]]:
-    """Return the verified items of spaces, and how many were left out by verdict.
+    """Return the verified items of spaces, in the order of ties, and how many were left out by verdict.
+
+    Each file is read and verified at each search; what was parsed of the same bytes before is not parsed again.
 
     Args:
         all_spaces: the spaces of a project: whose keys count, and each item as the first of them serves it.
@@ -77,61 +80,23 @@ def entries(all_spaces: Sequence[Space], types: Sequence[str], only: str | None 
     admission = Admission(all_spaces)
     installed = spaces.installed_bundles() if only is None else ()
     searched_spaces = all_spaces if only is None else [space for space in all_spaces if space.name == only]
-    state = state_of((*searched_spaces, *installed), types, admission)
-    cached = _known.get(only, {}).get(tuple(types))
-    if cached is None or state is None or cached[0] != state:
-        cached = state, *_read(searched_spaces, types, installed, admission)
-        # One for each kind of question: an older state does not come back.
-        _known.setdefault(only, {})[tuple(types)] = cached
-    return cached[1], cached[2]
-
-
-_Known = tuple[Any, list["Entry"], Counter[str]]
-_known: dict[str | None, dict[tuple[str, ...], _Known]] = {}
-
-
-def state_of(all_spaces: Sequence[Space], types: Sequence[str], admission: Admission) -> Any:
-    """Return all on which listings and searches of spaces depend; None where it cannot be told.
-
-    It is equal to an earlier one only where no file, no key, no decision and no manifest has changed.
-    """
-    try:
-        looked = folder_scan.scans(all_spaces, types)
-        return None if looked is None else (tuple(all_spaces), *admission.judged_by(all_spaces), *map(_Same, looked))
-    except TrustError:
-        return None
-
-
-class _Same:
-    """An object that is equal to itself alone, and is kept for as long as it is compared with."""
-
-    def __init__(self, one: object) -> None:
-        self._one = one
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other._one is self._one
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _read(
-    searched_spaces: Sequence[Space], types: Sequence[str], installed: Sequence[Space], admission: Admission
-) -> tuple[list[Entry], Counter[str]]:
     found: list[Entry] = []
     left_out: Counter[str] = Counter()
     for item_type in types:
         for item_id, _, _ in spaces.served_items(item_type, searched_spaces, installed):
+            context.check_deadline()
             try:
-                found.append(entry_of(spaces.find(item_type, item_id, searched_spaces), admission))
+                found.append(_entry_of(spaces.find(item_type, item_id, searched_spaces), admission))
             except TrustError as err:
                 left_out[err.code] += 1
             except ItemError as err:
                 # Gone between the listing and the reading: no item, and no fault.
                 left_out["malformed"] += err.code != "item_not_found"
-    return found, +left_out
+    places = {name: place for place, name in enumerate(SPACES)}
+    return sorted(found, key=lambda one: (places.get(one.space, len(places)), one.id, one.type)), +left_out
 
 
-def entry_of(candidate: Candidate, admission: Admission, *, remember: bool = True) -> Entry:
+def _entry_of(candidate: Candidate, admission: Admission) -> Entry:
     """Return a candidate as it is searched and listed, verified now. Errors as `Admission.admit` and reading the item."""
     # Also for what is remembered: trust may have been withdrawn since.
     verified = admission.admit(candidate)
@@ -144,8 +109,6 @@ def entry_of(candidate: Candidate, admission: Admission, *, remember: bool = Tru
         admission.state,
     )
     cached = _entries.get(known_as)
-    if cached is None and not remember:
-        return _described(candidate, verified)
     if cached is None:
         if len(_entries) >= _REMEMBERED:
             _entries.clear()
@@ -214,22 +177,44 @@ def _kind(part: dict[str, Any]) -> str:
     return f"{kind}, default {json.dumps(part['default'], default=str)}" if "default" in part else kind
 
 
-class FullTextIndex:
-    """Items in full-text tables: by stems for words, by whole words for phrases and patterns; a row's number is its item's.
+class Index:
+    """Entries in full-text tables: by stems for words, by whole words for phrases and patterns. A row's number is its entry's.
 
     Attributes:
-        rows: the numbers of the items; `count` how many they are.
-        order: by a row's number its place in the order of ties.
+        entries: by their rows, in the order of ties.
     """
 
-    rows: Sequence[int]
-    count: int
-    order: Sequence[int]
+    def __init__(self, entries: Sequence[Entry], seal: str) -> None:
+        """Index the entries, which the seal tells from others.
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+        Raises:
+            UsageError: `search_unavailable`.
+        """
+        self.entries, self.seal = entries, seal
         self._lock = threading.Lock()
         # One connection for all threads, so each query holds the lock.
-        self._db = db
+        self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        # By id and by last name, as a query may be; the first of a name.
+        self._tools: dict[str, int] = {}
+        for at, entry in enumerate(entries):
+            if entry.type == "tool":
+                self._tools.setdefault(entry.id, at)
+                self._tools.setdefault(entry.fields["name"], at)
+        columns, marks = ", ".join(FIELDS), ", ".join("?" * len(FIELDS))
+        rows = [(at, *(_indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(entries)]
+        try:
+            # Two tables, because a stemmed index cannot match a phrase or pattern letter by letter.
+            for table, tokens in (("stems", "porter unicode61"), ("words", "unicode61")):
+                kind = f"fts5({columns}, tokenize='{tokens} remove_diacritics 2')"
+                self._db.execute(f"CREATE VIRTUAL TABLE {table} USING {kind}")
+                self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
+            self._db.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
+        except sqlite3.OperationalError as err:
+            raise UsageError(
+                "search_unavailable",
+                f"The SQLite of this Python has no full-text search ({err}).",
+                "Use a Python whose SQLite has FTS5, as those of python.org, Debian and Homebrew have.",
+            ) from None
 
     def __del__(self) -> None:
         # Here, not where it leaves the cache: another thread may still search it.
@@ -251,118 +236,26 @@ class FullTextIndex:
         with self._lock:
             return [str(row[0]) for row in self._db.execute("SELECT term FROM vocabulary ORDER BY term")]
 
-    def id_of(self, at: int) -> tuple[str, str]:
-        """Return the type and the id of a row."""
-        raise NotImplementedError
-
-    def entry(self, at: int) -> Entry:
-        """Return the entry of a row, to choose and to order by."""
-        raise NotImplementedError
-
-    def current_entry(self, at: int) -> Entry | None:
-        """Return the entry of a row, to show it; None for one that is there no more."""
-        raise NotImplementedError
-
-    def row_of_tool(self, name: str) -> int | None:
-        """Return the row of the tool that has a name: its id, or the last part of it."""
-        raise NotImplementedError
-
-
-def full_text_tables(db: sqlite3.Connection, options: str = "") -> None:
-    """Make the tables of an index.
-
-    Raises:
-        UsageError: `search_unavailable`.
-    """
-    columns = ", ".join(FIELDS)
-    more = f", {options}" if options else ""
-    try:
-        # Two tables, because a stemmed index cannot match a phrase or pattern letter by letter.
-        for table, tokens in (("stems", "porter unicode61"), ("words", "unicode61")):
-            kind = f"fts5({columns}, tokenize='{tokens} remove_diacritics 2'{more})"
-            db.execute(f"CREATE VIRTUAL TABLE {table} USING {kind}")
-        db.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
-    except sqlite3.OperationalError as err:
-        raise UsageError(
-            "search_unavailable",
-            f"The SQLite of this Python has no full-text search ({err}).",
-            "Use a Python whose SQLite has FTS5, as those of python.org, Debian and Homebrew have.",
-        ) from None
-
-
-def in_tie_order(items: Iterable[tuple[int, str, str, str]]) -> list[tuple[int, str, str, str]]:
-    """Sort items (row, type, id, space) as ties are broken: project, user, system, then by id."""
-    places = {name: place for place, name in enumerate(SPACES)}
-    return sorted(items, key=lambda one: (places.get(one[3], 3), one[2], one[1]))
-
-
-class Index(FullTextIndex):
-    """An index in memory."""
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        """Index the entries; a row's number is its position.
-
-        Raises:
-            UsageError: `search_unavailable`.
-        """
-        super().__init__(sqlite3.connect(":memory:", check_same_thread=False))
-        self.count = len(entries)
-        self.rows = range(self.count)
-        self.entries = entries
-        self.seal = ""
-        order = [0] * self.count
-        for place, (at, *_) in enumerate(in_tie_order((at, one.type, one.id, one.space) for at, one in enumerate(entries))):
-            order[at] = place
-        self.order = order
-        # By id and by last name, as a query may be; the first of a name.
-        self._tools: dict[str, int] = {}
-        for at, entry in enumerate(entries):
-            if entry.type == "tool":
-                self._tools.setdefault(entry.id, at)
-                self._tools.setdefault(entry.fields["name"], at)
-        full_text_tables(self._db)
-        columns, marks = ", ".join(FIELDS), ", ".join("?" * len(FIELDS))
-        rows = [(at, *(indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(entries)]
-        for table in ("stems", "words"):
-            self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
-
-    def id_of(self, at: int) -> tuple[str, str]:  # noqa: D102 - as FullTextIndex
-        return self.entries[at].type, self.entries[at].id
-
-    def entry(self, at: int) -> Entry:  # noqa: D102 - as FullTextIndex
-        return self.entries[at]
-
-    def current_entry(self, at: int) -> Entry | None:  # noqa: D102 - as FullTextIndex
-        return self.entries[at]
-
-    def row_of_tool(self, name: str) -> int | None:  # noqa: D102 - as FullTextIndex
-        return self._tools.get(name)
+    def tool(self, name: str) -> Entry | None:
+        """Return the tool that has a name: its id, or the last part of it."""
+        at = self._tools.get(name)
+        return None if at is None else self.entries[at]
 
 
 def index_of(entries: Sequence[Entry]) -> Index:
     """Return the index of entries; it is reused while they stay the same."""
+    known_as = sha256()
+    for entry in entries:
+        known_as.update(f"{entry.type} {entry.id} {entry.space} {entry.digest} {entry.signer}\n".encode())
+    seal = known_as.hexdigest()
     with _lock:
-        # The list itself comes back from `entries` while nothing has changed.
-        cached = next((one for one in _indices if one.entries is entries), None)
-        seal = "" if cached is not None else _seal(entries)
-        cached = cached or next((one for one in _indices if one.seal == seal), None)
-        if cached is None:
-            cached = Index(entries)
-            cached.seal = seal
-        cached.entries = entries
+        cached = next((one for one in _indices if one.seal == seal), None) or Index(entries, seal)
         # The oldest goes.
         _indices[:] = [cached, *(one for one in _indices if one is not cached)][:_INDICES]
         return cached
 
 
-def _seal(entries: Sequence[Entry]) -> str:
-    seal = sha256()
-    for entry in entries:
-        seal.update(f"{entry.type} {entry.id} {entry.space} {entry.digest}\n".encode())
-    return seal.hexdigest()
-
-
-def indexable(text: str) -> str:
+def _indexable(text: str) -> str:
     """Return text as SQLite takes it."""
     # SQLite refuses lone surrogates.
     return text.encode("utf-8", "replace").decode()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from rye.catalog.index import FullTextIndex
+from rye.catalog.index import Index
 from rye.catalog.query import Both, Either, Node, Not, Phrase, Word, is_plain, words_of
 
 _FUNCTION_WORDS = (
@@ -66,10 +66,10 @@ class _Leaf(NamedTuple):
     worth: float
 
 
-def ranked(index: FullTextIndex, tree: Node | None, options: RankOptions) -> dict[int, float]:
+def ranked(index: Index, tree: Node | None, options: RankOptions) -> dict[int, float]:
     """Return the matching rows of an index with their scores, 0 to 1; every row with 1 where everything is asked for."""
     if tree is None:
-        return dict.fromkeys(index.rows, 1.0)
+        return dict.fromkeys(range(len(index.entries)), 1.0)
     plain = is_plain(tree)
     words = _telling(words_of(tree)) if plain else words_of(tree)
     leaves = {word: _leaf(index, word, options) for word in words}
@@ -114,10 +114,10 @@ def _bare(text: str) -> str:
     return re.sub(r"^\W+|\W+$|['\u2019]s$", "", text.casefold())
 
 
-def _rows(index: FullTextIndex, tree: Node, options: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
+def _rows(index: Index, tree: Node, options: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
     """Return the rows that a tree matches, exactly as its operators say."""
     if isinstance(tree, Not):
-        return set(index.rows) - _rows(index, tree.part, options, leaves)
+        return set(range(len(index.entries))) - _rows(index, tree.part, options, leaves)
     if isinstance(tree, Both):
         parts = [_rows(index, part, options, leaves) for part in tree.parts]
         return set.intersection(*parts)
@@ -128,27 +128,27 @@ def _rows(index: FullTextIndex, tree: Node, options: RankOptions, leaves: dict[W
     return set(leaf.values)
 
 
-def _near(index: FullTextIndex, words: Sequence[Word | Phrase], options: RankOptions) -> set[int]:
+def _near(index: Index, words: Sequence[Word | Phrase], options: RankOptions) -> set[int]:
     together = " ".join(_quoted(word.text) for word in words)
     return set(index.hits("stems", f"NEAR({together}, {options.within})", options.fields))
 
 
-def _leaf(index: FullTextIndex, word: Word | Phrase, options: RankOptions) -> _Leaf:
+def _leaf(index: Index, word: Word | Phrase, options: RankOptions) -> _Leaf:
     """Look a word up under each of its spellings; the best of them counts, the word's own rarity is its worth."""
     values: dict[int, float] = {}
     for table, expression, factor in _spellings(index, word, options):
         hits = index.hits(table, expression, options.fields)
         # BM25 as it comes counts a word that most items have as nothing; in a small index that is most words.
-        rarity = max(math.log((index.count - len(hits) + 0.5) / (len(hits) + 0.5)), 1e-6) if hits else 1.0
+        rarity = max(math.log((len(index.entries) - len(hits) + 0.5) / (len(hits) + 0.5)), 1e-6) if hits else 1.0
         scale = rarity * _SATURATED
         met = {row: factor * min(1.0, value / scale) for row, value in hits.items()}
         if values:
             met.update((row, known) for row, known in values.items() if known > met.get(row, 0.0))
         values = met
-    return _Leaf(values, math.log(1 + (index.count - len(values) + 0.5) / (len(values) + 0.5)))
+    return _Leaf(values, math.log(1 + (len(index.entries) - len(values) + 0.5) / (len(values) + 0.5)))
 
 
-def _spellings(index: FullTextIndex, word: Word | Phrase, options: RankOptions) -> list[tuple[str, str, float]]:
+def _spellings(index: Index, word: Word | Phrase, options: RankOptions) -> list[tuple[str, str, float]]:
     """Return (table, FTS5 expression, worth) of every way in which a word may be met."""
     if isinstance(word, Phrase):
         return [("words", _quoted(word.text), 1.0)]

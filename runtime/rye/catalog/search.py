@@ -5,17 +5,14 @@ Nothing of an item that is not verified is searched or shown: how many there are
 
 from __future__ import annotations
 
-import heapq
 import re
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rye.call import safe_text
-from rye.catalog import index, query, rank, stored_index
+from rye.catalog import index, query, rank
 from rye.catalog.index import Entry
 from rye.errors import UsageError
-from rye.executor.admission import Admission
 from rye.items import spaces
 from rye.workspace.workspace import Workspace
 
@@ -23,8 +20,6 @@ SORTS = ("score", "name", "date")
 MOST = 100
 _PREVIEW = 200
 _LONG_FORM = 8_000
-# More than rounding to four places can change of a score.
-_ROUNDED = 2e-4
 _SCOPE = re.compile(r"(?:rye\.search\.)?([a-z]+|\*)(?:[./](.*))?")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
@@ -48,45 +43,25 @@ def search(request: SearchRequest, project_path: str, reach: Callable[[str, str]
     """Return the answer to a search; see `rye.api.search`."""
     if not isinstance(request.query, str) or not isinstance(request.scope, str | None):
         raise UsageError("bad_call", "query and scope must be text.", 'Call rye.search("edit a line", project_path=".").')
-    query.parse(request.query)
-    types, _ = _scoped(request.scope)
-    _rank_options(request)
-    for _ in range(2):
-        with Workspace(project_path):
-            full_text, left_out = _index_to_search(spaces.spaces(project_path), types, request.space, project_path, reach)
-        try:
-            return _answer(request, full_text, left_out, reach)
-        except sqlite3.DatabaseError:
-            if not isinstance(full_text, stored_index.StoredIndex):
-                raise
-            # Damaged: it is made anew.
-            full_text.drop()
-    return _answer(request, *_in_memory(spaces.spaces(project_path), types, request.space, reach), reach)
-
-
-def _answer(
-    request: SearchRequest,
-    full_text: index.FullTextIndex,
-    left_out: Mapping[str, int],
-    reach: Callable[[str, str], bool] | None,
-) -> dict[str, Any]:
     tree = query.parse(request.query)
-    _, prefix = _scoped(request.scope)
-    scores = rank.ranked(full_text, tree, _rank_options(request))
-    if not isinstance(full_text, index.Index) and reach is not None:
-        scores = {at: score for at, score in scores.items() if reach(*full_text.id_of(at))}
-    if request.scope is not None:
-        scores = {at: score for at, score in scores.items() if prefix(full_text.id_of(at)[1])}
+    types, is_inside = _scoped(request.scope)
+    options = _rank_options(request)
+    with Workspace(project_path):
+        only = None if request.space == "all" else request.space
+        entries, left_out = index.entries(spaces.spaces(project_path), types, only)
+    full_text = index.index_of(entries)
     filters = (request.filters or {}).items()
-    if filters:
-        scores = {at: score for at, score in scores.items() if all(_passes(full_text.entry(at), *one) for one in filters)}
+
+    def is_wanted(entry: Entry) -> bool:
+        reached = reach is None or reach(entry.type, entry.id)
+        return reached and is_inside(entry.id) and all(_passes(entry, *one) for one in filters)
+
+    ranked = rank.ranked(full_text, tree, options)
+    scores = {at: score for at, score in ranked.items() if is_wanted(entries[at])}
     words = [word.text for word in query.words_of(tree)]
-    window = [(score, full_text.current_entry(at)) for score, at in _first(scores, full_text, request)]
-    # What an index on the disk says of an item is not believed: it is shown as it is now, or not at all.
-    results = [(score, entry) for score, entry in window if entry is not None and all(_passes(entry, *one) for one in filters)]
     answer = {
-        "results": [_row(score, entry, words) for score, entry in results],
-        "total": len(scores) - len(window) + len(results),
+        "results": [_row(scores[at], entries[at], words) for at in _shown(scores, entries, request)],
+        "total": len(scores),
         "query": request.query,
         "scope": request.scope,
         "space": request.space,
@@ -94,50 +69,10 @@ def _answer(
         "offset": request.offset,
         "search_type": "keyword",
     }
-    at = full_text.row_of_tool(request.query.strip())
-    named = full_text.current_entry(at) if at is not None and (reach is None or reach(*full_text.id_of(at))) else None
-    if named is not None:
+    named = full_text.tool(request.query.strip())
+    if named is not None and (reach is None or reach("tool", named.id)):
         answer["long_form"] = {"id": named.id, "text": _long_form(named)}
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
-
-
-def _index_to_search(
-    all_spaces: Sequence[spaces.Space],
-    types: Sequence[str],
-    space: str,
-    project_path: str,
-    reach: Callable[[str, str], bool] | None,
-) -> tuple[index.FullTextIndex, Mapping[str, int]]:
-    """Return the index to search, and how many items are left out by verdict: on the disk where they are many."""
-    only = None if space == "all" else space
-    searched_spaces = all_spaces if only is None else [one for one in all_spaces if one.name == only]
-    installed = spaces.installed_bundles() if only is None else ()
-    stored = stored_index.opened(searched_spaces, types, installed, Admission(all_spaces), project_path)
-    if stored is not None:
-        return stored, stored.left_out
-    return _in_memory(all_spaces, types, space, reach)
-
-
-def _in_memory(
-    all_spaces: Sequence[spaces.Space], types: Sequence[str], space: str, reach: Callable[[str, str], bool] | None
-) -> tuple[index.FullTextIndex, Mapping[str, int]]:
-    found, left_out = index.entries(all_spaces, types, None if space == "all" else space)
-    return index.index_of(_reached(found, reach)), left_out
-
-
-# The entries that were asked for last, who asked, and those of them that are reached.
-_last: tuple[object, object, list[Entry]] = (None, None, [])
-
-
-def _reached(found: list[Entry], reach: Callable[[str, str], bool] | None) -> list[Entry]:
-    """Return the entries that a caller reaches; the same list for as long as nothing changes."""
-    global _last  # noqa: PLW0603 - one server asks the same again and again
-    if reach is None:
-        return found
-    last = _last
-    if last[0] is not found or last[1] != reach:
-        last = _last = found, reach, [entry for entry in found if reach(entry.type, entry.id)]
-    return last[2]
 
 
 def _long_form(entry: Entry) -> str:
@@ -205,26 +140,18 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
     return value
 
 
-def _first(scores: dict[int, float], full_text: index.FullTextIndex, request: SearchRequest) -> list[tuple[float, int]]:
-    """Return the rows that are shown with their scores, in their order; ties in that of the index."""
-    name, order, last = request.sort_by, full_text.order, request.offset + request.limit
-    keyed: list[tuple[Any, int, int]]
-    if name == "name":
-        keyed = [(full_text.id_of(at)[1].rpartition("/")[2], order[at], at) for at in scores]
-    elif name == "date":
-        keyed = [(_newest_first(str(full_text.entry(at).metadata.get("created_at", ""))), order[at], at) for at in scores]
-    else:
+def _shown(scores: dict[int, float], entries: Sequence[Entry], request: SearchRequest) -> list[int]:
+    """Return the rows that are shown, in their order; ties by space, then by id, as the rows stand."""
+
+    def key(at: int) -> tuple[Any, int]:
+        if request.sort_by == "name":
+            return entries[at].fields["name"], at
+        if request.sort_by == "date":
+            return _newest_first(str(entries[at].metadata.get("created_at", ""))), at
         # Rounded as it is shown: equal figures must not hide an order by rounding noise.
-        keyed = [(-round(score, 4), order[at], at) for at, score in _highest(scores, last)]
-    return [(scores[at], at) for _, _, at in heapq.nsmallest(last, keyed)[request.offset :]]
+        return -round(scores[at], 4), at
 
-
-def _highest(scores: dict[int, float], most: int) -> Iterable[tuple[int, float]]:
-    """Return at least so many of the highest scores, and all that are rounded to the same as the last of them."""
-    if len(scores) <= 4 * most:
-        return scores.items()
-    least = heapq.nlargest(most, scores.values())[-1] - _ROUNDED
-    return [(at, score) for at, score in scores.items() if score >= least]
+    return sorted(scores, key=key)[request.offset : request.offset + request.limit]
 
 
 def _newest_first(date: str) -> tuple[int, list[int]]:

@@ -110,12 +110,13 @@ def top_parser() -> argparse.ArgumentParser:
         formatter_class=help_formatter,
     )
     parser.add_argument("-V", "--version", action="version", version=f"rye {__version__}")
-    _add_color(parser)
+    add_color(parser)
     parser.add_argument("verb", nargs="?", help="==SUPPRESS==")
     return parser
 
 
-def _add_color(parser: argparse.ArgumentParser) -> None:
+def add_color(parser: argparse.ArgumentParser) -> None:
+    """Let a parser take `--color`."""
     parser.add_argument(
         COLOR_OPTION, metavar="WHEN", choices=("auto", "always", "never"), help="colours: auto (at a terminal), always or never"
     )
@@ -131,7 +132,7 @@ def parser_of(name: str, verb: Verb, prog: str | None = None) -> argparse.Argume
     """Return the parser of a verb."""
     parser = make_parser(prog=prog or f"rye {name}", description=verb.summary, formatter_class=help_formatter)
     verb.build(parser)
-    _add_color(parser)
+    add_color(parser)
     return parser
 
 
@@ -219,8 +220,8 @@ def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
 
 
 def _run(words: list[str]) -> int:
-    when, words = _color_before(words)
-    _choose_color(when)
+    when, words = color_before(words)
+    choose_color(when)
     if not words or (words[0].startswith("-") and words[0] != "--"):
         parser = top_parser()
         parser.parse_args(words)
@@ -238,7 +239,7 @@ def _run(words: list[str]) -> int:
     typed = rest[:at] if verb.rest else rest
     args = without_options(verb.plain, typed) or parsed(parser_of(name, verb, f"rye {words[0]}"), typed)
     args.rest, args.short = rest[at + 1 :] if verb.rest else [], short
-    _choose_color(args.color or when)
+    choose_color(args.color or when)
     return verb.run(args)
 
 
@@ -247,7 +248,7 @@ def _asks_for_tool(words: Sequence[str]) -> bool:
     return ("--help" in words or "-h" in words) and any(word[:1] != "-" for word in words)
 
 
-def _color_before(words: list[str]) -> tuple[str | None, list[str]]:
+def color_before(words: list[str]) -> tuple[str | None, list[str]]:
     """Return what `--color` before the verb says, and the other words; what it cannot mean is left for the parser."""
     if words[:1] == [COLOR_OPTION] and words[1:2] in (["auto"], ["always"], ["never"]):
         return words[1], words[2:]
@@ -256,7 +257,8 @@ def _color_before(words: list[str]) -> tuple[str | None, list[str]]:
     return None, words
 
 
-def _choose_color(when: str | None) -> None:
+def choose_color(when: str | None) -> None:
+    """Set what `--color` said; None: `auto`."""
     from rye.cli import terminal
 
     terminal.choose(when or "auto")

@@ -73,6 +73,22 @@ def parsed(changes: list[Any], file_path: str) -> list[Change]:
     return out
 
 
+def touched(changes: list[Any], file_path: str) -> dict[str, str | None]:
+    """Return the files that the changes of a call name, each with its path after them: None where it is deleted.
+
+    Raises:
+        EditError: as `parsed`.
+    """
+    out: dict[str, str | None] = {} if changes else {file_path: file_path}
+    for change in parsed(changes, file_path):
+        for name in (change.file, change.fields.get("to_file")):
+            if name is not None:
+                out.setdefault(str(name), str(name))
+        if change.kind in ("rename_to", "delete_file"):
+            out[change.file] = None if change.kind == "delete_file" else str(change.fields["rename_to"])
+    return out
+
+
 def _parsed(number: int, change: Any, file_path: str) -> Change:
     fields = from_string(change) if isinstance(change, str) else {name: one for name, one in change.items() if one is not None}
     file = str(fields.pop("file_path", file_path))

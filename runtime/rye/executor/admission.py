@@ -200,15 +200,6 @@ class Admission:
         if manifest.items.get(candidate.item_type, {}).get(candidate.item_id) != candidate.digest:
             bundles.check(manifest, candidate)
 
-    def judged_by(self, search_path: Sequence[Space]) -> tuple[str, ...]:
-        """Return what decides about the items of spaces, files aside: which keys count, and each bundle's manifest.
-
-        Raises:
-            TrustError: a manifest is not valid.
-        """
-        bundled = [space for space in search_path if space.name not in ("project", "user")]
-        return self.state, *(self._manifest_in(space.name, space).verified.file_digest for space in bundled)
-
     def _manifest_in(self, name: str, space: Space | None = None) -> bundles.Manifest:
         # Read once a call: a tool and its runtime are often in the same bundle.
         manifest = self._held.get(name)

@@ -148,7 +148,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
     # A nested call shares the outer settings, so that a file changed meanwhile does not split one call.
     settings = context.current().settings or Settings()
     with context.using(
-        options=call.options, host=call.host, settings=settings, needs=(), printed=None, parameters=None
+        options=call.options, host=call.host, settings=settings, needs=(), printed=None, parameters=None, secrets=[]
     ) as here:
         try:
             with user_dirs.HeldSpace():
@@ -165,6 +165,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
             if not _ran_out(err):
                 raise
             _refuse(response, _out_of_memory())
+        response = context.without_secrets(response)
         if not response.get("warnings"):
             response.pop("warnings", None)
         duration = round((time.perf_counter() - started) * 1000, 3)
@@ -231,7 +232,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["warnings"] = _shadow_warnings(candidate)
     for number, one in enumerate(ready.chain.links):
         # What a runtime lists is no wish: it is the most that it leaves to a tool.
-        wanted = () if number else one.tool.permissions
+        wanted = (*(() if number else one.tool.permissions), *one.tool.secrets)
         response["warnings"] += _announce(one.candidate, one.tool, wanted, admission, call.project_path)
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
@@ -257,7 +258,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
                     _complete(response, attempt.answer, "")
                 else:
                     _run_admitted(call, workspace, prepared, parameters, response)
-                    attempt.ended(response["data"])
+                    attempt.ended(context.without_secrets(response["data"]))
     del response["envelope"]
 
 

@@ -151,7 +151,7 @@ class ContentSearch:
             context: lines to look up before and after each match.
             render: is given a path, a hit, what is to be shown of the file, and the hit's place among its hits; returns the
                 lines that print it.
-            line_ids: name the lines, "short" by short addresses. Without it no file is indexed and there is no context.
+            line_ids: name the lines, "short" by short addresses. Without it no file is indexed.
 
         Raises:
             UsageError: `bad_offset`.
@@ -162,7 +162,7 @@ class ContentSearch:
         window = _window(self.files, start, self.query.limit)
         # A few files at a time: their descriptors are open together.
         for at in range(0, len(window), _FILES_AT_ONCE):
-            reached += self._show(window[at : at + _FILES_AT_ONCE], context if line_ids else 0, render)
+            reached += self._show(window[at : at + _FILES_AT_ONCE], context, render)
             if self.page.full or self.tree.timed_out:
                 break
         return reached
@@ -230,7 +230,7 @@ class ContentSearch:
         if self.line_ids:
             matches.look(self.tree.ws, b"/".join(self.tree.path_of(name)), path, fd, short, context, take, short=self._short)
         else:
-            matches.look_without_ids(self.tree.ws, path, fd, short, take)
+            matches.look_without_ids(self.tree.ws, path, fd, short, context, take)
 
     def narrowing(self) -> list[str]:
         """Return the line that says in which folders the matches are, and what would narrow the search."""

@@ -128,15 +128,17 @@ def look(
             take(hits_without_ids(hits, err.message.rstrip(".")))
 
 
-def look_without_ids(ws: Workspace, shown: str, fd: int, hits: Sequence[Hit], take: Callable[[Seen], int]) -> None:
-    """Pass the rows of some hits to `take` without IDs: as they were found, or, if not UTF-8, in the file's encoding."""
-    if all(_is_utf8(hit.text) for hit in hits) or os.fstat(fd).st_size > MAX_FILE_BYTES:
+def look_without_ids(
+    ws: Workspace, shown: str, fd: int, hits: Sequence[Hit], context: int, take: Callable[[Seen], int]
+) -> None:
+    """Pass the rows around some hits to `take` without IDs: as they were found, or in the file's encoding with lines around."""
+    if (not context and all(_is_utf8(hit.text) for hit in hits)) or os.fstat(fd).st_size > MAX_FILE_BYTES:
         take(hits_without_ids(hits))
         return
     try:
-        with document.view(ws, shown) as doc:
+        with document.without_ids(ws, shown) as doc:
             true = [hit for hit in hits if _is_unchanged(doc, hit)]
-            ranges = [(start - 1, stop - 1) for start, stop in spans(true, 0, doc.text.count)]
+            ranges = [(start - 1, stop - 1) for start, stop in spans(true, context, doc.text.count)]
             rows = {row.number: row for start, stop in ranges for row in doc.rows(start, stop, ids=False)}
             take(Seen(rows, true, changed=len(true) < len(hits), note=doc.encoding_notice(ranges)))
     except WorkspaceError as err:

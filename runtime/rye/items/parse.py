@@ -40,6 +40,10 @@ _DEEPEST = 64
 PERMISSIONS = ("read", "write", "network", "run")
 """What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
 PERMISSIONS_KEY = "__permissions__"
+SECRET = re.compile(r"\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
+"""How the text of a header names one of the user's secrets."""
+OLD_SECRET = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-[^{}]*)?\}")
+"""The same in `config.auth`, as other installations write it."""
 # CPython 3.11 counts the depth of the trees that it makes for all threads together, and gives up where two of them meet.
 _PARSING = threading.Lock()
 # Another thread may hold it where a process forks.
@@ -95,6 +99,15 @@ class Tool(Record):
     schema: dict[str, Any]
     metadata: dict[str, Any]
     permissions: tuple[str, ...] = ()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return `secret:NAME` for each of the user's secrets that it names: a permission, which an approval shows."""
+        config = self.metadata.get("config") if self.suffix != ".py" else None
+        if not isinstance(config, dict):
+            return ()
+        text, auth = json.dumps(config, default=str), json.dumps(config.get("auth"), default=str)
+        return tuple(f"secret:{name}" for name in dict.fromkeys(SECRET.findall(text) + OLD_SECRET.findall(auth)))
 
     @property
     def agent_defaults(self) -> dict[str, Any]:

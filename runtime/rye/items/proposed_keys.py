@@ -78,9 +78,11 @@ def _row(verified: Verified, item_type: str, item_id: str, suffix: str) -> Admit
     tool = parse.read_tool(verified, item_id, suffix)
     if tool.tool_type in ("runtime", "primitive"):
         # What it lists is the most that it leaves to a tool; it has nothing itself.
-        return Admitted(item_id, f"{tool.tool_type}: decides which program runs a tool")
+        sent = f", and gives it {', '.join(tool.secrets)}" if tool.secrets else ""
+        return Admitted(item_id, f"{tool.tool_type}: decides which program runs a tool{sent}", tool.secrets)
     lines = tool.docstring.splitlines()
     line = next((x.strip() for x in lines if x.strip().lower().startswith("side effects:")), "side effects not stated")
     # Text of a signer who is not trusted yet: escaped and cut, so that it cannot steer the terminal.
     claim = "".join(c if c.isprintable() else "?" for c in line)[:_MOST_CLAIMED]
-    return Admitted(item_id, f"may: {', '.join(tool.permissions) or 'nothing'}; {claim}", tuple(tool.permissions))
+    permissions = (*tool.permissions, *tool.secrets)
+    return Admitted(item_id, f"may: {', '.join(permissions) or 'nothing'}; {claim}", permissions)

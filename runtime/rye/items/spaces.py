@@ -51,7 +51,7 @@ RESERVED = "rye/"
 MAX_ITEM_BYTES = 1 << 20
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _PACKAGE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-DEEPEST = 32
+_DEEPEST = 32
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _MAX_KEYS = 1_000
 
@@ -293,7 +293,7 @@ def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
     # Not at the top: it takes 4 ms to load, and a call of one tool does without.
     from pathlib import Path
 
-    return sorted((item_id, Path(path)) for item_id, path in _walk(top_folder(space, folder), suffixes))
+    return sorted((item_id, Path(path)) for item_id, path in _walk(_top_folder(space, folder), suffixes))
 
 
 def ids_ending_in(item_type: str, name: str, search_path: Sequence[Space]) -> list[str]:
@@ -301,12 +301,12 @@ def ids_ending_in(item_type: str, name: str, search_path: Sequence[Space]) -> li
     folder, suffixes = type_folder(item_type)
     found: set[str] = set()
     for space in chain(search_path, _lazily(lambda: () if found else installed_bundles())):
-        ids = (item_id for item_id, _ in _walk(top_folder(space, folder), suffixes))
+        ids = (item_id for item_id, _ in _walk(_top_folder(space, folder), suffixes))
         found.update(one for one in ids if one.rpartition("/")[2] == name and serves(space, one))
     return sorted(found)
 
 
-def top_folder(space: Space, folder: str) -> str:
+def _top_folder(space: Space, folder: str) -> str:
     """Return the path of a type's folder in a space; empty where a link leads out of the space.
 
     Nothing that lies there could be read as an item, and a project can lead to a folder of any size.
@@ -415,7 +415,7 @@ def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     best: dict[str, tuple[int, str]] = {}
     for folder, folders, files in os.walk(top):
         # A bottomless tree in a project must not end the walk's recursion.
-        deep = folder.count("/") - top.count("/") >= DEEPEST
+        deep = folder.count("/") - top.count("/") >= _DEEPEST
         folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "_")))
         for name in files:
             stem, suffix = os.path.splitext(name)
@@ -426,20 +426,6 @@ def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             if _ID.fullmatch(item_id):
                 # The suffix that `find` tries first wins, so that a listing shows what a call would run.
                 best[item_id] = min(best.get(item_id, (99, path)), (suffixes.index(suffix), path))
-    for item_id, (_, path) in best.items():
-        yield item_id, path
-
-
-def items_of(space: Space, item_type: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (id, path) of the items that files of a space are: of those that share a stem only the one tried first."""
-    folder, suffixes = type_folder(item_type)
-    start = len(space.folder) + len(folder) + 2
-    places = {suffix: place for place, suffix in enumerate(suffixes)}
-    best: dict[str, tuple[int, str]] = {}
-    for path in files:
-        stem, suffix = os.path.splitext(path[start:])
-        if suffix in places and _ID.fullmatch(stem):
-            best[stem] = min(best.get(stem, (99, path)), (places[suffix], path))
     for item_id, (_, path) in best.items():
         yield item_id, path
 

@@ -41,7 +41,7 @@ from rye.workspace.workspace import Workspace
 SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
-_CUT_OFF: Final = "cut off"
+_CUT_OFF: Final = "cut off, or someone else"
 _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
@@ -157,7 +157,7 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
         return Recorded(why_not=recording.why_not)
     git = ""
     try:
-        with look_at(ws, ending=recording.token) as look:
+        with look_at(ws, ending=recording.token, at_end=True) as look:
             git = moved(json.loads(recording.git), git_positions(ws, look.repositories()))
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
@@ -166,6 +166,9 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
         return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
+    except WorkspaceError as err:
+        _over.add(recording.token)
+        return Recorded(why_not=str(err))
     if entry is None:
         return Recorded(None, (), left_out, (), git)
     return Recorded(entry.id, entry.files or (), left_out, entry.shared, git)
@@ -183,7 +186,8 @@ def _said_of_root(ws: Workspace) -> dict[str, str]:
 def drop(ws: Workspace, recording: Recording) -> None:
     """Forget a command that was not started."""
     if recording.token:
-        with suppress(OSError), known_tree.locked(ws.fd) as where:
+        _over.add(recording.token)
+        with suppress(OSError, WorkspaceError), known_tree.locked(ws.fd, at_end=True) as where:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token != recording.token])
 
 
@@ -202,21 +206,35 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
     try:
         yield
     finally:
-        with suppress(OSError, TooLargeError), look_at(ws) as look:
+        with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, at_end=True) as look:
             look.attribute()
 
 
-def catch_up(ws: Workspace) -> None:
-    """Record what others changed since the last look, before the record is shown.
+def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
+    """Record what was changed since the last look, before the record is shown or used.
 
     Not while a command runs, whose changes would become several; nor where none was recorded yet: the first look takes long.
+    With `lost_only` a look is made only where a command was killed without one: what changed until now is put down to it.
     """
-    if known_tree.is_running(ws.fd) or not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
+    if not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
         return
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
-    with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, quick=True) as look:
-        if not look.running:
-            look.attribute()
+    with suppress(OSError, TooLargeError, WorkspaceError):
+        running = known_tree.running(known_tree.folder(ws.fd))
+        if any(map(_is_alive, running)) or (lost_only and not running):
+            return
+        with look_at(ws, quick=True) as look:
+            if not any(map(_is_alive, look.running)):
+                look.attribute()
+
+
+def _is_alive(command: Running) -> bool:
+    """Tell whether the process lives that will look when a command ends."""
+    return command.token not in _over and job_supervisor.identity(command.process.get("pid", 0)) == command.process
+
+
+# Commands of this process that are over, and that no look could end: the next look does.
+_over: set[str] = set()
 
 
 def settle_undo(ws: Workspace) -> list[str]:
@@ -237,7 +255,10 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
     """Tell whether a command that still runs made a change."""
     with suppress(OSError):
         running = known_tree.running(known_tree.folder(ws.fd))
-        return any((one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time for one in running)
+        return any(
+            (one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time and _is_alive(one)
+            for one in running
+        )
     return False
 
 
@@ -358,7 +379,7 @@ class Look:
         first = commands[0] if commands else None
         tool = first.tool if first is not None else SOMEONE_ELSE
         entry = journal.new_entry(self._ws, tool, printable(changes[0].path), None, None, "utf-8", [])
-        dead = first is not None and token == "" and job_supervisor.identity(first.process.get("pid", 0)) != first.process
+        dead = first is not None and token == "" and not _is_alive(first)
         return changed(
             entry,
             # The look may be made by a named call that changed none of this.
@@ -401,25 +422,27 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 
 
 @contextmanager
-def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator[Look]:
+def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: bool = False) -> Iterator[Look]:
     """Hold the project's tree and look at it; what was cut off before is finished first. Raises OSError, TooLargeError.
+
+    Errors else, and `at_end`, as `known_tree.locked`.
 
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`). `ending` is a command
     that is over: only others write on.
     """
     from rye.journal import commit, tree_undo_steps
 
-    with known_tree.locked(ws.fd) as where, Contents(where) as contents:
+    # An edit that was cut off has an entry of its own, too. Before the tree is held: recovery waits for the locks of files, and
+    # an edit has its file locked when it waits for the tree.
+    with suppress(OSError, WorkspaceError):
+        commit.recover(ws)
+    with known_tree.locked(ws.fd, at_end=at_end) as where, Contents(where) as contents:
         tree_undo_steps.recover(ws, where, contents)
-        # An edit that was cut off has an entry of its own, too.
-        with suppress(WorkspaceError):
-            commit.recover(ws)
         look = Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look
-        lost = [one for one in look.running if job_supervisor.identity(one.process.get("pid", 0)) != one.process]
-        if lost:
-            tokens = {one.token for one in lost}
+        tokens = {one.token for one in look.running if not _is_alive(one)}
+        if tokens:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token not in tokens])
 
 

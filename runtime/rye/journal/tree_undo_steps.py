@@ -26,7 +26,7 @@ from rye.snapshots import passed_over
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
-from rye.workspace import atomic_replace
+from rye.workspace import atomic_replace, protected_paths
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Workspace
 
@@ -150,11 +150,12 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     steps = _in_order(entry.files or [])
     later = {one.path for one in steps}
     opened = _opened(ws, steps)
+    links = protected_paths.links_of(ws.fd)
     for one in steps:
         later.discard(one.path)
         try:
             was = _info(ws, one.path)
-            warning = _step(ws, contents, entry.id, one, later)
+            warning = _step(ws, contents, entry.id, one, later, links)
         except WorkspaceError as err:
             # A command has made a repository there since the undo was planned.
             warnings.append(f"{tree_changes.printable(one.path)} was left: {err.message}")
@@ -179,7 +180,8 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     _set_modes(ws, [*done, *(Change(one.path, None, one.before) for one in opened if one.path not in made)])
     done = [one for one in done if one.before != one.after]
     if done:
-        tree_changes.append(ws, changed(entry, files=done))
+        # An undo that stopped counts for the paths that it took back alone: the rest can be undone.
+        tree_changes.append(ws, changed(entry, files=done, part=entry.part if failure is None else entries.SOME))
     (where / _PENDING).unlink(missing_ok=True)
     if failure is not None:
         raise _cut_off(*failure, entry, len(done)) from None
@@ -255,10 +257,11 @@ def _opened(ws: Workspace, steps: Sequence[Change]) -> list[Change]:
     return out
 
 
-def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str]) -> str:
+def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str], links: protected_paths.Links) -> str:
     """Bring one path from its state before to the one after; return why it was left, if it was.
 
-    Raises OSError, and WorkspaceError where tools may not write there now. `later` are the paths whose steps are still to come.
+    Raises OSError, and WorkspaceError where tools may not write there now. `later` are the paths whose steps are still
+    to come, `links` as `Workspace.guard` takes them.
     """
     shown = tree_changes.printable(one.path)
     try:
@@ -273,7 +276,7 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
             if not alike(now, one.before) and not _is_begun(now, one):
                 return _changed_meanwhile(shown)
             parts = parts_of(one.path)
-            ws.guard_open(fd, parts)
+            ws.guard_open(fd, parts, links)
             # A rename puts no file in place of a folder, and no folder in place of a file.
             if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
                 if not _remove(fd, name, temporary, was):
@@ -292,7 +295,7 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
             if one.after.kind != "directory":
                 try:
                     # To write a large file takes long.
-                    ws.guard_open(fd, parts)
+                    ws.guard_open(fd, parts, links)
                     in_place = _put_in_place(fd, name, temporary, was)
                 except WorkspaceError:
                     os.unlink(temporary, dir_fd=fd)

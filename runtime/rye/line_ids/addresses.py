@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from rye.errors import UsageError
+
 if TYPE_CHECKING:
     from rye.line_ids.render import Row
 
@@ -35,10 +37,18 @@ FORMS = ("lid", "short", "none")
 
 
 def form_of(value: object) -> str:
-    """Return the form that a parameter `line_ids` asks for; `all`, and True where it was a boolean, mean `lid`."""
+    """Return the form that a parameter `line_ids` asks for; `all`, and True where it was a boolean, mean `lid`.
+
+    Raises:
+        UsageError: `bad_line_ids`.
+    """
     if isinstance(value, str) and value in FORMS:
         return value
-    return "lid" if value in ("all", True) else "none"
+    if value in (None, False, "false"):
+        return "none"
+    if value in (True, "all", "true"):
+        return "lid"
+    raise UsageError("bad_line_ids", f"There is no form of line IDs {value!r}.", "Give line_ids lid, short or none.")
 
 
 def spelled(number: int, epoch: int) -> str:

@@ -115,7 +115,7 @@ class _Step:
             # The surest evidence first: each step takes only what the step before has left.
             if moves:
                 self._recognise_moved(left_old, left_new)
-            self._recognise_loose(gaps, set(left_old), set(left_new))
+            self._recognise_loose(gaps, set(left_old), set(left_new), by_others=moves)
             if moves:
                 self._recognise_loose_moved(left_old, left_new)
         marks = self._surviving_ids()
@@ -220,8 +220,11 @@ class _Step:
                 free_old.difference_update(a for a, _ in run)
                 free_new.difference_update(b for _, b in run)
 
-    def _recognise_loose(self, gaps: list[Gap], from_old: set[int], to_new: set[int]) -> None:
-        """Within a gap, in order: lines that differ in white space only."""
+    def _recognise_loose(self, gaps: list[Gap], from_old: set[int], to_new: set[int], *, by_others: bool) -> None:
+        """Within a gap, in order: lines that differ in white space only.
+
+        Of others' changes all lines of the gap together, or those that are unmistakable.
+        """
         used = set(self.found.values())
         for a, b, c, d in gaps:
             old = [at for at in range(a, b) if at in from_old and at not in self.found and at in self.old.marks]
@@ -231,6 +234,10 @@ class _Step:
             loose_old, loose_new = [self.old.marks[at].loose for at in old], [self._loose(at) for at in new]
             pairs = [] if set(loose_old).isdisjoint(loose_new) else align(loose_old, loose_new)
             for old_at, new_at, length in pairs:
+                is_all = length == b - a == d - c
+                weight = sum(_weight(self.texts(at)) for at in new[new_at : new_at + length]) if by_others and not is_all else 0
+                if by_others and not is_all and weight < _UNMISTAKABLE:
+                    continue
                 self.found.update(zip(old[old_at : old_at + length], new[new_at : new_at + length], strict=True))
 
     def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:

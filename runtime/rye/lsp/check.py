@@ -3,43 +3,71 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call.results import call_text
+from rye.edits.change_forms import touched
 from rye.errors import RyeError
 from rye.lsp import queries
 
+_Row = dict[str, Any]
 if TYPE_CHECKING:
-    Rows = list[dict[str, Any]]
+    Rows = list[_Row]
 
 _SECONDS = 30.0
 _SHOWN = 20
+_FILES = 10
 
 
-def checked(project_path: str, file_path: str, edit: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return the result of an edit with `check`: `{"available", "server", "broken", "mended", "errors"}`.
+def checked(
+    project_path: str, file_path: str, edit: Callable[[], dict[str, Any]], changes: Sequence[Any] | None = None
+) -> dict[str, Any]:
+    """Return the result of an edit with `check`: `{"available", "broken", "mended", "errors", "not_checked"?}`.
 
-    `broken` and `mended` are diagnostics as `queries.diagnosed` returns them; one that only moved is in neither. If no
-    server can check it, the edit is made all the same, and `check` is `{"available": false, "reason", "code"}`.
-    Errors are the edit's.
+    `broken` and `mended` are diagnostics as `queries.diagnosed` returns them, each with its `file_path`; one that only moved is
+    in neither. `not_checked` says why of each file that no server checked; the edit is made all the same. Where none was,
+    `check` is `{"available": false, "reason", "code", "not_checked"}`. Errors are the edit's.
+
+    Args:
+        project_path: the project.
+        file_path: the file of the changes that name none.
+        edit: makes the edit.
+        changes: as `edit_files` takes them, where there can be other files.
     """
-    before = _rows(project_path, file_path, missing_is_empty=True)
+    paths = {file_path: file_path} if changes is None else touched([*changes], file_path)
+    why: dict[str, str] = {}
+    for path, now in paths.items():
+        if now not in (path, None):
+            # A server may take a moment to know a file under its new name, and finds nothing in it until then.
+            why[str(now)] = f"it was renamed; {call_text('lsp', file_path=now)} shows what it has now."
+    others = [path for path, now in paths.items() if now in (path, None)]
+    why |= dict.fromkeys(others[_FILES:], f"only {_FILES} files are checked in one call.")
+    before = {path: _rows(project_path, path, missing_is_empty=True) for path in others[:_FILES]}
     result = edit()
     if not result.get("success") or result.get("dry_run"):
         return result
-    after = _rows(project_path, file_path) if isinstance(before, list) else before
-    if isinstance(after, RyeError) or isinstance(before, RyeError):
-        err = after if isinstance(after, RyeError) else before
-        assert isinstance(err, RyeError)  # one of them is
-        result["check"] = {"available": False, "reason": str(err), "code": err.code}
-        result["output"] += f"\n\nNot checked: {err}"
-        return result
-    path = str(result.get("file_path", file_path))
-    broken, mended = _without(after, before), _without(before, after)
-    errors = sum(row["severity"] == "error" for row in after)
-    result["check"] = {"available": True, "broken": broken, "mended": mended, "errors": errors}
-    result["output"] += "\n\n" + "\n".join(_printed(path, broken, mended, errors))
+    broken, mended = list[_Row](), list[_Row]()
+    errors, refused = 0, list[RyeError]()
+    for path, old in before.items():
+        # A file that is deleted has nothing to check.
+        new = old if isinstance(old, RyeError) else [] if paths[path] is None else _rows(project_path, path)
+        if isinstance(old, RyeError) or isinstance(new, RyeError):
+            refused += [one for one in (new,) if isinstance(one, RyeError)]
+            why[path] = str(new)
+            continue
+        broken += [{"file_path": path, **row} for row in _without(new, old)]
+        mended += [{"file_path": path, **row} for row in _without(old, new)]
+        errors += sum(row["severity"] == "error" for row in new)
+    lines = [f"{path} not checked: {reason}" for path, reason in why.items()]
+    if len(refused) < len(before):
+        result["check"] = {"available": True, "broken": broken, "mended": mended, "errors": errors}
+        lines = _printed(broken, mended, errors) + lines
+    else:
+        code = refused[0].code if refused else "not_checked"
+        result["check"] = {"available": False, "reason": next(iter(why.values()), ""), "code": code}
+    result["check"] |= {"not_checked": why} if why else {}
+    result["output"] += "\n\n" + "\n".join(lines)
     return result
 
 
@@ -67,10 +95,10 @@ def _key(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["severity"], row["code"], row["message"]
 
 
-def _printed(path: str, broken: Rows, mended: Rows, errors: int) -> list[str]:
+def _printed(broken: Rows, mended: Rows, errors: int) -> list[str]:
     lines = [f"Check: {len(broken)} new, {len(mended)} mended, {errors} error{'' if errors == 1 else 's'} now."]
-    lines += [f"new: {queries.described(path, row)}" for row in broken[:_SHOWN]]
+    lines += [f"new: {queries.described(row['file_path'], row)}" for row in broken[:_SHOWN]]
     if len(broken) > _SHOWN:
-        lines.append(f"({len(broken) - _SHOWN} more: {call_text('lsp', file_path=path)})")
+        lines.append(f"({len(broken) - _SHOWN} more: {call_text('lsp', file_path=broken[_SHOWN]['file_path'])})")
     # The line of a mended one may be gone.
     return lines + [f"mended: {row['severity']}: {' '.join(row['message'].split())}" for row in mended[:_SHOWN]]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from rye.agents.argument_names import tool_name
-from rye.agents.discovery import listing, names_of, state_of
+from rye.agents.discovery import listing, names_of
 from rye.agents.offers import Offer
 from rye.agents.provider_schemas import arguments_as_written, render_all, written_out
 from rye.call.safe_text import nearest
@@ -139,18 +139,9 @@ class Listing:
         self._selection = selection
         self._lock = threading.Lock()
         self._known: dict[str, Offered] = {}
-        self._last: tuple[Any, list[dict[str, Any]]] | None = None
 
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools in the protocol's shape, always in the same order."""
-        state = state_of(self._project)
-        last = self._last
-        # Looked at anew each time; made anew only where anything has changed.
-        if state is None or last is None or last[0] != state:
-            last = self._last = state, self._made()
-        return last[1]
-
-    def _made(self) -> list[dict[str, Any]]:
         found = listing(self._selection.categories_asked(), project_path=self._project).offers
         rendered = render_all(self._selection.in_order(found), "mcp")[0]
         # `ours` by the space that serves it: another signer's tool cannot claim to be repeatable.

@@ -116,19 +116,30 @@ def _media(parts: object) -> tuple[list[dict[str, Any]], int]:
     given = parts if isinstance(parts, list) else []
     found, room = [], MOST_MEDIA
     for part in given:
-        size = _size(part)
-        if size <= room and isinstance(part, dict) and _is_part(part):
-            found.append(part)
+        read = _part(part) if isinstance(part, dict) else None
+        size = 0 if read is None else _size(read)
+        if read is not None and size <= room:
+            found.append(read)
             room -= size
     return found, len(given) - len(found)
 
 
-def _is_part(part: dict[str, Any]) -> bool:
-    if part.get("type") == "resource" and isinstance(resource := part.get("resource"), dict):
-        wanted = ("uri", "text" if "text" in resource else "blob")
-        return all(isinstance(resource.get(name), str) for name in wanted)
-    names = _PARTS.get(str(part.get("type")))
-    return names is not None and all(isinstance(part.get(name), str) for name in names)
+def _part(part: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a part with the members that each revision of the protocol knows; None where one that it needs is missing."""
+    kind, resource = str(part.get("type")), part.get("resource")
+    if kind == "resource":
+        content = "text" if isinstance(resource, dict) and "text" in resource else "blob"
+        inner = _texts(resource, ("uri", content), ("mimeType",))
+        return None if inner is None else {"type": kind, "resource": inner}
+    read = _texts(part, _PARTS.get(kind, ("",)), ())
+    return None if read is None else {"type": kind, **read}
+
+
+def _texts(given: object, needed: tuple[str, ...], other: tuple[str, ...]) -> dict[str, Any] | None:
+    if not isinstance(given, dict):
+        return None
+    found = {name: given[name] for name in (*needed, *other) if isinstance(given.get(name), str)}
+    return found if found.keys() >= set(needed) else None
 
 
 def size_of(result: dict[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from rye.journal import entries, history
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
 from rye.workspace.workspace import Workspace
+
+_HEAD = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
 def entry_of(ws: Workspace, row: Row) -> Entry | None:
@@ -46,9 +49,24 @@ def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
     return found | {
         "about": "" if entry is None else entry.about,
         "files": [row.path] if entry is None else entry.paths,
-        "added": sum(line.startswith("+") and not line.startswith("+++ ") for line in diff),
-        "removed": sum(line.startswith("-") and not line.startswith("--- ") for line in diff),
+        **_counted(diff),
     }
+
+
+def _counted(diff: list[str]) -> dict[str, int]:
+    """Return how many lines a diff adds and removes. Within a hunk, whose head says how long it is, no line is a heading."""
+    counts = {"+": 0, "-": 0, " ": 0}
+    old = new = 0
+    for line in diff:
+        sign = line[:1] or " "
+        in_hunk = old > 0 or new > 0
+        if not in_hunk and (head := _HEAD.match(line)):
+            old, new = int(head[1] or 1), int(head[2] or 1)
+        elif sign in counts and (in_hunk or not line.startswith(("--- ", "+++ "))):
+            counts[sign] += 1
+            old -= sign != "+"
+            new -= sign != "-"
+    return {"added": counts["+"], "removed": counts["-"]}
 
 
 def since_looked(ws: Workspace, rows: list[Row]) -> list[Row]:

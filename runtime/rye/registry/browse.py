@@ -224,7 +224,7 @@ def _declared(checked: Checked) -> dict[str, Any]:
     requires = tool.metadata.get("__requires__", [])
     return {
         "description": plain(tool.description, 300),
-        "permissions": list(tool.permissions),
+        "permissions": [*tool.permissions, *tool.secrets],
         "requires_rye": plain(str(tool.metadata.get("__requires_rye__", "")), 40) or None,
         "requires": [plain(str(one), 100) for one in requires] if isinstance(requires, list | tuple) else [],
     }

@@ -8,6 +8,8 @@ import pytest
 
 import rye
 from rye.errors import UsageError
+from rye.mcp_server.listing import Listing, Selection
+from rye.trust import decisions
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -145,3 +147,16 @@ def test_a_list_made_again_parses_only_what_changed(project, monkeypatch):
     path = project / ".ai/tools/my/again/one.py"
     path.write_bytes(path.read_bytes().replace(b"done", b"gone"))
     assert [one.item_id for one in discovery.listing("my/again", project_path=project).offers] == ["my/again/two"]
+
+
+def test_a_servers_listing_is_never_stale(project):
+    put_tool(project, "my/one")
+    listing = Listing(str(project), Selection(categories=("my",)))
+    assert listing.tools() == listing.tools()
+    assert "my__one" in [tool["name"] for tool in listing.tools()]
+    put_tool(project, "my/two")
+    assert {"my__one", "my__two"} <= {tool["name"] for tool in listing.tools()}
+    (project / ".ai/tools/my/one.py").write_text("# not signed\n")
+    assert "my__one" not in [tool["name"] for tool in listing.tools()]
+    decisions.revoke(MINE.public.digest)
+    assert not [tool for tool in listing.tools() if tool["name"].startswith("my__")]

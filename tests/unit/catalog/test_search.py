@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from pathlib import Path
 
 import pytest
 
 import rye
-from rye.catalog import search
 from rye.errors import UsageError
+from rye.trust import decisions
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, trust_key
 
 
@@ -257,11 +256,32 @@ def test_items_are_indexed_once(project):
     assert list(index._indices) == built
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_of_many_rows_the_first_are_those_of_all_in_order(seed):
-    chance = random.Random(seed)
-    few = [chance.random() for _ in range(5)]
-    scores = {at: chance.choice(few) + chance.choice([0, 0, 4e-5, 6e-5, 1e-9]) for at in range(500)}
-    most = chance.choice([1, 10, 100])
-    every = sorted((-round(score, 4), at) for at, score in scores.items())[:most]
-    assert sorted((-round(score, 4), at) for at, score in search._highest(scores, most))[:most] == every
+def test_a_search_is_never_stale(project):
+    path = put_entry(project, "k/one", "On apples", "apples")
+    put_entry(project, "k/two", "On plums", "plums")
+    for _ in range(2):
+        assert found(project, "apples") == ["k/one"]
+    info = path.stat()
+    put_entry(project, "k/one", "On grapes", "grapes")
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert (found(project, "apples"), found(project, "grapes")) == ([], ["k/one"])
+    path.write_bytes(path.read_bytes().replace(b"grapes\n", b"lemons\n"))
+    answer = rye.search("lemons", project_path=project, space="project")
+    assert (answer["results"], answer["unverified"]) == ([], {"tampered": 1})
+    # A decision alone changes it, too.
+    decisions.revoke(MINE.public.digest)
+    answer = rye.search("plums", project_path=project, space="project")
+    assert (answer["results"], sum(answer["unverified"].values())) == ([], 2)
+
+
+@pytest.mark.parametrize("how", ["score", "name", "date"])
+def test_pages_together_are_the_whole_answer_in_order(project, how):
+    dates = ["2026-01-05", "2025-12-31", "2026-01-05", "2024-02-29", "2026-01-05"]
+    for number, date in enumerate(dates):
+        put_entry(project, f"k/e{number}", "Growing" if number % 2 else "Other", "apples", created_at=date)
+    whole = found(project, "growing apples", sort_by=how)
+    pages = [found(project, "growing apples", sort_by=how, limit=2, offset=at) for at in (0, 2, 4)]
+    assert [one for page in pages for one in page] == whole
+    by_date = sorted(range(5), key=lambda at: (dates[at], -at), reverse=True)
+    places = {"score": (1, 3, 0, 2, 4), "name": range(5), "date": by_date}[how]
+    assert whole == [f"k/e{at}" for at in places]

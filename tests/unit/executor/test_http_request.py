@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 import rye
 from support.signed_tools import put, signed, trust_key
 
+FORMS = {
+    "plain": lambda sent: f"you sent {sent}.",
+    "json": lambda sent: json.dumps({"sent": sent}),
+    "slashes-json": lambda sent: json.dumps({"sent": sent}).replace("/", "\\/"),
+    "escaped-json": lambda sent: '{"sent": "' + "".join(f"\\u{ord(one):04x}" for one in sent) + '"}',
+    "percent": lambda sent: quote(sent, safe=""),
+    "lower": lambda sent: re.sub("%..", lambda match: match[0].lower(), quote(sent, safe="")),
+    "form": quote_plus,
+    "base64": lambda sent: base64.b64encode(sent.encode()).decode(),
+    "base64-1": lambda sent: base64.b64encode(b"x" + sent.encode()).decode(),
+    "base64-2": lambda sent: base64.urlsafe_b64encode(b"xy" + sent.encode() + b"z").decode(),
+    "cut": lambda sent: "e" * 85 + sent,
+}
+SECRET = 's3cr/t+v"al?ue=zz9'
 RUNTIME = "rye/core/runtimes/http_runtime"
 
 
@@ -20,7 +37,15 @@ class _Echo(BaseHTTPRequestHandler):
     def _answer(self):
         size = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(size).decode()
-        if self.path.startswith("/status/"):
+        if self.path.startswith("/told/"):
+            _, _, status, form = self.path.split("/")
+            self.send_response(int(status), FORMS[form](self.headers["X-Key"]) if status != "200" else None)
+            body = FORMS[form](self.headers["X-Key"]).encode()
+            self.send_header("Content-Type", "application/json" if form.endswith("json") else "text/plain")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        elif self.path.startswith("/status/"):
             self._send(int(self.path.split("/")[2]), {"why": "asked for"})
         elif self.path.startswith("/move"):
             self.send_response(302)
@@ -183,6 +208,47 @@ def test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody(project, site, 
     for place in ({"url": f"{site}/{{secret:TOKEN}}"}, {"url": f"{site}/x", "query": {"a": "{secret:TOKEN}"}}):
         rest(project, place)
         assert call(project)["code"] == "malformed_item"
+
+
+def shown(text):
+    """Return which parts of the secret stand in a text, in one of the forms."""
+    forms = [SECRET, json.dumps(SECRET)[1:-1], quote(SECRET, safe=""), FORMS["lower"](SECRET)]
+    # Three characters of it.
+    escaped = "".join(f"\\u{ord(one):04x}" for one in SECRET)
+    found = [
+        escaped[at : at + 18] for at in range(0, len(escaped) - 17, 6) if escaped[at : at + 18] in text.replace("\\\\", "\\")
+    ]
+    forms += [base64.b64encode(bytes(before) + SECRET.encode()).decode()[4:-4] for before in range(3)]
+    text = text.replace("-", "+").replace("_", "/")
+    return found + [one[at : at + 6] for one in forms for at in range(len(one) - 5) if one[at : at + 6] in text]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("status", [200, 401])
+@pytest.mark.parametrize("header", ["{secret:TOKEN}", "a={secret:TOKEN}; b=1"])
+def test_a_secret_comes_back_in_no_form(project, site, user_space, status, form, header):
+    store = user_space / ".ai/config/secrets.yaml"
+    store.write_text(json.dumps({"TOKEN": {"value": SECRET, "hosts": ["127.0.0.1"]}}))
+    store.chmod(0o600)
+    config = {"url": f"{site}/told/{status}/{form}", "headers": {"X-Key": header}, "response": {"fields": {"sent": "sent"}}}
+    rest(project, config)
+    answer = call(project)
+    assert answer["data"]["status"] == status
+    assert shown(json.dumps(answer)) == []
+    # The control: a header that is no secret comes back.
+    rest(project, {**config, "headers": {"X-Key": header.replace("{secret:TOKEN}", SECRET)}})
+    assert shown(json.dumps(call(project)))
+
+
+def test_a_short_secret_is_taken_out_as_a_whole_header_alone(project, site, user_space):
+    store = user_space / ".ai/config/secrets.yaml"
+    store.write_text("TOKEN: {value: abc, hosts: [127.0.0.1]}\n")
+    store.chmod(0o600)
+    for header, told in (("{secret:TOKEN}", "you sent [secret]."), ("k=abc;abcd {secret:TOKEN}", "you sent [secret].")):
+        rest(project, {"url": f"{site}/told/200/plain", "headers": {"X-Key": header, "X-Alphabet": "abcdef"}})
+        assert call(project)["data"]["output"] == told
+    rest(project, {"url": f"{site}/x", "headers": {"X-Key": "{secret:TOKEN}", "X-Alphabet": "abcdef"}})
+    assert '"x-alphabet": "abcdef"' in call(project)["data"]["output"]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ def answer(message):
         if given.get("a") == 13:
             return {"error": {"code": -32602, "message": "unlucky"}}
         total = given.get("a", 0) + given.get("b", 0)
+        if given.get("a") == 14:
+            return {"result": {"content": [{"type": "text", "text": "key 'key'"}], "structuredContent": {"key": "'key'"},
+                               "isError": bool(given.get("b"))}}
         return {"result": {"content": [{"type": "text", "text": str(total)}, {"type": "image", "data": "x"}],
                            "structuredContent": {"total": total}, "isError": total < 0}}
     return {"error": {"code": -32601, "message": "no"}}
@@ -198,11 +201,17 @@ def site(user_space):
         def do_POST(self):
             message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             known = self.headers.get("Mcp-Session-Id") == "s1"
+            key = self.headers.get("X-Key", "")
+            if self.path == "/refuse":
+                self.send_response(401, f"not {key}")
+                self.end_headers()
+                return
             if message["method"] != "initialize" and not known:
                 self.send_response(400)
                 self.end_headers()
                 return
             answer = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **logic["answer"](message)})
+            answer = answer.replace("unlucky", f"unlucky {key}").replace("'key'", json.dumps(key)[1:-1])
             is_stream = self.path == "/sse" and message["method"] == "tools/call"
             told = {"jsonrpc": "2.0", "method": "notifications/x"}
             data = f"event: message\ndata: {json.dumps(told)}\n\ndata: {answer}\n\n" if is_stream else answer
@@ -237,3 +246,19 @@ def test_a_server_on_the_web_is_the_same(project, site, path):
     tools[0] = ADD
     imported(project, HTTP, {"url": url + path})
     assert call(project, a=1, b=2)["code"] == "permission_missing"
+
+
+@pytest.mark.parametrize("path", ["/json", "/sse", "/refuse"])
+@pytest.mark.parametrize(("a", "b"), [(14, 0), (14, 1), (13, 0)])
+def test_a_secret_that_a_server_repeats_is_shown_nowhere(project, site, user_space, path, a, b):
+    url, _ = site
+    store = user_space / ".ai/config/secrets.yaml"
+    store.write_text("TOKEN: {value: s3cret/value, hosts: [127.0.0.1]}\n")
+    store.chmod(0o600)
+    imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "k={secret:TOKEN}"}}, permissions=["network"])
+    answer = json.dumps(call(project, a=a, b=b))
+    assert "k=[secret]" in answer
+    assert "s3cret/value" not in answer
+    # The control: what is no secret comes back.
+    imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "s3cret/value"}}, permissions=["network"])
+    assert "s3cret/value" in json.dumps(call(project, a=a, b=b))

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import rye
+from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.journal import tree_changes
+from rye.process import job_supervisor
 from rye.snapshots import known_tree
 from support.calling import call, undo
-from support.shell_calls import bash, set_sandbox
+from support.harness import fingerprint
+from support.shell_calls import bash, record, set_sandbox
 
 
 def listed(project):
@@ -341,16 +347,58 @@ def test_damage_of_what_is_stored_breaks_no_command(started, name, content):
 KILLED = """
 import sys
 import rye
-rye.execute("rye/bash/bash", {"command": "echo two > a.txt; touch there; sleep 60"}, project_path=sys.argv[1])
+order = {"command": "echo two > a.txt; touch there; sleep 60", "background": sys.argv[2] == "job"}
+print(rye.execute("rye/bash/bash", order, project_path=sys.argv[1])["data"].get("job_id"), flush=True)
 """
 
 
-def test_what_a_killed_host_left_is_recorded_as_that_commands(started):
+def killed_command(project, user_space, kind):
+    """Run a command, or a job, and kill the process that would have looked when it ends, while it runs."""
     env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    host = subprocess.Popen([sys.executable, "-c", KILLED, str(started)], env=env)
-    until((started / "there").exists)
-    host.send_signal(signal.SIGKILL)
-    host.wait()
+    host = subprocess.Popen([sys.executable, "-c", KILLED, str(project), kind], env=env, stdout=subprocess.PIPE, text=True)
+    until((project / "there").exists)
+    pid = host.pid if kind == "command" else record(user_space, host.stdout.readline().strip())["supervisor"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    host.communicate()
+    until(lambda: job_supervisor.identity(pid) is None)
+
+
+def first_look(project, way):
+    """Ask for what was changed in one way."""
+    if way in ("log", "diff"):
+        words = [sys.executable, "-m", "rye", way, "--project", str(project)]
+        env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+        return subprocess.run(words, env=env, check=True, capture_output=True, text=True).stdout
+    return undo(project, **({"list": True} if way == "list" else {"dry_run": True}))["output"]
+
+
+@pytest.mark.parametrize("kind", ["command", "job"])
+@pytest.mark.parametrize("way", ["log", "diff", "list", "undo"])
+def test_the_first_look_after_a_kill_shows_what_the_command_changed_and_ends_it(started, user_space, kind, way):
+    killed_command(started, user_space, kind)
+    assert "a.txt" in first_look(started, way)
+    (started / "mine.txt").write_text("by hand\n")
+    (started / "a.txt").write_text("two\nby hand\n")
+    other, entry = listed(started)
+    assert (other["tool"], entry["tool"]) == (tree_changes.SOMEONE_ELSE, "rye/bash/bash")
+    assert undo(started)["undone"] == entry["entry_id"]
+    assert ((started / "mine.txt").read_text(), (started / "a.txt").read_text()) == ("by hand\n", "one\nby hand\n")
+    assert not (started / "there").exists()
+
+
+def test_a_look_beside_a_living_command_leaves_what_it_changed_to_its_end(started, user_space):
+    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
+    host = subprocess.Popen([sys.executable, "-c", KILLED, str(started), "command"], env=env)
+    try:
+        until((started / "there").exists)
+        assert listed(started) == []
+    finally:
+        host.kill()
+        host.wait()
+
+
+def test_what_a_killed_host_left_is_recorded_as_that_commands(started, user_space):
+    killed_command(started, user_space, "command")
     bash(started, "true")
     (entry,) = listed(started)
     assert entry["tool"] == "rye/bash/bash"
@@ -415,3 +463,65 @@ def test_a_command_that_puts_another_folder_in_the_projects_place_is_told(starte
     changed = bash(started, f"mv {started} {started}-old; mkdir {started}; echo x > {started}/x")
     assert list(changed["not_recorded"]) == ["."]
     assert (started / "x").exists()
+
+
+@contextmanager
+def held(project):
+    """Let another process hold the project's tree."""
+    lock = known_tree.folder(str(project)) / "lock"
+    with subprocess.Popen(["flock", "-x", lock, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        holder.stdin.write("held\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+        holder.stdin.close()
+
+
+CALLS = {
+    "write": ("rye/file-system/write", {"file_path": "a.txt", "content": "two\n"}),
+    "edit several": ("rye/file-system/edit_lines", {"file_path": "a.txt", "changes": ["end+|two", "b.txt:end+|two"]}),
+    "bash": ("rye/bash/bash", {"command": "echo two > a.txt"}),
+    "undo": ("rye/file-system/undo", {}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_who_waits_for_the_tree_is_told_who_holds_it_or_ends_in_time(started, monkeypatch, name):
+    tool, parameters = CALLS[name]
+    for path in ("b.txt", "c.txt"):
+        call("rye/file-system/write", started, file_path=path, content="one\n")
+    call("rye/file-system/read", started, file_path="a.txt")
+    before = fingerprint(started)
+    with held(started) as holder:
+        with monkeypatch.context() as patch:
+            patch.setattr(known_tree, "PATIENCE", 0.3)
+            refused = call(tool, started, **parameters)
+        assert (refused["code"], refused.get("pid")) == ("locked", holder.pid), refused
+        assert "flock" in refused["error"]
+        ending = Cancellation()
+        threading.Timer(0.5, ending.cancel).start()
+        late = rye.execute(tool, parameters, project_path=started, options=CallOptions(cancellation=ending))
+        assert late["code"] == "cancelled", late
+        assert {path: one for path, one in fingerprint(started).items() if not path.startswith(".ai")} == {
+            path: one for path, one in before.items() if not path.startswith(".ai")
+        }
+    assert call(tool, started, **parameters)["success"]
+
+
+def test_a_command_that_no_look_could_end_is_ended_by_the_next(started, monkeypatch):
+    monkeypatch.setattr(known_tree, "PATIENCE_AT_END", 0.3)
+
+    def hold(lock):
+        until((started / "go").exists)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (started / "held").touch()
+
+    with (known_tree.folder(str(started)) / "lock").open("rb") as lock:
+        thread = threading.Thread(target=hold, args=(lock,))
+        thread.start()
+        data = bash(started, "touch go; while ! test -e held; do sleep 0.01; done; echo two > a.txt")
+        thread.join()
+    assert "is held by" in data["not_recorded"]["."], data
+    assert [one["tool"] for one in listed(started)] == ["rye/bash/bash"]
+    (started / "a.txt").write_text("three\n")
+    assert listed(started)[0]["tool"] == tree_changes.SOMEONE_ELSE

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:35:03Z:073f346b9ad2ab7bac104e5b0bbf64260246a3b4bb662a3ee9d98bc5ddab041f:rnAMHhyplaKIHScNSgWABihuGE14Hg2O7NjHthvM8JmI1pmCDw0iKJ6xniC7Lk2ooUK7Mj6iNqCuJ6xo5EhpAA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:18Z:3268e567cfeef4d3cb8e0cb3ceea2969019f2605ee21a92a56c22be93a3ebda5:5yd5hsAVJSBw2vQ439_Phv9KXfPjeE3l12gNquYMniyp7z3S7ziPlg_uI7q3NOXT-p-rX3MR8-XuYmnGsvdlDQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -194,7 +194,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     # It loads the client of language servers, which most calls need not pay for.
     from rye.toolkit import checked
 
-    return checked(project_path, params["file_path"], edit)
+    return checked(project_path, params["file_path"], edit, params["changes"])
 
 
 def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:5407af8ab70e398ee7c57bee87977c5dc5e59ffa24b257d955d6686b69a96792:5539T1-gg-NA0hbmzyH1aCukYxhmpIImOc2p24WbEEBZYmz7hfj3B9xt68NUZ1HD0Q7E0k8cVrZ6Ndg0bsHdBA==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:18Z:7dba2cff5fa44be5e9b4922e4622fe2633541a7831679a78846bb16ec9402768:NoNUL1HOZsarTMOjaMu3aSzxkCqRwCBQ_l8NC-wAmCvXMnh6f4ulfTOsUeOmE3UzVSwOyNfpgoajePURoguvCA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -155,7 +155,7 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
     end = search.show(
         context,
         _Printer(search.page, context, form, one_file=search.tree.is_file),
-        line_ids="short" if form == "short" else True,
+        line_ids=form if form == "short" else form != "none",
     )
     return _answer(search, params, search.matches, end, search.total, f"matches in {search.file_count} files")
 

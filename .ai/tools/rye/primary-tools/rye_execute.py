@@ -1,10 +1,10 @@
-# rye:signed:2026-11-22T01:29:29Z:5d07016dedeef4d8a615a54b32a97e12c92d14f332f8811083c444a7fa5648ff:nwenDJdfG4qjKItVYiMayu4zXufJYaftyggZHUmIq0TgRXdB7ukuoz-eVce5eFbBHzlUx5BCKOK-YttRVxa3Dw==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:18Z:cf4241ad53733bfd4d90dba3f9459f3d3568d3df3ddc1692112bc7f899297f7b:r24AwHS1kyOuHJCYnRPtS9GAVOKLyN4L3LWDFy2OvHiu1iEbpg_qlkvGJgZguwR3DXNVNkVJ06bAl2OYDyKVBA==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool
 unless given. dry_run=true verifies the signature and checks the parameters without running.
-Does not: run an item whose signature is not trusted, nor tools for another runtime than Python (it names what is missing);
-change or expand parameter values; nest deeper than four items.
+Does not: run an item whose signature is not trusted (it names what is missing); change or expand parameter values; nest
+deeper than four items.
 Side effects: those of the item that runs.
 Returns: the item's text as output; status ("success", "error", "validation_passed"), data (its other fields), chain, item
 {space, version, digest, signer, owner}, metadata {duration_ms}. A failure has error and code, and says what to do next.

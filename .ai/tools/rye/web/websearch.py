@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:50Z:722896a93571709c5838965e25a09e3925c81ee3c09849421eb74c58e9a2cd0f:DNwhkznUc9cmdut0O4yxFSrZzleaGzxvW8vz_Kojml4DB-prZt3qFbpB0SrQfKWRnE5ngTg5ePvUSpKiF2AZAg==:b63173adc9f5699f
+# rye:signed:2026-11-22T22:55:18Z:772ea6368149f56dc70750b72ed296a031717a9cc50e117ca211e2409b7b2c94:NrMtFf16qMya3STb-p0_XfqUq7CcQS2D3UKTWlkm5T1u4DRJK1Wu_4yLxYiZTwTld7_fccBEIACHvwjQBlbyAg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -21,7 +21,8 @@ import re
 from typing import Any
 
 from rye.call import context
-from rye.call.results import ok
+from rye.call.context import output_budget
+from rye.call.results import Page, ok, size_of
 from rye.call.safe_text import plain, quoted
 from rye.config import layers as config_layers
 from rye.errors import UsageError
@@ -57,6 +58,8 @@ CONFIG_SCHEMA = {
 _FILE = "web/websearch.yaml"
 _WITHOUT_KEY = "Without a key: SEARXNG_URL of a SearXNG server, or `pip install ddgs`."
 _SNIPPET = 300
+# Bytes for the marks around the results and for the notice of a cut.
+_NOTICES = 400
 _TITLE = 200
 _MAX_URL = 2_000
 _MAX_FIELDS = 100
@@ -234,13 +237,18 @@ def _same(url: str) -> str:
 
 def _answer(provider: str, query: str, found: list[Found], warnings: list[str]) -> dict[str, Any]:
     lines = [f"{len(found)} results from {provider}" if found else f"No results from {provider} for {plain(query, 200)!r}."]
-    if found:
-        rows: list[str] = []
-        for number, row in enumerate(found, 1):
-            rows += [f"{number}. {row.title}", f"   {row.url}", *([f"   {row.snippet}"] if row.snippet else []), ""]
-        lines += quoted(rows[:-1])[0]
+    page, shown = Page(output_budget() - _NOTICES - size_of([*lines, *warnings])), 0
+    for number, row in enumerate(found, 1):
+        if not page.add([f"{number}. {row.title}", f"   {row.url}", *([f"   {row.snippet}"] if row.snippet else []), ""]):
+            break
+        shown = number
+    lines += quoted(page.lines[:-1])[0] if found else []
+    if shown < len(found):
+        left = f"{shown} of {len(found)} results; {len(found) - shown} more omitted"
+        lines.append(f"[tool_result: {left}. Ask for fewer with num_results, or search for narrower words.]")
     return ok(
         "\n".join([*lines, *warnings]),
+        truncated=shown < len(found),
         results=[row._asdict() for row in found],
         count=len(found),
         provider=provider,

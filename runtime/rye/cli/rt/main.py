@@ -36,6 +36,7 @@ examples:
 
 Paths are relative to the current folder, in answers to the project: the nearest folder above with .git, or with items in .ai.
 Exit codes: 0 success, 1 nothing found, not applied or refused by the tool, 2 usage, 3 refused by trust.
+Colours: --color auto|always|never before or behind the verb, NO_COLOR, FORCE_COLOR.
 RAGIX_PROFILE=safe-read-only shows patches and applies none; RAGIX_ENABLE_SWE=0 turns rt off. `rt VERB --help` teaches one."""
 
 
@@ -72,6 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    from rye.cli import main as cli_main
+
+    when, words = cli_main.color_before(words)
+    cli_main.choose_color(when)
     if words == ["--version"]:
         from rye._version import __version__
 
@@ -87,7 +92,7 @@ def _run(words: list[str]) -> int:
         from rye.cli.rt import completion
 
         return completion.run(words[1:])
-    return _call(words)
+    return _call(words, when)
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:
@@ -110,9 +115,12 @@ def _parsed(words: list[str]) -> argparse.Namespace:
     return cli_main.parsed(parser, words[1:])
 
 
-def _call(words: list[str]) -> int:
-    """Make the calls of a command, one after the other, and print each answer."""
+def _call(words: list[str], when: str | None) -> int:
+    """Make the calls of a command, one after the other, and print each answer; `when` is what stood before it of colours."""
+    from rye.cli import main as cli_main
+
     args = _parsed(words)
+    cli_main.choose_color(getattr(args, "color", None) or when)
     from rye import api
     from rye.cli.rt import printing as rt_printing
     from rye.cli.rt.verbs import VERBS

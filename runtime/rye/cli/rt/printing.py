@@ -17,6 +17,7 @@ import sys
 from typing import Any, TextIO
 
 from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json
+from rye.cli.terminal import has_colour
 
 # The message's own words, and what one types here. Longer ones first: others are a part of them.
 _WORDS = (
@@ -196,7 +197,7 @@ class Printing:
         if self._terminal:
             self._pages.append(text)
         else:
-            self._answer.write(text)
+            self._answer.write(_painted(text, self._answer))
 
     def close(self) -> None:
         """Finish: print the collected text to the terminal, and the notes to standard error."""
@@ -215,9 +216,7 @@ class Printing:
 
 def _to_terminal(text: str, answer: TextIO) -> None:
     """Write text that cannot steer the terminal, through a pager where it is longer than the screen."""
-    text = harmless(text)
-    if _wants_colour():
-        text = "\n".join(map(_coloured, text.split("\n")))
+    text = _painted(harmless(text), answer)
     command = _pager(text.count("\n"))
     if command is None or not _paged(command, text, answer):
         answer.write(text)
@@ -269,8 +268,8 @@ def _notes(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[
     return out
 
 
-def _wants_colour() -> bool:
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+def _painted(text: str, stream: TextIO) -> str:
+    return "\n".join(map(_coloured, text.split("\n"))) if has_colour(stream) else text
 
 
 def _coloured(line: str) -> str:

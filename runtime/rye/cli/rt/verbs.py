@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
+from rye.cli.main import add_color
 from rye.cli.shared import add_project_option, existing_path, printable, typed_path
 from rye.errors import UsageError
 from rye.plain_class import Record
@@ -240,7 +241,7 @@ def _editing(parser: argparse.ArgumentParser) -> None:
     _reading(parser)
 
 
-_ALWAYS = {"json": False, "project": None}
+_ALWAYS = {"json": False, "project": None, "color": None}
 _SEARCHED = {"limit": None, "offset": None, "hidden": False, "no_ignore": False, **_ALWAYS}
 _MATCHED = {"literal": False, "n": False, "ignore_case": False, "ids": False}
 
@@ -288,6 +289,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     verb.build(parser)
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
     add_project_option(parser)
+    add_color(parser)
     return parser
 
 

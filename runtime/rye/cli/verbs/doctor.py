@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "note", "problem"]
 
-# Extra of the package: (distribution that it brings, what it is for).
+# Extra of the package: (distributions that it brings, what it is for).
 _EXTRAS = {
-    "mcp": ("mcp", "the MCP server"),
-    "review": ("starlette", "the pages of rye review"),
-    "pdf": ("pypdf", "reading PDFs"),
-    "search": ("ddgs", "searching the web without a key"),
+    "mcp": (("mcp",), "the MCP server"),
+    "review": (("starlette", "jinja2", "pygments"), "the pages of rye review"),
+    "pdf": (("pypdf",), "reading PDFs"),
+    "search": (("ddgs",), "searching the web without a key"),
+    "fleet": (("distributed",), "calls in many workspaces, rye fleet"),
 }
 _MAX_SETTINGS = 8 << 20
 _MAX_FILES = 5_000
@@ -118,11 +119,18 @@ def _ripgrep(project: str) -> Iterator[Finding]:
 
 
 def _extras(_project: str) -> Iterator[Finding]:
-    for extra, (name, purpose) in _EXTRAS.items():
-        try:
-            yield Finding(f"extra {extra}", "ok", f"{purpose}: {name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            yield Finding(f"extra {extra}", "note", f"not installed: {purpose}", install_command(extra))
+    for extra, (names, purpose) in _EXTRAS.items():
+        found, missing = list[str](), list[str]()
+        for name in names:
+            try:
+                found.append(f"{name} {metadata.version(name)}")
+            except metadata.PackageNotFoundError:
+                missing.append(name)
+        if missing:
+            lacking = f" ({', '.join(missing)} is missing)" if found else ""
+            yield Finding(f"extra {extra}", "note", f"not installed: {purpose}{lacking}", install_command(extra))
+        else:
+            yield Finding(f"extra {extra}", "ok", f"{purpose}: {', '.join(found)}")
 
 
 def _language_servers(project: str) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from rye import api
 from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
+    EXIT_TRUST,
     Verb,
     add_common_options,
     print_json,
@@ -120,7 +121,9 @@ def _verify(args: argparse.Namespace) -> int:
             _say("the code of the package rye is not checked: this is no release, so there is no signed list of its files.")
     if not results:
         _say("nothing to verify: there is no item. Name a file, a folder or an id.")
-    return EXIT_OK if results and all(row["verdict"] == "valid" for row in results) else EXIT_NO
+    if any(row["verdict"] != "valid" for row in results):
+        return EXIT_TRUST
+    return EXIT_OK if results else EXIT_NO
 
 
 def _sign(args: argparse.Namespace) -> int:

@@ -24,13 +24,15 @@ from urllib.parse import quote
 
 from rye.call import context, results, safe_text
 from rye.call.safe_text import plain
+from rye.call.secrets import Secrets
 from rye.config import settings, user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import isolated
 from rye.executor.chain import Chain, Started
 from rye.executor.primitives import templates
 from rye.items import parse
-from rye.plain_class import Record
+from rye.items.parse import OLD_SECRET, SECRET
+from rye.plain_class import Record, changed
 
 if TYPE_CHECKING:
     import ast
@@ -38,9 +40,7 @@ if TYPE_CHECKING:
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _HEAD: Final = re.compile(r"https?://[^/?#{}$]+(?=[/?#]|\Z)")
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_SECRET: Final = re.compile(r"\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
 _ALONE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_OLD_SECRET: Final = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-[^{}]*)?\}")
 # Whoever reads a result goes through it by functions that call themselves.
 _DEEPEST: Final = 64
 _LEFT_OUT: Final = object()
@@ -70,7 +70,7 @@ def plan(chain: Chain, _tree: ast.Module | str | None) -> Plan:
     if not all(_NAME.fullmatch(name) for name in headers):
         raise _malformed(tool.id, "config.headers has a name that is none")
     for place, value in (("url", url), ("query", config.get("query")), ("body", config.get("body"))):
-        if _SECRET.search(json.dumps(value)):
+        if SECRET.search(json.dumps(value)):
             raise _malformed(tool.id, f"a secret may stand in a header only, not in the {place}")
     response = config.get("response", {})
     fields = response.get("fields", {}) if isinstance(response, dict) else None
@@ -104,8 +104,8 @@ def _auth(item_id: str, auth: Any) -> dict[str, str]:
     kind = auth.get("type") if isinstance(auth, dict) else None
     text = str(auth.get("token" if kind == "bearer" else "key", "")) if isinstance(auth, dict) else ""
     # The environment of this process is no store of secrets: the name that is there is looked up in the user's.
-    text = _OLD_SECRET.sub(lambda match: f"{{secret:{match[1]}}}", text)
-    if kind not in ("bearer", "api_key") or not _SECRET.fullmatch(text):
+    text = OLD_SECRET.sub(lambda match: f"{{secret:{match[1]}}}", text)
+    if kind not in ("bearer", "api_key") or not SECRET.fullmatch(text):
         raise _malformed(item_id, "config.auth must be {type: bearer, token} or {type: api_key, key, header}, naming a secret")
     return {"Authorization": f"Bearer {text}"} if kind == "bearer" else {str(auth.get("header", "X-API-Key")): text}
 
@@ -151,9 +151,11 @@ def _call(chain: Chain, plan: Plan, parameters: dict[str, Any]) -> dict[str, Any
     url = _url(plan, texts, absent)
     parsed = client.parse(url)
     chosen = context.settings()
-    headers = _headers(plan, texts, absent, parsed.scheme, parsed.host)
+    secrets = Secrets()
+    headers = _headers(plan, texts, absent, (parsed.scheme, parsed.host), secrets)
     body = _filled(plan.body, parameters, texts, absent)
-    answer = client.fetch(
+    answer = _fetched(
+        secrets,
         client.Request(
             url,
             context.deadline().remaining(),
@@ -162,11 +164,21 @@ def _call(chain: Chain, plan: Plan, parameters: dict[str, Any]) -> dict[str, Any
             headers,
             None if body is _LEFT_OUT else body,
             str(chosen.get("web.proxy") or "") or None,
-        )
+        ),
     )
-    secrets = [headers[name] for name, value in plan.headers.items() if name in headers and _SECRET.search(value)]
-    found: dict[str, Any] = safe_text.clean(_result(tool.id, plan, answer, secrets))
+    found: dict[str, Any] = safe_text.clean(_result(tool.id, plan, answer))
     return found
+
+
+def _fetched(secrets: Secrets, request: Any) -> Any:
+    """Return the answer to a request without the secrets that it sent, before any of it is read or cut."""
+    from rye.web import client
+
+    context.note_secrets(secrets)
+    got = client.fetch(request)
+    kind = secrets.removed(got.headers.get("content-type", ""))
+    parts = {name: secrets.removed(getattr(got, name)) for name in ("url", "reason", "body")}
+    return changed(got, headers={**got.headers, "content-type": kind}, **parts)
 
 
 def sent(plan: Plan, headers: dict[str, str], body: Any) -> Any:
@@ -177,16 +189,18 @@ def sent(plan: Plan, headers: dict[str, str], body: Any) -> Any:
     url = _url(plan, {}, [])
     parsed = client.parse(url)
     chosen = context.settings()
-    return client.fetch(
+    secrets = Secrets()
+    return _fetched(
+        secrets,
         client.Request(
             url,
             context.deadline().remaining(),
             Allowed.of(chosen.texts("web.allow_hosts")),
             "POST",
-            {**_headers(plan, {}, [], parsed.scheme, parsed.host), **headers},
+            {**_headers(plan, {}, [], (parsed.scheme, parsed.host), secrets), **headers},
             body,
             str(chosen.get("web.proxy") or "") or None,
-        )
+        ),
     )
 
 
@@ -211,7 +225,8 @@ def _url(plan: Plan, texts: dict[str, str], absent: list[str]) -> str:
     return url if not pairs else f"{url}{'&' if '?' in url else '?'}{'&'.join(pairs)}"
 
 
-def _headers(plan: Plan, texts: dict[str, str], absent: list[str], scheme: str, host: str) -> dict[str, str]:
+def _headers(plan: Plan, texts: dict[str, str], absent: list[str], place: tuple[str, str], secrets: Secrets) -> dict[str, str]:
+    """Return the headers for a place (scheme, host); `secrets` takes what they bear."""
     found = {}
     for name, value in plan.headers.items():
         if templates.names(value) & set(absent):
@@ -220,16 +235,19 @@ def _headers(plan: Plan, texts: dict[str, str], absent: list[str], scheme: str, 
         if not filled.isprintable() or not filled.isascii():
             raise UsageError("bad_value", f"The header {name} would hold a line end or an odd character.", "Give plain text.")
         # The secrets last, in the author's text alone: what a parameter says is never read as the name of one.
-        found[name] = _with_secrets(value, texts, scheme, host) if _SECRET.search(value) else filled
+        found[name] = _with_secrets(value, texts, place, secrets) if SECRET.search(value) else filled
     return found
 
 
-def _with_secrets(value: str, texts: dict[str, str], scheme: str, host: str) -> str:
-    parts, at = [], 0
-    for match in _SECRET.finditer(value):
-        parts += [templates.fill(value[at : match.start()], texts, {}), _secret(match[1], scheme, host)]
+def _with_secrets(value: str, texts: dict[str, str], place: tuple[str, str], secrets: Secrets) -> str:
+    parts, values, at = [], [], 0
+    for match in SECRET.finditer(value):
+        values.append(_secret(match[1], *place))
+        parts += [templates.fill(value[at : match.start()], texts, {}), values[-1]]
         at = match.end()
-    return "".join((*parts, templates.fill(value[at:], texts, {})))
+    header = "".join((*parts, templates.fill(value[at:], texts, {})))
+    secrets.add(values, header)
+    return header
 
 
 def _secret(name: str, scheme: str, host: str) -> str:
@@ -277,12 +295,8 @@ def _filled(part: Any, parameters: dict[str, Any], texts: dict[str, str], absent
     return templates.fill(part, {**texts, templates.WHOLE: json.dumps(parameters)}, {})
 
 
-def _result(item_id: str, plan: Plan, answer: Any, secrets: list[str]) -> dict[str, Any]:
+def _result(item_id: str, plan: Plan, answer: Any) -> dict[str, Any]:
     text = answer.body.decode("utf-8", "replace")
-    for secret in secrets:
-        # A server can repeat what it was sent.
-        for shown in filter(None, (secret, secret.removeprefix("Bearer "))):
-            text = text.replace(shown, "[secret]")
     result: dict[str, Any] = {
         "status": answer.status,
         "url": answer.url,
