@@ -55,10 +55,14 @@ class Calls:
     """Runs calls for one project, each in the thread that brings it. Any thread may use it."""
 
     def __init__(
-        self, run: Callable[[str, dict[str, Any], context.CallOptions], dict[str, Any]], written: results.Results
+        self,
+        run: Callable[[str, dict[str, Any], context.CallOptions], dict[str, Any]],
+        written: results.Results,
+        root: tuple[int, int] | None,
     ) -> None:
-        """Take what answers a call (`rye.execute`, bound to a project), and what writes the answers."""
+        """Take what answers a call (`rye.execute`, bound to a project), what writes the answers, and the project's identity."""
         self._run = run
+        self._root = root
         self._written = written
         self._places: dict[str, _Places] = {}
         self._changed = threading.Condition(threading.Lock())
@@ -117,7 +121,8 @@ class Calls:
     ) -> dict[str, Any]:
         budget: int | None = results.REPEATABLE_BUDGET if request.repeatable else results.SINGLE_BUDGET
         while budget is not None:
-            options = context.CallOptions(budget, on_output, cancellation, request.actor, agent_defaults=True)
+            # By position, the last for the defaults of models: a record is made twice as fast so.
+            options = context.CallOptions(budget, on_output, cancellation, request.actor, self._root, True)
             response = self._run(request.item_id, request.arguments, options)
             result = self._written.result_of(response, request.actor)
             size = results.size_of(result)

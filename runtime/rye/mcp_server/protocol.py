@@ -340,11 +340,16 @@ def _discovered() -> dict[str, Any]:
 
 def result_line(number: Id, result: dict[str, Any], revision: str) -> bytes:
     """Return the line that answers a request with its result, as a revision has it."""
+    content: bytes | None = getattr(result, "content_json", None)
+    left_out = ("content",) if content is not None else ()
     if revision == NEWEST:
-        result = {**result, "_meta": {**result.get("_meta", {}), f"{_OWN}serverInfo": _identity()}}
+        rest = {name: part for name, part in result.items() if name not in left_out}
+        rest["_meta"] = {**result.get("_meta", {}), f"{_OWN}serverInfo": _identity()}
     else:
-        result = {name: part for name, part in result.items() if name not in FRESH}
-    return to_json({"jsonrpc": "2.0", "id": number, "result": result}) + b"\n"
+        rest = {name: part for name, part in result.items() if name not in FRESH and name not in left_out}
+    line = to_json({"jsonrpc": "2.0", "id": number, "result": rest})
+    # The rest has at least one member, so a comma is right.
+    return line + b"\n" if content is None else b'%b,"content":%b}}\n' % (line[:-2], content)
 
 
 def error_line(number: Id | None, err: ProtocolError) -> bytes:

@@ -21,7 +21,6 @@ from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
 from rye.mcp_server.protocol import FRESH, INTERNAL_ERROR, INVALID_PARAMS, Done, Peer, ProtocolError, Report
 from rye.mcp_server.results import Results
-from rye.plain_class import changed
 from rye.workspace.workspace import Workspace, identity_of
 
 _RESOURCE_NOT_FOUND: Final = -32002
@@ -37,7 +36,9 @@ class Service:
         # Device and inode at the start: another folder moved to this path later is not served.
         self._identity = identity_of(project)
         self.listing = Listing(project, selection)
-        self.calls = Calls(self._execute, Results(partial(resources.store, project), selection.structured, Sessions()))
+        self.calls = Calls(
+            self._execute, Results(partial(resources.store, project), selection.structured, Sessions()), self._identity
+        )
         self._answers: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {
             "tools/list": self._list_tools,
             "resources/list": self._list_resources,
@@ -85,7 +86,7 @@ class Service:
             self.calls.run(request, cancellation, done, report)
 
     def _execute(self, item_id: str, arguments: dict[str, Any], options: CallOptions) -> dict[str, Any]:
-        call = Call("tool", item_id, arguments, self.project, options=changed(options, root=self._identity))
+        call = Call("tool", item_id, arguments, self.project, False, False, options)
         response = api.answer(call, self.selection.reaches if self.selection.meta else None)
         if item_id == SEARCH and response["status"] == "success":
             note = self.selection.note_of(response["data"]["results"])
