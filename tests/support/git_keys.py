@@ -7,6 +7,7 @@ JSON for each try: what ran, asked the host, or changed a file outside.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -219,12 +220,7 @@ def wrote(arena: Arena, writer: str, place: str, text: str) -> str:
     if writer == "write":
         rye.execute("rye/file-system/write", {"file_path": "store/config", "content": text}, project_path=arena.root)
     elif writer == "upload":
-        upload = files.Upload(str(arena.root), "/store/config")
-        try:
-            upload.write(text.encode())
-            upload.finish()
-        finally:
-            upload.close()
+        files.put(str(arena.root), "/store/config", io.BytesIO(text.encode()))
     else:
         bash("mkdir store; cat >store/config", stdin=text)
         bash("rm -r store")

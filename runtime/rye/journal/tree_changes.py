@@ -550,10 +550,13 @@ class _GitFiles:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         # A command may have put a named pipe or a device there, which would block, or never end.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        with open(beneath.open_unlinked(self._fd, parts, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        fd = beneath.open_unlinked(self._fd, parts, flags)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-            return file.read(most).decode("utf-8", "replace")
+            return os.pread(fd, most, 0).decode("utf-8", "replace")
+        finally:
+            os.close(fd)
 
 
 def fields(recorded: Recorded) -> dict[str, Any]:
