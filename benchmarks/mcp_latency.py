@@ -2,10 +2,10 @@
 
     python benchmarks/mcp_latency.py [--calls N] [--node-server PATH|none]
 
-Prints medians in milliseconds: both servers over stdio, asked in turn by one plain client, and where ours spends its time: the
-tool itself, the executor around it (verify, validate, confine, a thread), and the rest, which is the MCP server; beside them the
-protocol library with a tool that does nothing, over our transport and over the library's own; then ours once more while twenty
-commands sleep. Without --node-server the Node.js server is installed into a temporary folder by npm.
+Prints medians in milliseconds: both servers over stdio, asked in turn by one client that begins as clients do (initialize,
+initialized, tools/list), and where ours spends its time: the tool itself, the executor around it (verify, validate, confine),
+and the rest, which is the MCP server; beside them the protocol library with a tool that does nothing; then ours once more while
+twenty commands sleep. Without --node-server the Node.js server is installed into a temporary folder by npm.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NODE_SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
 SLEEPERS = 20
 EMPTY = """
 import sys, anyio
-from rye.mcp_server import stdio
-own = sys.argv[2] == "own"
-wire = stdio.take_descriptors() if own else None
 from mcp.server.stdio import stdio_server
 import mcp_types as types
 from mcp.server.lowlevel.server import Server
 text = sys.argv[1]
+
+async def listed(context, params):
+    return {"resultType": "complete", "tools": [{"name": "nothing", "inputSchema": {"type": "object"}}]}
 
 async def call(context, params):
     fields = {"success": True, "output": text}
@@ -42,9 +42,10 @@ async def call(context, params):
 
 async def main():
     server = Server("empty", version="1")
+    server.add_request_handler("tools/list", types.PaginatedRequestParams, listed)
     server.add_request_handler("tools/call", types.CallToolRequestParams, call)
     server.middleware.clear()
-    async with (stdio.streams(wire) if own else stdio_server()) as (incoming, outgoing):
+    async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 anyio.run(main)
@@ -77,6 +78,7 @@ class Client:
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
         self.ask("initialize", hello)
         self.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        self.ask("tools/list", {})
 
     def ask(self, method, params):
         """Send a request; return the line that answers it."""
@@ -141,8 +143,7 @@ def measure(folder, calls, program):
     shown = rye.execute("rye/file-system/read", arguments, project_path=project)["data"]["output"]
     clients = {
         "ours": Client(command(project), "read", arguments),
-        "library": Client([sys.executable, "-c", EMPTY, shown, "own"], "nothing", {}),
-        "sdk": Client([sys.executable, "-c", EMPTY, shown, "sdk"], "nothing", {}),
+        "sdk": Client([sys.executable, "-c", EMPTY, shown], "nothing", {}),
     }
     if program != "none":
         node = ["node", program or node_server(folder), str(project)]
@@ -187,11 +188,11 @@ def main():
     if "node" in found:
         ratio = f", {found['ours'] / found['node']:.2f} times that"
         print(f"server-filesystem (Node.js) {found['node']:.2f} ms")
-    print(f"an empty tool               {found['library']:.2f} ms   ({found['sdk']:.2f} over the library's own stdio)")
+    print(f"an empty tool of the SDK    {found['sdk']:.2f} ms")
     print(f"rye mcp                     {found['ours']:.2f} ms{ratio}, of which")
     print(f"  the tool, with line IDs   {found['tool']:.2f}")
     print(f"  executor                  {executor:.2f}")
-    print(f"  server                    {server:.2f}   (the pipe, the line's JSON, a thread)")
+    print(f"  server                    {server:.2f}   (the pipe, the line's JSON)")
     print(f"with {SLEEPERS} commands asleep    {found['sleeping']:.2f} ms")
 
 

@@ -105,15 +105,14 @@ def calls(root: Path, args: argparse.Namespace) -> Iterator[Row]:
 
 
 def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
-    """Compare a read of 200 lines over stdio with tools that do nothing, on three transports, and with the Node.js server."""
+    """Compare a read of 200 lines over stdio with tools of the SDK that do nothing, and with the Node.js server."""
     project = root / "mcp"
     project.mkdir()
     text = "".join(f'    value_{number} = compute(alpha, beta={number}, gamma="text {number}")\n' for number in range(200))
     (project / "a.py").write_text(text, encoding="utf-8")
     shown = read(project, file_path="a.py", line_ids="short")["output"]
     clients = {"ours": Client(command(project), "read", {"file_path": "a.py"})}
-    clients["empty"] = Client([sys.executable, "-c", EMPTY, shown, "own"], "nothing", {})
-    clients["sdk"] = Client([sys.executable, "-c", EMPTY, shown, "sdk"], "nothing", {})
+    clients["sdk"] = Client([sys.executable, "-c", EMPTY, shown], "nothing", {})
     clients["framework"] = Client([sys.executable, "-c", FRAMEWORK, shown], "nothing", {})
     if args.node_server:
         clients["node"] = Client(["node", args.node_server, str(project)], "read_text_file", {"path": f"{project}/a.py"})
@@ -122,7 +121,6 @@ def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
             client.call()
     found = turns({name: (one.call, of_server(one.process.pid)) for name, one in clients.items()}, args.rounds, 100)
     name = "read 200 lines over MCP (stdio)"
-    yield Row(name, found["ours"], "an empty tool, same transport", found["empty"], "at most 0.3 ms more")
     yield Row(name, found["ours"], "an empty tool, the SDK's low-level server and stdio", found["sdk"], "1.3 times")
     yield Row(name, found["ours"], "an empty tool of the SDK's `MCPServer` (FastMCP)", found["framework"], "1.3 times")
     if "node" in found:

@@ -25,9 +25,7 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import edit_replay
-import journeys
 import report
-import scenarios
 import task_run
 import tasks
 import tokenizers as counting
@@ -69,15 +67,6 @@ def _definitions(_: argparse.Namespace, tokenizers: Any) -> int:
     return 0
 
 
-def _scenarios(_: argparse.Namespace, tokenizers: Any) -> int:
-    print("## 34 scenarios\n\n| tools | right | wrong |\n|---|---|---|")
-    for name, run in (("rye", scenarios.with_rye), ("exact", scenarios.with_exact_strings)):
-        verdicts, wrong = run()
-        print(f"| {name} | {verdicts['right']} | {verdicts['wrong']} {'; '.join(wrong)} |")
-    print()
-    return 0
-
-
 def _tasks(options: argparse.Namespace, tokenizers: Any) -> int:
     every = list(tasks.tasks())
     outcomes = {"rye": task_run.with_rye(every), "exact": task_run.with_exact_strings(every)}
@@ -87,11 +76,6 @@ def _tasks(options: argparse.Namespace, tokenizers: Any) -> int:
         outcomes |= {name: one for name, one in found.items() if one is not None}
     print(report.task_table(len(every), outcomes, tokenizers))
     return outcomes["rye"].verdicts["silent"]
-
-
-def _days(_: argparse.Namespace, tokenizers: Any) -> int:
-    print(f"## Five tasks over MCP\n\n{journeys.table()}\n")
-    return 0
 
 
 def _recordings(options: argparse.Namespace, tokenizers: Any) -> int:
@@ -121,14 +105,7 @@ def _part(options: argparse.Namespace, every: Iterator[Session]) -> Iterator[Ses
     return itertools.islice(every, part - 1, None, parts)
 
 
-PARTS = {
-    "definitions": _definitions,
-    "days": _days,
-    "scenarios": _scenarios,
-    "tasks": _tasks,
-    "edits": _edits,
-    "recordings": _recordings,
-}
+PARTS = {"definitions": _definitions, "tasks": _tasks, "edits": _edits, "recordings": _recordings}
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:

@@ -6,19 +6,16 @@ import os
 import subprocess
 import time
 
-import anyio
 import pytest
 
 import rye
 from rye.config import user_dirs
 from rye.errors import RyeError
-from rye.mcp_server.listing import Selection
-from rye.mcp_server.messages import Peer, Refused
-from rye.mcp_server.service import Service
 from rye.sandbox import bubblewrap, sandbox
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
 from support.machine import needs_bubblewrap
+from support.mcp_peer import peer
 from support.shell_calls import job, started
 
 
@@ -63,21 +60,17 @@ def test_a_toolset_refuses_another_folder(inner, tmp_path, how):
 
 @pytest.mark.parametrize("how", ["link", "folder"])
 def test_a_server_refuses_another_folder(inner, tmp_path, how):
-    service = Service(str(inner), Selection(meta=True))
-
-    def answers():
-        return service._execute("rye/file-system/read", {"file_path": "a.txt"}, rye.call.context.CallOptions())
-
-    assert answers()["status"] == "success"
-    exchange(inner, tmp_path, how)
-    assert answers()["code"] == "project_changed"
-    nested = {"item_type": "tool", "item_id": "rye/file-system/read", "parameters": {"file_path": "a.txt"}}
-    response = service._execute("rye/primary-tools/rye_execute", nested, rye.call.context.CallOptions())
-    assert "secret" not in str(response)
-    assert "project_changed" in str(response)
-    for method in ("tools/list", "resources/list"):
-        with pytest.raises(Refused, match="is another folder now"):
-            anyio.run(service.answer, method, {}, Peer("someone 1", "2025-11-25"))
+    with peer(inner, "--meta") as server:
+        assert "inner" in server.text("read", file_path="a.txt")
+        exchange(inner, tmp_path, how)
+        nested = {"item_type": "tool", "item_id": "rye/file-system/read", "parameters": {"file_path": "a.txt"}}
+        for name, arguments in [("read", {"file_path": "a.txt"}), ("rye_execute", nested)]:
+            result = server.call(name, arguments)
+            assert result["isError"]
+            assert "secret" not in str(result)
+            assert "is another folder now" in result["content"][0]["text"]
+        for method in ("tools/list", "resources/list"):
+            assert "is another folder now" in server.ask(method)["error"]["message"]
 
 
 @pytest.mark.parametrize("layer", ["bubblewrap", "landlock", "none"])

@@ -377,7 +377,6 @@ def somewhere() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is Linux's")
 def test_of_all_ways_out_none_succeeds_and_in_process_they_do():
     with tempfile.TemporaryDirectory(prefix="rye-arena-", dir=somewhere()) as base:
         env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "SECRET_TOKEN": CANARY, "PLAIN": CANARY}

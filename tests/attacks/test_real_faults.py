@@ -268,3 +268,33 @@ def test_no_descriptors_left_is_said_and_nothing_is_lost(project):
     assert codes[0] is not None
     assert codes[-1] is None
     assert "tool_crashed" not in codes
+
+
+def test_the_rest_of_an_undo_that_met_a_full_disk_is_undone_by_the_id_that_the_refusal_names(disk):
+    sizes = {"a.txt": 1_000, "b.txt": 20_000, "c.txt": 1_000}
+    for name, size in sizes.items():
+        (disk / name).write_text(f"{name[:1] * 99}\n" * (size // 100))
+    run = {"command": "for f in a b c; do echo small > $f.txt; done"}
+    rye.execute("rye/bash/bash", {"command": "true"}, project_path=disk)
+    entry = rye.execute("rye/bash/bash", run, project_path=disk)["data"]["change_id"]
+    filled(disk, 12_288)
+    refused = call(disk, "undo")
+    assert refused["code"] == "no_space", refused
+    assert f"undo the rest with entry_id={entry}" in refused["error"], refused
+    assert {name for name in sizes if (disk / name).stat().st_size > 6} == {"a.txt", "c.txt"}
+    (disk / "filler").unlink()
+    (disk / "a.txt").write_text("by hand\n")
+    assert call(disk, "undo", file_path="c.txt", entry_id=entry)["code"] == "already_undone"
+    rest = call(disk, "undo", entry_id=entry)
+    assert rest["status"] == "success", rest
+    assert rest["data"]["file_paths"] == ["b.txt"]
+    assert (disk / "a.txt").read_text() == "by hand\n"
+    assert (disk / "b.txt").read_bytes() == (b"b" * 99 + b"\n") * 200
+    # Both parts are changes of their own, and redone by their IDs.
+    (disk / "a.txt").write_text(f"{'a' * 99}\n" * 10)
+    done = re.search(r"take back what was done with entry_id=(\w+)", refused["error"])[1]
+    for one in (rest["data"]["entry_id"], done):
+        assert call(disk, "undo", entry_id=one)["status"] == "success"
+    assert {(disk / name).read_text() for name in sizes} == {"small\n"}
+    assert call(disk, "undo", entry_id=entry)["status"] == "success"
+    assert {name: (disk / name).stat().st_size for name in sizes} == sizes

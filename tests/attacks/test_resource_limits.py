@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+import rye
 from rye.sandbox import launcher, resource_limits, sandbox
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
@@ -99,3 +101,21 @@ def test_a_job_reaches_no_abstract_socket_that_appears_later(project, user_space
             said[mode] = job(project, "wait", job_id, timeout=120)["output"]
     assert "WAS-HERE" in said["off"]
     assert "refused" in said["auto"], said
+
+
+def test_limits_that_are_refused_leave_nothing(project, user_space, monkeypatch, tmp_path):
+    if sandbox.layers()["landlock"]:
+        pytest.skip(sandbox.layers()["landlock"])
+    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "not here", "landlock": ""})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def outcome(text):
+        configured(user_space, text)
+        found = rye.execute("rye/bash/bash", {"command": "echo works"}, project_path=project)
+        return found["status"], found.get("code"), len(os.listdir("/proc/self/fd")), len(list(tmp_path.glob("rye-*")))
+
+    # The control, which opens what stays open, too.
+    assert outcome(LIMITS)[0] == "success"
+    first = outcome("limits: {memory_mb: lots}\n")
+    assert first[:2] == ("error", "bad_config")
+    assert [outcome("limits: {memory_mb: lots}\n") for _ in range(3)] == [first] * 3

@@ -267,7 +267,6 @@ def _own_home(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is Linux's")
 @pytest.mark.parametrize("name", TEN)
 def test_no_way_succeeds_under_the_sandbox(name):
     succeeded, answer, code = attempted(name, "auto")

@@ -59,7 +59,6 @@ def folder():
         yield name
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
 @pytest.mark.parametrize(
     ("command", "found"), [(ENVIRONMENT, SECRET), (MEMORY, "found in memory")], ids=["environment", "memory"]
 )
@@ -85,7 +84,6 @@ def test_a_command_reads_nothing_of_the_server(folder, command, found):
     assert found not in said["closed"]
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="prctl is Linux's")
 @pytest.mark.parametrize(("words", "dumpable"), [(["mcp"], 0), (["execute", "rye/file-system/ls"], 0), (["tools"], 1)])
 def test_the_doors_that_serve_close_themselves(project, words, dumpable):
     code = (

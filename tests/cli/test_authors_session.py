@@ -133,7 +133,6 @@ def mistakes(kind, good):
             "lint",
             ["missing_permission", f'["{permission}"]' if kind == "python" else permission],
         ),
-        ("permission", good.replace(has, lacks), "sign", [f"has no `{permission}` permission: add"]),
         ("category", good.replace(*category, 1), "lint", ["wrong_category", f'"{folder}"']),
         ("category", good.replace(*category, 1), "sign", ["its category is 'my/other', and its folder", f"'{folder}'"]),
         ("runtime", good.replace("_runtime", "_runtim", 1), "lint", ["unknown_runtime"]),

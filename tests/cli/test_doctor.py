@@ -287,7 +287,7 @@ def test_for_people(project):
     assert "        fix: rye keys generate" in text
 
 
-@pytest.mark.parametrize(("extra", "lacking"), [("fleet", "distributed"), ("review", "pygments"), ("web", "selectolax")])
+@pytest.mark.parametrize(("extra", "lacking"), [("fleet", "distributed"), ("review", "pygments")])
 def test_an_extra_of_which_a_part_is_missing_is_named(project, monkeypatch, extra, lacking):
     assert findings(project)[f"extra {extra}"][0]["status"] == "ok"
     real = doctor.metadata.version

@@ -13,7 +13,7 @@ from support.terminal import typed
 
 EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202e\r"
 RAW = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
-VERBS = [name for name in main.verb_names() if name != "daemon"]
+VERBS = main.verb_names()
 MORE = [
     ("read", f"--{EVIL}"),
     ("read", f"{EVIL}=1"),

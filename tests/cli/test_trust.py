@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from rye.trust import decisions, verify
 from rye.trust.decisions import Root
 from rye.trust.verify import render_key_document
 from support.in_process import rye as shell
+from support.shell_calls import bash, job, started
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text
 from support.terminal import typed
 
@@ -312,3 +314,48 @@ def test_a_person_approves_a_projects_interpreter_and_nobody_else(project):
     assert (code, "Approved: .venv/bin/python3" in shown) == (0, True)
     for path in ("../x", "/bin/sh", ".venv/bin/gone"):
         assert typed("trust", "approve", "--interpreter", path, cwd=project)[0] != 0
+
+
+# --- what was set aside ---
+
+
+def git(*words, cwd):
+    subprocess.run(["git", *words], cwd=cwd, check=True, capture_output=True)
+
+
+def value_of(project, key):
+    done = subprocess.run(
+        ["git", "config", "--file", project / "lib/.git/config", key], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("named", ["lib/.git/config", "lib/.git/config.rye-set-aside"])
+def test_a_person_brings_back_what_was_set_aside_and_it_stays(project, named):
+    data = bash(project, "git init -q lib; git -C lib config core.pager ./mine")
+    assert "`rye trust settings PATH`" in data["output"]
+    assert value_of(project, "core.pager") == ""
+    refused = shell("trust", "settings", named, cwd=project)
+    assert refused.returncode == 1
+    assert b"Only a person at a terminal" in refused.stderr
+    code, shown = typed("trust", "settings", named, cwd=project, answers=["no"])
+    assert (code, value_of(project, "core.pager")) == (1, "")
+    assert "core.pager = ./mine" in shown
+    code, shown = typed("trust", "settings", named, cwd=project, answers=["yes"])
+    assert (code, value_of(project, "core.pager")) == (0, "./mine"), shown
+    assert "set_aside" not in bash(project, "git -C lib config user.name x")
+    assert value_of(project, "core.pager") == "./mine"
+    # At another place the same is a new one.
+    assert bash(project, "cp -r lib other")["set_aside"]
+
+
+def test_what_a_person_sets_while_a_job_runs_stays_once_it_is_trusted(project):
+    git("init", "-q", "lib", cwd=project)
+    job_id = started(project, "sleep 60")
+    git("config", "--file", project / "lib/.git/config", "alias.a", "!mine", cwd=project)
+    code, shown = typed("trust", "settings", "lib/.git/config", cwd=project, answers=["yes"])
+    assert code == 0, shown
+    git("config", "--file", project / "lib/.git/config", "alias.b", "!mine", cwd=project)
+    assert [one["what"] for one in bash(project, "true")["set_aside"]] == ["alias.b"]
+    assert (value_of(project, "alias.a"), value_of(project, "alias.b")) == ("!mine", "")
+    job(project, "end", job_id)

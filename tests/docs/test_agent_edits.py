@@ -79,16 +79,6 @@ def test_a_recorded_session_is_replayed_exactly_and_priced(tmp_path):
         assert 0 < found["price against recorded"]["o200k"] < 2
 
 
-@pytest.mark.slow
-def test_the_scripted_callers_do_every_scenario_and_a_day_of_tasks():
-    scenarios = run("--only", "scenarios")
-    assert "| rye | 34 | 0  |" in scenarios
-    last = run("--only", "days").rstrip().splitlines()[-1].split("|")
-    calls, shown = int(last[2]), int(last[4].replace(",", ""))
-    assert calls <= 18
-    assert shown <= 11_000
-
-
 def test_missing_tokenizers_are_said_with_the_way_to_get_them(tmp_path):
     done = subprocess.run(
         [sys.executable, str(FOLDER), "--tokenizers", str(tmp_path)],

@@ -129,6 +129,18 @@ def test_the_calls_from_python_are_as_they_are_shown(project):
     assert found["response"]["status"] == "success"
 
 
+def test_every_row_of_the_attackers_names_a_test_that_exists_or_is_open():
+    tests = Path(__file__).parents[1]
+    page = (tests.parent / "docs/trust.md").read_text()
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith(("| a", "| the", "| root"))]
+    assert len(rows) > 30
+    assert {len(row) for row in rows} == {4}
+    for row in rows:
+        named = re.fullmatch(r" `([\w/]+\.py)::(test_\w+)` ", row[3])
+        assert named or row[3] == " open ", row
+        assert not named or f"\ndef {named[2]}(" in (tests / named[1]).read_text(), row
+
+
 def test_nothing_names_an_index_as_the_place_of_this_program():
     """No index holds it, so anyone could register its name, and run code where a reader installs it."""
     root = Path(spaces.system_folder()).parent

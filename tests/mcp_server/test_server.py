@@ -333,7 +333,7 @@ NOISY = """
 import os, subprocess, sys, threading, time
 
 def shout():
-    while sys.argv[-1] != "control" and "rye.mcp_server.session" not in sys.modules:
+    while sys.argv[-1] != "control" and "rye.mcp_server.protocol" not in sys.modules:
         time.sleep(0.01)
     for _ in range(200):
         print("printed", flush=True)

@@ -1,7 +1,6 @@
 """What each agent interface documents of a tool's declaration, as checkers: each yields what the interface would refuse.
 
-Written from the interfaces' references, not from the code that renders: OpenAI's function calling and structured outputs
-guides, Anthropic's tool use reference, the Gemini API's `FunctionDeclaration` and `Schema`, the MCP specification's tools.
+Written from the interfaces' references, not from the code that renders: OpenAI's function calling guide, Anthropic's tool use reference, the Gemini API's `FunctionDeclaration`, the MCP specification's tools.
 """
 
 from __future__ import annotations
@@ -9,32 +8,6 @@ from __future__ import annotations
 import re
 
 import jsonschema_rs
-
-_STRICT = {
-    "type",
-    "description",
-    "enum",
-    "const",
-    "anyOf",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "pattern",
-    "format",
-    "multipleOf",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minItems",
-    "maxItems",
-    "$ref",
-    "$defs",
-    "title",
-}
-_STRICT_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
-_TYPES = {"string", "number", "integer", "boolean", "object", "array", "null"}
 
 
 def openai(tool):
@@ -53,48 +26,8 @@ def openai(tool):
     if parameters.get("type") != "object" or {"oneOf", "anyOf", "allOf", "enum", "not"} & set(parameters):
         yield "the root must be an object, without combinations"
     yield from _valid(parameters)
-    if function.get("strict"):
-        yield from _strict(parameters, "parameters")
-        count, depth, enums, characters = _measured(parameters)
-        if count > 5000 or depth > 10 or enums > 1000 or characters > 120_000:
-            yield "too large for strict mode"
-
-
-def _strict(part, where):
-    if set(part) - _STRICT:
-        yield f"{where}: {sorted(set(part) - _STRICT)} not permitted in strict mode"
-    if part.get("format", "date") not in _STRICT_FORMATS:
-        yield f"{where}: format {part['format']}"
-    kinds = part.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if not set(kinds) <= _TYPES:
-        yield f"{where}: type {kinds}"
-    if not kinds and not {"anyOf", "enum", "const", "$ref"} & set(part):
-        yield f"{where}: no type"
-    if "object" in kinds or "properties" in part:
-        if part.get("additionalProperties") is not False:
-            yield f"{where}: additionalProperties must be false"
-        if set(part.get("required", ())) != set(part.get("properties", {})):
-            yield f"{where}: every property must be required"
-    if "array" in kinds and not isinstance(part.get("items"), dict):
-        yield f"{where}: an array needs items"
-    for name, below in part.get("properties", {}).items():
-        yield from _strict(below, f"{where}.{name}")
-    for below in [*part.get("anyOf", ()), *([part["items"]] if isinstance(part.get("items"), dict) else ())]:
-        yield from _strict(below, f"{where}[]")
-
-
-def _measured(part, depth=0):
-    known = part.get("properties", {})
-    below = [_measured(one, depth + 1) for one in known.values()]
-    below += [_measured(one, depth) for one in [*part.get("anyOf", ()), *([part["items"]] if "items" in part else ())]]
-    values = part.get("enum", [])
-    return (
-        len(known) + sum(one[0] for one in below),
-        max([depth + bool(known), *(one[1] for one in below)]),
-        len(values) + sum(one[2] for one in below),
-        sum(map(len, known)) + sum(len(str(value)) for value in values) + sum(one[3] for one in below),
-    )
+    if function.get("strict") is not False:
+        yield "strict mode makes every parameter required"
 
 
 def anthropic(tool):
@@ -119,76 +52,21 @@ def _anthropic(part):
                 yield f"property {name!r}"
 
 
-_GEMINI = {
-    "type",
-    "format",
-    "title",
-    "description",
-    "nullable",
-    "enum",
-    "maxItems",
-    "minItems",
-    "properties",
-    "required",
-    "minProperties",
-    "maxProperties",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "example",
-    "anyOf",
-    "propertyOrdering",
-    "default",
-    "items",
-    "minimum",
-    "maximum",
-}
-_GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
-_GEMINI_FORMATS = {"STRING": {"enum", "date-time"}, "INTEGER": {"int32", "int64"}, "NUMBER": {"float", "double"}}
-
-
 def gemini(tool):
     """Yield what the Gemini API would refuse of a function declaration."""
-    if set(tool) - {"name", "description", "parameters", "response"}:
+    if set(tool) - {"name", "description", "parametersJsonSchema", "responseJsonSchema"}:
         yield f"unknown fields {set(tool)}"
     if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,62}", tool["name"]):
         yield f"name {tool['name']!r}"
-    if "parameters" in tool:
-        if tool["parameters"].get("type") != "OBJECT":
-            yield "the root must be an object"
-        yield from _gemini(tool["parameters"], "parameters")
-
-
-def _gemini(part, where):
-    if not isinstance(part, dict):
-        yield f"{where}: no schema"
-        return
-    if set(part) - _GEMINI:
-        yield f"{where}: cannot find field {sorted(set(part) - _GEMINI)}"
-    kind = part.get("type")
-    if isinstance(kind, list):
-        yield f"{where}: type {kind!r}"
-        return
-    if kind not in _GEMINI_TYPES and not (kind is None and "anyOf" in part):
-        yield f"{where}: type {kind!r}"
-    if "format" in part and part["format"] not in _GEMINI_FORMATS.get(kind, ()):
-        yield f"{where}: format {part['format']}"
-    if "enum" in part and (kind != "STRING" or not all(isinstance(one, str) and one for one in part["enum"])):
-        yield f"{where}: enum only of texts, none empty"
-    if kind == "OBJECT" and not part.get("properties"):
-        yield f"{where}: properties should be non-empty"
-    if kind != "OBJECT" and {"properties", "required"} & set(part):
-        yield f"{where}: properties only for OBJECT"
-    if set(part.get("required", ())) - set(part.get("properties", {})):
-        yield f"{where}: required names no property"
-    if kind == "ARRAY" and "items" not in part:
-        yield f"{where}: missing field items"
-    for name, below in part.get("properties", {}).items():
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
-            yield f"{where}: parameter {name!r}"
-        yield from _gemini(below, f"{where}.{name}")
-    for below in [*part.get("anyOf", ()), *([part["items"]] if "items" in part else ())]:
-        yield from _gemini(below, f"{where}[]")
+    if "parametersJsonSchema" in tool:
+        schema = tool["parametersJsonSchema"]
+        if schema.get("type") != "object" or not schema.get("properties"):
+            yield "the root must be an object with properties"
+        yield from _valid(schema)
+        for one in _schemas(schema):
+            for name in one.get("properties", {}):
+                if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
+                    yield f"parameter {name!r}"
 
 
 _HINTS = {"title": str, "readOnlyHint": bool, "destructiveHint": bool, "idempotentHint": bool, "openWorldHint": bool}

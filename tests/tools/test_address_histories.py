@@ -559,7 +559,7 @@ def test_no_address_ever_names_another_line(own_state, form, count):
     assert problems == []
     # Which edits are refused differs from seed to seed; of many it is about one in 150.
     assert tally["edits refused"] <= 0.02 * tally["edits"]
-    assert tally["lines that others left, with a new address"] <= 0.03 * tally["lines that others left"]
+    assert tally["lines that others left, with a new address"] <= 0.05 * tally["lines that others left"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_a_file_patch_with_its_diff(project, result):
     assert answer["result"]["kind"] == "file"
     assert answer["result"]["file"]["fileLabel"] == "first"
     assert "patch a.txt. first" in answer["output"]
-    assert "\n+zero\n one\n-two\n-three\n+2" in answer["output"]
+    assert "\n+zero\n one\n-two\n+2\n-three" in answer["output"]
     assert "b.txt" not in answer["output"]
 
 

@@ -637,3 +637,16 @@ def test_of_several_undos_of_one_change_at_one_time_one_is_made(project, file, t
     assert sorted("'code': 'already_undone'" in one for one in said) == [False, True, True], said
     assert file.read_bytes() == before
     assert not (project / "n").exists()
+
+
+@pytest.mark.parametrize("others", [[], ["g.txt:end+|new"]], ids=["one file", "two files"])
+def test_an_undo_says_that_hard_links_stay_apart(project, file, others):
+    (project / "g.txt").write_text("x\n")
+    os.link(file, project / "twin")
+    for name in ("f.txt", "g.txt"):
+        done("read", project, file_path=name)
+    done("edit_lines", project, file_path="f.txt", changes=["end+|new", *others])
+    answer = done("undo", project)
+    assert answer["warnings"] == ["f.txt had 2 hard links, which no undo of an edit joins again."]
+    named = {name: answer[name] for name in ("entry_id", "batchId") if name in answer}
+    assert done("undo", project, **named)["warnings"] == []

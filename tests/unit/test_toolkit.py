@@ -24,6 +24,7 @@ NAMES = [
     "UsageError",
     "Workspace",
     "WorkspaceError",
+    "call_text",
     "checked",
     "cut_notice",
     "deadline",

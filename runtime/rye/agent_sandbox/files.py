@@ -143,7 +143,7 @@ def _entry(ws: Workspace, fd: int, path: str, entry: os.DirEntry[str]) -> Iterat
 
 def _followed(ws: Workspace, path: str) -> os.stat_result | None:
     try:
-        fd, _ = beneath.open_beneath(ws.fd, ws.components(tool_path(path)), beneath.O_PATH | os.O_CLOEXEC)
+        fd, _ = beneath.open_beneath(ws.fd, ws.components(tool_path(path)), os.O_PATH | os.O_CLOEXEC)
     except (OSError, WorkspaceError):
         return None
     try:
@@ -157,7 +157,7 @@ def exists(root: str, path: str) -> bool:
     with Workspace(root) as ws:
         relative = tool_path(path)
         try:
-            fd, _ = beneath.open_beneath(ws.fd, ws.components(relative), beneath.O_PATH | os.O_CLOEXEC)
+            fd, _ = beneath.open_beneath(ws.fd, ws.components(relative), os.O_PATH | os.O_CLOEXEC)
         except OSError as err:
             refused = ws.refusal(err, relative)
             if refused.code in ("file_not_found", "not_a_directory", "symlink_loop"):

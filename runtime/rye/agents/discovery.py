@@ -3,7 +3,7 @@
 Listing runs nothing, and shows nothing of what is not verified. What a tool declares for it is said in `rye.agents.offers`;
 what each interface accepts, in `rye.agents.provider_schemas`.
 
-Item ids as the names that agent interfaces accept, and back again, exactly.
+Item ids as the names that agent interfaces accept.
 
 Function names are narrower than ids everywhere: OpenAI takes `[a-zA-Z0-9_-]{1,64}`, Anthropic the same up to 128, Gemini up
 to 63 with a letter or `_` first, MCP `[A-Za-z0-9_.-]{1,128}`. One name per tool fits them all: a model's habits carry over.
@@ -12,7 +12,7 @@ A tool of the system's (`rye/file-system/read`) goes by its last part, by which 
 other of the system's does. Any other tool's name is its whole id with `/` as `__`: `my/tools/count` is `my__tools__count`. What
 that could confuse is escaped: `.` is `--d`, and a `_` or `-` that does not stand between letters or digits is `--u` or `--h`;
 an id without `/`, or with a digit first, gets a `_` in front. So no foreign tool can take a short name. An id too long for a
-name is cut and ends in `--x` and 80 bits of its digest; such a name leads back by the listing only.
+name is cut and ends in `--x` and 80 bits of its digest. A name leads back to its id by the listing.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ LONGEST: Final = 63
 
 _SHORT = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 _ESCAPES = {".": "--d", "_": "--u", "-": "--h", "/": "__"}
-_PARTS = re.compile(r"--[duh]|__|[A-Za-z0-9_-]")
-_BACK = {escape: char for char, escape in _ESCAPES.items()}
 _DIGEST = 20
 _SYSTEM = "rye/"
 
@@ -57,15 +55,6 @@ def encode(item_id: str) -> str:
     # A cut name alone would be the same for two ids with a common start.
     digest = sha256(item_id.encode()).hexdigest()[:_DIGEST]
     return f"{name[: LONGEST - _DIGEST - 3]}--x{digest}"
-
-
-def decode(name: str) -> str | None:
-    """Return the id of a long name; None for a short or a cut one, and for what is no name."""
-    text = name.removeprefix("_")
-    parts = _PARTS.findall(text)
-    item_id = "".join(_BACK.get(part, part) for part in parts)
-    # Encoded again: two spellings must not lead to one id.
-    return item_id if item_id and encode(item_id) == name and len(encode(item_id)) <= LONGEST else None
 
 
 def names_of(item_ids: Iterable[str]) -> dict[str, str]:

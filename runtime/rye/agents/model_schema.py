@@ -8,14 +8,18 @@ A tool may declare both in its signed text, beside its docstring and `CONFIG_SCH
 `__agent_parameters__` names the parameters that are listed, with a shorter description each ("" for none). The others are
 accepted all the same; `rye_search` shows them. Bounds are not listed then: a call that passes one is told the bound.
 
-The schema is flat: no `additionalProperties`, `not`, unions or lists of types, which some clients refuse. It may be wider than
-the tool's own, which checks every call.
+The schema is plain: no references, nothing combined at its root, no `additionalProperties`, `not`, unions or lists of types,
+which some clients refuse. It may be wider than the tool's own, which checks every call.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
+
+from rye.errors import ItemError
+from rye.items.schema import WORKSPACE_PATH
 
 DESCRIPTION: Final = "__agent_description__"
 PARAMETERS: Final = "__agent_parameters__"
@@ -90,3 +94,91 @@ def flat(part: Any) -> Any:
     elif own.get("type") == "array":
         own["items"] = {}
     return own
+
+
+_DEEPEST: Final = 64
+_MOST_PARTS: Final = 20_000
+_BOOKKEEPING: Final = frozenset({"$schema", "$id", "$defs", "definitions", "$comment", "$anchor", "$ref"})
+_NAMED: Final = ("properties", "patternProperties", "dependentSchemas")
+_LISTED: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+_VALUES: Final = ("enum", "const", "default", "examples", "required")
+_NOT_AT_ROOT: Final = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
+
+
+def alone(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Schema:
+    """Return a schema with every `$ref` to its own parts written out, and without what only this package understands.
+
+    Args:
+        schema: a tool's own.
+        keep_paths: leave the format of paths in the workspace, which no interface knows.
+
+    Raises:
+        ItemError: `not_expressible`, for one that refers to itself or outwards, or grows beyond 20,000 parts.
+    """
+    found: _Schema = _Inlining(schema, keep_paths=keep_paths).part(schema)
+    return found
+
+
+def plain(schema: Mapping[str, Any]) -> _Schema:
+    """Return an object schema on its own, flat, whose root combines nothing. Errors as `alone`."""
+    base = alone(schema)
+    own = {name: value for name, value in base.items() if name not in _NOT_AT_ROOT}
+    found: _Schema = flat({**own, "type": "object", "properties": base.get("properties", {})})
+    return found
+
+
+def hold_names(part: Any, grammar: re.Pattern[str]) -> None:
+    """Raise ItemError `not_expressible` for a property, at any depth, whose name an interface does not take."""
+    if isinstance(part, list):
+        for one in part:
+            hold_names(one, grammar)
+    if not isinstance(part, dict):
+        return
+    for name, below in part.get("properties", {}).items():
+        if not grammar.fullmatch(name):
+            raise ItemError("not_expressible", f"the interface takes no parameter named {name[:80]!r}")
+        hold_names(below, grammar)
+    for name in ("items", "additionalProperties", *_LISTED):
+        hold_names(part.get(name), grammar)
+
+
+class _Inlining:
+    def __init__(self, root: Mapping[str, Any], *, keep_paths: bool) -> None:
+        self._root = root
+        self._keep_paths = keep_paths
+        self._parts = 0
+
+    def part(self, part: Any, depth: int = 0) -> Any:
+        if not isinstance(part, dict):
+            return part
+        self._parts += 1
+        # Both bounds: a cycle grows in depth, references to references grow in width.
+        if depth > _DEEPEST or self._parts > _MOST_PARTS:
+            raise ItemError("not_expressible", "its schema refers to itself, or is too large")
+        own = {name: value for name, value in part.items() if name not in _BOOKKEEPING}
+        # Our own format; an interface that checks formats would refuse the schema for it.
+        if own.get("format") == WORKSPACE_PATH and not self._keep_paths:
+            del own["format"]
+        own = {name: self._below(name, value, depth + 1) for name, value in own.items()}
+        if "$ref" not in part:
+            return own
+        aim = self.part(self._aim(str(part["$ref"])), depth + 1)
+        # Keywords beside `$ref` count since draft 2019-09, so they override the aim's.
+        return {**aim, **own} if isinstance(aim, dict) else own
+
+    def _below(self, name: str, value: Any, depth: int) -> Any:
+        if name in _NAMED and isinstance(value, dict):
+            return {key: self.part(below, depth) for key, below in value.items()}
+        if name in _LISTED and isinstance(value, list):
+            return [self.part(below, depth) for below in value]
+        # Values are data: an enum may hold an object that has a key `$ref`.
+        return value if name in _VALUES else self.part(value, depth)
+
+    def _aim(self, reference: str) -> object:
+        found: Any = self._root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            # In this order, as RFC 6901 says: `~01` is `~1`, not `/`.
+            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+        if found is None or reference[:1] != "#":
+            raise ItemError("not_expressible", f"its schema refers to {reference[:80]}, which is not in it")
+        return found

@@ -1,12 +1,11 @@
 """Offers as four agent interfaces take them: OpenAI, Anthropic, Gemini, MCP. Each within what it documents.
 
-Sources, as of 2026: OpenAI's guides to function calling and structured outputs (names, 1,024 characters of description, the
-strict subset); Anthropic's tool use reference (names, property names, no `$ref`, no combination at the root); the
-`FunctionDeclaration` and `Schema` references of the Gemini API (an OpenAPI 3.0 subset); the MCP specification's tools.
+Sources, as of 2026: OpenAI's guide to function calling (names, 1,024 characters of description); Anthropic's tool use
+reference (names, property names, no `$ref`, no combination at the root); the `FunctionDeclaration` reference of the Gemini API
+(`parametersJsonSchema`); the MCP specification's tools. All take JSON Schema, and get the same plain one.
 
 A schema for a model may be wider than the tool's own: every call is checked by the tool's own, whatever schema the model saw.
-What is narrower here is undone by `arguments_for_tool`: strict mode makes every parameter required, so null means "not given";
-Gemini knows no free-form objects, so one is passed as JSON text.
+Models and clients that fill in every parameter write null or an empty text for "not given": `arguments_for_tool` leaves it out.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from rye.agents.argument_names import with_own_names
-from rye.agents.model_schema import flat
+from rye.agents.model_schema import alone, hold_names, plain
 from rye.agents.offers import Offer
-from rye.agents.schema_dialects import alone, at_root, gemini_parameters, hold_names, strict_parameters
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
 from rye.items.schema import WORKSPACE_PATH
@@ -68,36 +66,32 @@ def render_all(offers: Iterable[Offer], format: str) -> tuple[list[dict[str, Any
 
 
 def openai(offer: Offer) -> dict[str, Any]:
-    """Return a function tool of the Chat Completions interface; strict where its schema can be."""
-    base = alone(_listed(offer))
-    # Strict where possible: the service then guarantees arguments that fit.
-    strict = strict_parameters(base)
+    """Return a function tool of the Chat Completions interface."""
     return {
         "type": "function",
         "function": {
             "name": offer.name,
             "description": fitted_docstring(offer.description, _OPENAI_DESCRIPTION),
-            "parameters": at_root(base) if strict is None else strict,
-            "strict": strict is not None,
+            "parameters": _plain(offer),
+            # Said, because some libraries take strict mode where nothing is: it refuses optional parameters.
+            "strict": False,
         },
     }
 
 
 def anthropic(offer: Offer) -> dict[str, Any]:
     """Return a client tool of the Messages interface."""
-    base = at_root(alone(_listed(offer)))
-    hold_names(base, _ANTHROPIC_PARAMETER)
-    return {"name": offer.name, "description": offer.description, "input_schema": base}
+    schema = _plain(offer)
+    hold_names(schema, _ANTHROPIC_PARAMETER)
+    return {"name": offer.name, "description": offer.description, "input_schema": schema}
 
 
 def gemini(offer: Offer) -> dict[str, Any]:
-    """Return a `FunctionDeclaration`; one without parameters has no `parameters`."""
-    base = at_root(alone(_listed(offer)))
-    hold_names(base, _GEMINI_PARAMETER)
+    """Return a `FunctionDeclaration`; one without parameters has no schema."""
+    schema = _plain(offer)
+    hold_names(schema, _GEMINI_PARAMETER)
     declared: dict[str, Any] = {"name": offer.name, "description": offer.description}
-    if base.get("properties"):
-        declared["parameters"] = gemini_parameters(base)
-    return declared
+    return {**declared, "parametersJsonSchema": schema} if schema["properties"] else declared
 
 
 def mcp(offer: Offer) -> dict[str, Any]:
@@ -107,7 +101,7 @@ def mcp(offer: Offer) -> dict[str, Any]:
         "name": offer.name,
         "title": offer.title,
         "description": offer.description,
-        "inputSchema": flat(at_root(alone(_listed(offer)))),
+        "inputSchema": _plain(offer),
         "outputSchema": offer.output,
         "annotations": {
             "title": offer.title,
@@ -126,8 +120,8 @@ def mcp(offer: Offer) -> dict[str, Any]:
     }
 
 
-def _listed(offer: Offer) -> dict[str, Any]:
-    return offer.parameters if offer.listed_schema is None else offer.listed_schema
+def _plain(offer: Offer) -> dict[str, Any]:
+    return plain(offer.parameters if offer.listed_schema is None else offer.listed_schema)
 
 
 _FORMATS: Final[dict[str, Callable[[Offer], dict[str, Any]]]] = {
@@ -199,7 +193,7 @@ def _from_json(text: str, kinds: tuple[type, ...]) -> Any:
 def _is_absence(schema: Any, value: object) -> bool:
     """Tell whether an optional parameter's value means "not given".
 
-    Strict modes make every parameter required: null stands for absence, or, where a client cannot send null, an empty text.
+    Null stands for absence, or, where a client cannot send null, an empty text.
     An empty text counts only where the schema takes none, for it can be meant (as a new content, or standard input).
     """
     if value is None:

@@ -12,13 +12,12 @@ import ast
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from rye.call.safe_text import is_hidden, plain
 from rye.errors import ItemError, RyeError
-from rye.items import parse, permission_needs, schema, spaces
+from rye.items import parse, schema, spaces
 from rye.items.parse import FUNCTION_RUNTIME, LONGEST_DESCRIPTION, SECTION_STARTS, WORST, docstring_sections
 
 MOST_LINES: Final = 400
@@ -195,24 +194,15 @@ def _permissions_declared(module: _Module) -> Iterator[Finding]:
         return
     # The system's own tools are not confined, so they declare nothing.
     own = module.item_id is not None and module.item_id.startswith(spaces.RESERVED)
-    if _takes_path(module) and not own and not {"read", "write"} & set(declared):
+    if _has_path(module.literals.get("CONFIG_SCHEMA")) and not own and not {"read", "write"} & set(declared):
         yield Finding(line or 1, "missing_permission", 'It takes a path: assign __permissions__ = ["read"], or ["write"].')
-    elif not own:
-        for need in permission_needs.missing(module.tree, list(declared)):
-            yield _missing_permission(need, declared, ".py")
     effects = module.literals.get("__effects__", ({}, 1))[0]
     if isinstance(effects, dict) and effects.get("read_only") is True and "write" in declared:
         yield Finding(line or 1, "bad_permissions", "What is read_only needs no permission to write.")
 
 
-def _missing_permission(need: permission_needs.Need, declared: Sequence[Any], suffix: str) -> Finding:
-    line = permission_needs.advice(need, declared, suffix)
-    message = f"It {plain(need.reason, 100)}, and has no `{need.permission}` permission: give {line}."
-    return Finding(need.line, "missing_permission", message)
-
-
-def _takes_path(module: _Module) -> bool:
-    return f"'format': '{schema.WORKSPACE_PATH}'" in repr(module.literals.get("CONFIG_SCHEMA"))
+def _has_path(config_schema: object) -> bool:
+    return f"'format': '{schema.WORKSPACE_PATH}'" in repr(config_schema)
 
 
 def _docstring(module: _Module) -> Iterator[Finding]:
@@ -362,13 +352,6 @@ def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
         )
         return
     yield from _yaml(header, item_id)
-    with suppress(ItemError):
-        found = parse.yaml_mapping(header)
-        declared = found.get("permissions", [])
-        if isinstance(declared, list):
-            known = {need.permission for need in permission_needs.missing_in_description(found, declared)}
-            needs = permission_needs.missing_in_script(text, suffix, declared)
-            yield from (_missing_permission(need, declared, suffix) for need in needs if need.permission not in known)
 
 
 def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
@@ -388,8 +371,11 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     if not isinstance(declared, list) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
         yield Finding(1, "bad_permissions", f"permissions is a list of some of {', '.join(parse.PERMISSIONS)}.")
     else:
-        for need in permission_needs.missing_in_description(found, declared):
-            yield _missing_permission(need, declared, ".yaml")
+        config = found.get("config")
+        if isinstance(config, dict) and isinstance(config.get("url"), str) and "network" not in declared:
+            yield Finding(1, "missing_permission", "It sends a request: give permissions: [network].")
+        if _has_path(found.get("config_schema")) and not {"read", "write"} & set(declared):
+            yield Finding(1, "missing_permission", "It takes a path: give permissions: [read], or [write].")
     if isinstance(found.get("version"), str) and not _VERSION.fullmatch(found["version"]):
         yield Finding(1, "bad_version", 'Write the version as "1.0.0".')
     if item_id is not None and isinstance(found.get("category"), str) and found["category"] != item_id.rpartition("/")[0]:

@@ -166,7 +166,8 @@ def _in_batch(ws: Workspace, history: History, batch_id: str, path: str | None) 
 def _with_hunks(ws: Workspace, history: History, chosen: _Chosen, numbers: Sequence[int] | None) -> _Chosen:
     """Choose hunks of a change; without numbers those that are not taken back yet, where some are."""
     entry = chosen.entries[0]
-    if numbers is None and not any(one.id in history.undone_hunks for one in chosen.entries):
+    taken = history.undone_hunks.keys() | history.undone_parts.keys()
+    if numbers is None and not any(one.id in taken for one in chosen.entries):
         return chosen
     if numbers is not None and (chosen.batch is not None or (chosen.part is None and len(entry.paths) > 1)):
         raise UsageError("entry_or_batch", f"hunks are given for {len(entry.paths)} files.", "Give file_path, too.")
@@ -377,6 +378,8 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
         warnings: list[str] = []
         if not dry_run:
             made, warnings = _apply(ws, pieces, batch)
+    parted = [one for one in chosen.entries if one.hard_links]
+    warnings += [f"{one.path} had {one.hard_links} hard links, which no undo of an edit joins again." for one in parted]
     verb = "Would undo" if dry_run else "Undid"
     what = _said_hunks(chosen) if batch is None else f"a batch of {len(pieces)} file(s), "
     shown.append(f"{verb} {what}{change_texts.described(first)}.")

@@ -36,6 +36,7 @@ PRIMITIVES: Final = {
 }
 """The name of each primitive, as its item says it in `primitive`, and the module that is its code; see `Primitive`."""
 
+_MOST: Final = 1_000_000_000
 _LOWEST: Final = ("max_timeout_seconds", "memory_mb")
 _KNOWN_TYPES: Final = ("runtime", "primitive")
 
@@ -139,8 +140,8 @@ def assemble(links: Sequence[Link]) -> Chain:
     config, env_config = _together(links, "config"), _together(links, "env_config")
     for key in _LOWEST:
         limits = [one.metadata["config"][key] for one in behind if key in _part(one, "config")]
-        if limits:
-            config[key] = min(_number(tool.id, key, limit) for limit in limits)
+        if limits or config.get(key):
+            config[key] = min(_number(tool.id, key, limit) for limit in limits or [config[key]])
     suffixes = _suffixes(behind)
     if suffixes is not None and tool.suffix not in suffixes:
         raise ItemError(
@@ -221,10 +222,12 @@ def _are_mappings(one: object, other: object) -> bool:
 
 
 def _number(item_id: str, key: str, value: object) -> float:
-    # `not value > 0` also refuses NaN, which every comparison would let pass.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+    # As one comparison, which NaN fails as well.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
         raise ItemError(
-            "malformed_item", f"The chain of {item_id}: {key} must be a number above 0.", "Correct it and sign it again."
+            "malformed_item",
+            f"The chain of {item_id}: {key} must be a number above 0, of at most {_MOST:,}.",
+            "Correct it and sign it again.",
         )
     return value
 
@@ -254,4 +257,4 @@ def time_limit(chain: Chain) -> float:
     """
     config, declared = chain.config, chain.tool.metadata.get("__timeout__")
     wanted = config.get("timeout_seconds", config.get("timeout", 300)) if declared is None else declared
-    return float(min(_number(chain.tool.id, "timeout", wanted), config.get("max_timeout_seconds", 3600)))
+    return float(min(_number(chain.tool.id, "timeout", wanted), config.get("max_timeout_seconds") or 3600))

@@ -136,7 +136,7 @@ def look_without_ids(
         take(hits_without_ids(hits))
         return
     try:
-        with document.view(ws, shown) as doc:
+        with document.without_ids(ws, shown) as doc:
             true = [hit for hit in hits if _is_unchanged(doc, hit)]
             ranges = [(start - 1, stop - 1) for start, stop in spans(true, context, doc.text.count)]
             rows = {row.number: row for start, stop in ranges for row in doc.rows(start, stop, ids=False)}

@@ -93,7 +93,7 @@ class Tree:
         """Tell whether there is a regular file at `name`, reached through no link: checked for each name that is shown."""
         parts = tuple(os.fsencode(name).split(b"/"))
         try:
-            fd, physical = beneath.open_beneath(self.fd, parts, beneath.O_PATH)
+            fd, physical = beneath.open_beneath(self.fd, parts, os.O_PATH)
         except OSError:
             return False
         try:
@@ -282,7 +282,7 @@ def opened(ws: Workspace, path: str) -> Iterator[Tree]:
     check_deadline()
     parts = ws.components(path)
     try:
-        fd, physical = beneath.open_beneath(ws.fd, parts, beneath.O_PATH)
+        fd, physical = beneath.open_beneath(ws.fd, parts, os.O_PATH)
     except OSError as err:
         raise ws.refusal(err, path) from None
     try:

@@ -12,7 +12,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _DAY = 86_400.0
 # A stamp older than this may mean a clock that jumped ahead: it is believed a day later.
 _LEAP = 8 * _DAY
+_PATIENCE = 60.0
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
@@ -31,14 +32,17 @@ _RENAME_EXCHANGE = 2
 
 
 @contextmanager
-def locked(lock: str | Path, *, shared: bool = False) -> Iterator[None]:
+def locked(
+    lock: str | Path, *, shared: bool = False, patience: float = _PATIENCE, meanwhile: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """Hold a lock file for the block, waiting for whoever has it; its folder is made (0700) if missing.
 
-    Several may hold it at once that ask for a `shared` one.
+    Several may hold it at once that ask for a `shared` one. `meanwhile` is called while it is waited for, and may raise.
 
     On a file system without locks the block runs unlocked: a record is still replaced whole, and a lost update is rare.
 
     Raises:
+        TimeoutError: another holds it, and goes on to for `patience` seconds.
         OSError: it cannot be made; what the block raises passes through.
     """
     # The lock file is never removed: a waiting process would hold the lock of a deleted file.
@@ -50,7 +54,7 @@ def locked(lock: str | Path, *, shared: bool = False) -> Iterator[None]:
         fd = os.open(lock, flags, 0o600)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            _wait(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, lock, time.monotonic() + patience, meanwhile)
         except OSError as err:
             if err.errno not in NO_LOCKS:
                 raise
@@ -62,6 +66,19 @@ def locked(lock: str | Path, *, shared: bool = False) -> Iterator[None]:
                 fcntl.flock(fd, fcntl.LOCK_UN)
     finally:
         os.close(fd)
+
+
+def _wait(fd: int, kind: int, lock: str | Path, end: float, meanwhile: Callable[[], None]) -> None:
+    pause = 0.000_2
+    while True:
+        try:
+            return fcntl.flock(fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            meanwhile()
+            if time.monotonic() > end:
+                raise TimeoutError(errno.ETIMEDOUT, "another process holds the lock", str(lock)) from None
+        time.sleep(pause)
+        pause = min(pause * 2, 0.01)
 
 
 def write(

@@ -25,8 +25,7 @@ from typing import Any
 
 Parts = tuple[bytes, ...]
 
-O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
-DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 MAX_LINKS = 40
 # As Linux counts it, with the NUL at the end.
 PATH_MAX = 4_096
@@ -71,11 +70,8 @@ def is_of_kernel(fd: int) -> bool:
     its device number.
     """
     found = (ctypes.c_long * (_STATFS_SIZE // ctypes.sizeof(ctypes.c_long)))()
-    try:
-        if _libc.fstatfs(fd, found) == 0 and found[0] & 0xFFFFFFFF in _OF_KERNEL:
-            return True
-    except AttributeError:
-        return False
+    if _libc.fstatfs(fd, found) == 0 and found[0] & 0xFFFFFFFF in _OF_KERNEL:
+        return True
     try:
         device = os.fstat(fd).st_dev
         # Most folders lie on the disk of the root.
@@ -116,8 +112,6 @@ def birth_time(fd: int) -> tuple[int, int]:
 
 def _kernel_can() -> bool:
     """Tell whether `openat2` works here (Linux 5.6, not hidden by a filter)."""
-    if not hasattr(os, "O_PATH"):
-        return False
     root = os.open("/", DIRECTORY)
     try:
         os.close(_openat2(root, b".", DIRECTORY))
@@ -306,7 +300,7 @@ def _walk(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int, Parts]
 def _open_final(dir_fd: int, name: bytes, flags: int) -> int:
     """Open the last component; a link is reported as ELOOP, also with O_PATH, which would open the link itself."""
     fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    if flags & O_PATH and not flags & os.O_DIRECTORY:
+    if flags & os.O_PATH and not flags & os.O_DIRECTORY:
         try:
             os.readlink(b"", dir_fd=fd)
         except OSError:
@@ -367,6 +361,18 @@ def real_path(fd: int, path: str) -> str:
         return os.readlink(f"/proc/self/fd/{fd}")
     except OSError:
         return os.path.realpath(path)
+
+
+def is_at(root_fd: int, parts: Sequence[bytes], fd: int) -> bool:
+    """Tell whether an open folder is the one at physical components below a root."""
+    try:
+        there = open_unlinked(root_fd, [os.fsdecode(part) for part in parts], DIRECTORY)
+    except OSError:
+        return False
+    try:
+        return os.path.sameopenfile(there, fd)
+    finally:
+        os.close(there)
 
 
 def open_parent(root_fd: int, parts: Sequence[bytes]) -> tuple[int, Parts]:

@@ -184,8 +184,6 @@ def _signed(
         bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
         # Before the file is replaced: what a reader would refuse is not written.
         _check_schema(verified, item_type, target.item_id, target.suffix)
-        if lacking := _missing_permissions(verified, item_type, target.item_id, target.suffix):
-            row["warnings"] = lacking
     row["digest"] = verified.digest
     return signed
 
@@ -246,29 +244,6 @@ def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str)
         from rye.items import schema
 
         schema.Checker(parse.read_tool(verified, item_id, suffix).schema)
-
-
-def _missing_permissions(verified: Verified, item_type: str, item_id: str, suffix: str) -> list[str]:
-    """Return a sentence for each permission that a tool seems to need and does not declare; the system's are not confined."""
-    if item_type != "tool" or item_id.startswith(spaces.RESERVED):
-        return []
-    from rye.items import permission_needs
-
-    declared = parse.read_tool(verified, item_id, suffix).permissions
-    if suffix == ".py":
-        needs = permission_needs.missing(parse.python_tree(verified.body), declared)
-    else:
-        text = verified.body.decode()
-        found = parse.yaml_mapping((parse.header(verified.body, suffix) or "") if suffix in parse.MARKERS else text)
-        needs = permission_needs.missing_in_description(found, declared)
-        permissions = {need.permission for need in needs}
-        script = permission_needs.missing_in_script(text, suffix, declared)
-        needs += [need for need in script if need.permission not in permissions]
-    return [
-        f"{item_id} {need.reason} (line {need.line} of the signed text) and has no `{need.permission}` permission: add "
-        f"{permission_needs.advice(need, declared, suffix)}."
-        for need in needs
-    ]
 
 
 def _refuse_installed(path: Path) -> None:

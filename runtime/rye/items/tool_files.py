@@ -167,5 +167,13 @@ def _replaced(raw: bytes, suffix: str, found: dict[str, str]) -> bytes:
     signature, _, body = text.partition("\n") if text.startswith("# rye:signed:") else ("", "", text)
     head = f"{signature}\n" if signature else ""
     if body.lstrip()[:1] == "{":
-        return (head + json.dumps({**json.loads(body), "files": found}, indent=2) + "\n").encode()
+        try:
+            described = json.loads(body)
+        except ValueError:
+            raise ItemError(
+                "malformed_item",
+                "The tool's text begins with `{`, but is no JSON, so its `files` cannot be filled in.",
+                "Write it as JSON, or as YAML without the outer braces, then sign it again.",
+            ) from None
+        return (head + json.dumps({**described, "files": found}, indent=2) + "\n").encode()
     return (head + _YAML_BLOCK.sub(lambda _match: "\n".join(("files:", *entries, "")), body, count=1)).encode()

@@ -244,7 +244,8 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
     made = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
     made = _with_folders(changes, made)
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
-    with deadline().commit(), journal.beside_commands(ws, [change.data for change in changes]):
+    # The right to write comes second: who waits for the tree can still run out of time.
+    with journal.beside_commands(ws, [change.data for change in changes]), deadline().commit():
         record = _begin(ws, steps, batch or made[0].id)
         try:
             for step, change in zip(steps, changes, strict=True):
@@ -303,7 +304,8 @@ def _entry(ws: Workspace, change: Change, tool: str, batch: str | None) -> Entry
             raise conflict(change.place)
         entry = journal.whole_entry(ws, tool, change.place, old, change.data)
     mode = change.mode if change.mode is not None else entry.mode
-    return changed(entry, batch=batch, mode=mode, temporary=temporary_name().decode())
+    parted = journal.link_count(change.place)
+    return changed(entry, batch=batch, mode=mode, temporary=temporary_name().decode(), hard_links=parted)
 
 
 def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
@@ -428,12 +430,14 @@ def _finish(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
     found = [entries.entry_of(one) for one in entries.parse(record.read_bytes())["entries"]]
     for one in journal.folders_removed(ws, found):
         fresh = folder / f".{one.id}.new"
-        fresh.touch(mode=0o600)
-        fresh.write_bytes(entries.dump(entries.record_of(one)))
+        # A named call must not be made again after a power cut: its entries are durable before the record goes that was.
+        atomic.write(fresh, entries.dump(entries.record_of(one)), 0o600, durably=bool(one.key), sync_folder=False)
         rows.append(history.row_of(one, fresh))
     full = history.append(folder, rows)
     for row in rows:
         (folder / f".{row.id}.new").replace(folder / f"{row.id}.json")
+    if any(row.key for row in rows):
+        atomic.sync(folder)
     _drop(record, steps)
     if full:
         history.trim(folder)

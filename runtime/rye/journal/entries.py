@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rye.fs import names
 from rye.plain_class import Record, as_dict, changed, field
@@ -53,6 +53,10 @@ class Recorded(Record):
     told: bool = False
 
 
+SOME: Final = "/"
+"""The `part` of an undo that stopped before its end. No recorded path begins so."""
+
+
 class Entry(Record):
     """One change of one file. `before` or `after` is None where the file did not exist.
 
@@ -63,13 +67,15 @@ class Entry(Record):
 
     A change of the tree, which a command made, has `files`: each path with what was there before and after; the contents lie
     in `rye.snapshots.contents`. Its `path` is the first of them, `about` says what command it was, `shared` names the commands
-    that ran beside it and may have made some of it. `part` is the one path that an undo of a part took back. `hunks` are the
+    that ran beside it and may have made some of it. `part` is the one path that an undo of a part took back, or `SOME` where an
+    undo stopped: then it took back what its `files` name. `hunks` are the
     numbers of the hunks that an undo of some hunks took back, out of `hunk_count` that the change has at its path.
     `git` says how the command moved the repository.
 
     `key` names the call that made the change, where the caller named it (see `rye.executor.call_keys`).
 
-    `folders` are those that were made for a file that did not exist, or removed with one, the outer first.
+    `folders` are those that were made for a file that did not exist, or removed with one, the outer first. `hard_links`
+    says how many names the file had, where the change parted it from them; 0: it had one.
     """
 
     id: str
@@ -97,6 +103,7 @@ class Entry(Record):
     key: str = ""
     git: str = ""
     folders: list[str] = []  # noqa: RUF012 - a Record's default, never changed
+    hard_links: int = 0
 
     @property
     def paths(self) -> list[str]:
@@ -135,7 +142,7 @@ def record_of(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON values; bytes that are no UTF-8 travel as surrogates."""
     record = {**as_dict(entry), "splices": [as_dict(splice) for splice in entry.splices]}
     # What most entries do not have takes no room in them.
-    for name in ("files", "about", "shared", "part", "hunks", "hunk_count", "key", "git", "folders"):
+    for name in ("files", "about", "shared", "part", "hunks", "hunk_count", "key", "git", "folders", "hard_links"):
         if not record[name]:
             del record[name]
     for splice in record["splices"]:
@@ -199,7 +206,7 @@ def _is_sound(entry: Entry) -> bool:
         and all(type(one.path) is str for one in entry.files or ())
         and all(type(one) is str for one in (entry.about, entry.git, entry.part or "", *entry.shared, *entry.folders))
         and (not entry.whole or len(entry.splices) < 2)
-        and all(type(number) is int for number in (entry.hunk_count, *entry.hunks))
+        and all(type(number) is int for number in (entry.hunk_count, entry.hard_links, *entry.hunks))
     )
 
 

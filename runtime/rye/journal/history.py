@@ -119,6 +119,9 @@ def _add(where: Path, rows: Sequence[Row]) -> bool:
         # A crash of the machine can cut the last line short; it must not swallow the next one.
         cut = size > 0 and not tail.endswith(b"\n")
         os.write(fd, b"\n" * cut + lines)
+        if any(row.key for row in rows):
+            # The entry of a named call must not be found without its row after a power cut.
+            os.fsync(fd)
     finally:
         os.close(fd)
     return size // _TRIM_EVERY != (size + len(lines)) // _TRIM_EVERY
@@ -291,9 +294,15 @@ class History:
         elif row.hunks:
             self._note_hunks(row, target, row.path if row.part is None else row.part, row.hunks, row.hunk_count)
         elif row.part is not None:
-            self.undone_parts.setdefault(target, {}).setdefault(row.part, row.id)
+            taken = self.undone_parts.setdefault(target, {})
+            for path in [row.part] if row.part != entries.SOME else self._files_of(row):
+                taken.setdefault(path, row.id)
         else:
             self.undone.setdefault(target, row.id)
+
+    def _files_of(self, row: Row) -> list[str]:
+        entry = entries.load(Path(self._folder) / f"{row.id}.json")
+        return [] if entry is None else [one.path for one in entry.files or ()]
 
     def _note_hunks(self, row: Row, target: str, path: str, numbers: Sequence[int], count: int) -> None:
         taken = self.undone_hunks.setdefault(target, {}).setdefault(path, {})

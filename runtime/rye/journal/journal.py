@@ -175,11 +175,15 @@ def _recover_folders(ws: Workspace, note: Path) -> None:
         note.unlink(missing_ok=True)
 
 
+def link_count(place: Place) -> int:
+    """Return how many hard links a change parts a file from, itself counted; 0 where it has one name."""
+    return place.stat.st_nlink if place.stat is not None and place.stat.st_nlink > 1 else 0
+
+
 def hard_links(place: Place) -> list[str]:
     """Return the warning of a change that parts a file from its other hard links, if it has any."""
-    if place.stat is None or place.stat.st_nlink < 2:
-        return []
-    return [f"{place.shown} had {place.stat.st_nlink} hard links; this one now holds the new content, the others the old."]
+    count = link_count(place)
+    return [f"{place.shown} had {count} hard links; this one now holds the new content, the others the old."] if count else []
 
 
 @contextlib.contextmanager
@@ -222,6 +226,7 @@ def apply_own(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> 
 
 def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
     warnings = hard_links(place)
+    entry = changed(entry, hard_links=link_count(place))
     temporary = temporary_name()
     pending = _begin(ws, entry, temporary.decode())
     if pending is None and entry.key:

@@ -157,7 +157,7 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
         return Recorded(why_not=recording.why_not)
     git = ""
     try:
-        with look_at(ws, ending=recording.token) as look:
+        with look_at(ws, ending=recording.token, at_end=True) as look:
             git = moved(json.loads(recording.git), git_positions(ws, look.repositories()))
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
@@ -166,6 +166,9 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
         return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
+    except WorkspaceError as err:
+        _over.add(recording.token)
+        return Recorded(why_not=str(err))
     if entry is None:
         return Recorded(None, (), left_out, (), git)
     return Recorded(entry.id, entry.files or (), left_out, entry.shared, git)
@@ -183,7 +186,8 @@ def _said_of_root(ws: Workspace) -> dict[str, str]:
 def drop(ws: Workspace, recording: Recording) -> None:
     """Forget a command that was not started."""
     if recording.token:
-        with suppress(OSError), known_tree.locked(ws.fd) as where:
+        _over.add(recording.token)
+        with suppress(OSError, WorkspaceError), known_tree.locked(ws.fd, at_end=True) as where:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token != recording.token])
 
 
@@ -202,7 +206,7 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
     try:
         yield
     finally:
-        with suppress(OSError, TooLargeError), look_at(ws) as look:
+        with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, at_end=True) as look:
             look.attribute()
 
 
@@ -226,7 +230,11 @@ def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
 
 def _is_alive(command: Running) -> bool:
     """Tell whether the process lives that will look when a command ends."""
-    return job_supervisor.identity(command.process.get("pid", 0)) == command.process
+    return command.token not in _over and job_supervisor.identity(command.process.get("pid", 0)) == command.process
+
+
+# Commands of this process that are over, and that no look could end: the next look does.
+_over: set[str] = set()
 
 
 def settle_undo(ws: Workspace) -> list[str]:
@@ -414,19 +422,22 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 
 
 @contextmanager
-def look_at(ws: Workspace, *, quick: bool = False, ending: str = "") -> Iterator[Look]:
+def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: bool = False) -> Iterator[Look]:
     """Hold the project's tree and look at it; what was cut off before is finished first. Raises OSError, TooLargeError.
+
+    Errors else, and `at_end`, as `known_tree.locked`.
 
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`). `ending` is a command
     that is over: only others write on.
     """
     from rye.journal import commit, tree_undo_steps
 
-    with known_tree.locked(ws.fd) as where, Contents(where) as contents:
+    # An edit that was cut off has an entry of its own, too. Before the tree is held: recovery waits for the locks of files, and
+    # an edit has its file locked when it waits for the tree.
+    with suppress(OSError, WorkspaceError):
+        commit.recover(ws)
+    with known_tree.locked(ws.fd, at_end=at_end) as where, Contents(where) as contents:
         tree_undo_steps.recover(ws, where, contents)
-        # An edit that was cut off has an entry of its own, too.
-        with suppress(WorkspaceError):
-            commit.recover(ws)
         look = Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look

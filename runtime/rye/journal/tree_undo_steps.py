@@ -180,7 +180,8 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     _set_modes(ws, [*done, *(Change(one.path, None, one.before) for one in opened if one.path not in made)])
     done = [one for one in done if one.before != one.after]
     if done:
-        tree_changes.append(ws, changed(entry, files=done))
+        # An undo that stopped counts for the paths that it took back alone: the rest can be undone.
+        tree_changes.append(ws, changed(entry, files=done, part=entry.part if failure is None else entries.SOME))
     (where / _PENDING).unlink(missing_ok=True)
     if failure is not None:
         raise _cut_off(*failure, entry, len(done)) from None

@@ -36,33 +36,36 @@ def checked(
         changes: as `edit_files` takes them, where there can be other files.
     """
     paths = {file_path: file_path} if changes is None else touched([*changes], file_path)
-    first = [*paths.items()][:_FILES]
-    before = {path: _rows(project_path, path, missing_is_empty=True) for path, _ in first}
+    why: dict[str, str] = {}
+    for path, now in paths.items():
+        if now not in (path, None):
+            # A server may take a moment to know a file under its new name, and finds nothing in it until then.
+            why[str(now)] = f"it was renamed; {call_text('lsp', file_path=now)} shows what it has now."
+    others = [path for path, now in paths.items() if now in (path, None)]
+    why |= dict.fromkeys(others[_FILES:], f"only {_FILES} files are checked in one call.")
+    before = {path: _rows(project_path, path, missing_is_empty=True) for path in others[:_FILES]}
     result = edit()
     if not result.get("success") or result.get("dry_run"):
         return result
     broken, mended = list[_Row](), list[_Row]()
-    refused: dict[str, RyeError] = {}
-    errors = 0
-    for path, now in first:
-        old = before[path]
+    errors, refused = 0, list[RyeError]()
+    for path, old in before.items():
         # A file that is deleted has nothing to check.
-        new = [] if now is None else old if isinstance(old, RyeError) else _rows(project_path, now)
+        new = old if isinstance(old, RyeError) else [] if paths[path] is None else _rows(project_path, path)
         if isinstance(old, RyeError) or isinstance(new, RyeError):
-            refused[now or path] = old if isinstance(old, RyeError) else new  # type: ignore[assignment]  # one of them is
+            refused += [one for one in (new,) if isinstance(one, RyeError)]
+            why[path] = str(new)
             continue
-        broken += [{"file_path": now, **row} for row in _without(new, old)]
-        mended += [{"file_path": now or path, **row} for row in _without(old, new)]
+        broken += [{"file_path": path, **row} for row in _without(new, old)]
+        mended += [{"file_path": path, **row} for row in _without(old, new)]
         errors += sum(row["severity"] == "error" for row in new)
-    why = {path: str(err) for path, err in refused.items()}
-    why |= {now or path: f"only {_FILES} files are checked in one call." for path, now in [*paths.items()][_FILES:]}
-    lines = [f"Not checked: {reason}" if len(paths) == 1 else f"{path} not checked: {reason}" for path, reason in why.items()]
-    if len(refused) < len(first):
+    lines = [f"{path} not checked: {reason}" for path, reason in why.items()]
+    if len(refused) < len(before):
         result["check"] = {"available": True, "broken": broken, "mended": mended, "errors": errors}
         lines = _printed(broken, mended, errors) + lines
     else:
-        err = next(iter(refused.values()))
-        result["check"] = {"available": False, "reason": str(err), "code": err.code}
+        code = refused[0].code if refused else "not_checked"
+        result["check"] = {"available": False, "reason": next(iter(why.values()), ""), "code": code}
     result["check"] |= {"not_checked": why} if why else {}
     result["output"] += "\n\n" + "\n".join(lines)
     return result

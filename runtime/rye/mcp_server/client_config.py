@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
@@ -275,8 +274,7 @@ def _goose_entry(program: str, words: list[str]) -> dict[str, Any]:
     return {"name": NAME, "type": "stdio", "enabled": True, "cmd": program, "args": words, "envs": {}, "timeout": 660}
 
 
-_MAC: Final = sys.platform == "darwin"
-_APPS: Final = "~/Library/Application Support" if _MAC else "$XDG_CONFIG_HOME|~/.config"
+_APPS: Final = "$XDG_CONFIG_HOME|~/.config"
 _ENV: Final = f"${{{TOKEN_VARIABLE}}}"
 _ENV_OF_EDITORS: Final = f"${{env:{TOKEN_VARIABLE}}}"
 # VS Code asks for it once and stores it encrypted, so that the token is in no file of the project.

@@ -362,10 +362,10 @@ def listen(address: Address) -> socket.socket:
         listening.bind(place)
         # Before the address is printed: who reads it may connect at once.
         listening.listen(128)
-    except OSError as err:
+    except (OSError, UnicodeError) as err:
         raise UsageError(
             "cannot_listen",
-            f"Cannot listen at {address.host}:{address.port}: {err.strerror or err}.",
+            f"Cannot listen at {address.host}:{address.port}: {getattr(err, 'strerror', None) or err}.",
             "Give another port, or 0 for a free one.",
         ) from None
     return listening

@@ -44,6 +44,12 @@ _SMALL_FIELD = 400
 _PARTS: Final = {"image": ("data", "mimeType"), "audio": ("data", "mimeType")}
 
 
+class ToolResult(dict[str, Any]):
+    """A tool result (JSON of the protocol), and its content as JSON where that was written to measure it."""
+
+    content_json: bytes | None = None
+
+
 class Results(Record):
     """How a server writes its results.
 
@@ -57,7 +63,7 @@ class Results(Record):
     structured: bool
     sessions: Sessions
 
-    def result_of(self, response: dict[str, Any], session: str = "") -> dict[str, Any]:
+    def result_of(self, response: dict[str, Any], session: str = "") -> ToolResult:
         """Return the tool result of a response of the executor (JSON of the protocol)."""
         data = _encodable(response.get("data") or {})
         if isinstance(inner := data.get("data"), dict) and "chain" in data and "media" in inner:
@@ -73,18 +79,17 @@ class Results(Record):
             )
         return self._written(answer, media, response)
 
-    def _written(self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any]) -> dict[str, Any]:
-        result: dict[str, Any] = {
-            "resultType": "complete",
-            "content": [{"type": "text", "text": answer.text}, *media],
-            "isError": answer.is_error,
-        }
+    def _written(self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any]) -> ToolResult:
+        result = ToolResult(
+            resultType="complete", content=[{"type": "text", "text": answer.text}, *media], isError=answer.is_error
+        )
         if self.structured:
             result["structuredContent"] = response["data"]
-        meta = _meta(response, structured=self.structured)
-        return {**result, "_meta": meta} if meta else result
+        if meta := _meta(response, structured=self.structured):
+            result["_meta"] = meta
+        return result
 
-    def fitted(self, result: dict[str, Any], size: int) -> dict[str, Any]:
+    def fitted(self, result: ToolResult, size: int) -> dict[str, Any]:
         """Return a result that is small enough: itself, or one that says where the whole of it is stored; see `size_of`."""
         return result if size <= MOST else self._stored_instead(result)
 
@@ -116,25 +121,40 @@ def _media(parts: object) -> tuple[list[dict[str, Any]], int]:
     given = parts if isinstance(parts, list) else []
     found, room = [], MOST_MEDIA
     for part in given:
-        size = _size(part)
-        if size <= room and isinstance(part, dict) and _is_part(part):
-            found.append(part)
+        read = _part(part) if isinstance(part, dict) else None
+        size = 0 if read is None else _size(read)
+        if read is not None and size <= room:
+            found.append(read)
             room -= size
     return found, len(given) - len(found)
 
 
-def _is_part(part: dict[str, Any]) -> bool:
-    if part.get("type") == "resource" and isinstance(resource := part.get("resource"), dict):
-        wanted = ("uri", "text" if "text" in resource else "blob")
-        return all(isinstance(resource.get(name), str) for name in wanted)
-    names = _PARTS.get(str(part.get("type")))
-    return names is not None and all(isinstance(part.get(name), str) for name in names)
+def _part(part: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a part with the members that each revision of the protocol knows; None where one that it needs is missing."""
+    kind, resource = str(part.get("type")), part.get("resource")
+    if kind == "resource":
+        content = "text" if isinstance(resource, dict) and "text" in resource else "blob"
+        inner = _texts(resource, ("uri", content), ("mimeType",))
+        return None if inner is None else {"type": kind, "resource": inner}
+    read = _texts(part, _PARTS.get(kind, ("",)), ())
+    return None if read is None else {"type": kind, **read}
 
 
-def size_of(result: dict[str, Any]) -> int:
+def _texts(given: object, needed: tuple[str, ...], other: tuple[str, ...]) -> dict[str, Any] | None:
+    if not isinstance(given, dict):
+        return None
+    found = {name: given[name] for name in (*needed, *other) if isinstance(given.get(name), str)}
+    return found if found.keys() >= set(needed) else None
+
+
+def size_of(result: ToolResult) -> int:
     """Return the bytes of JSON of a tool result's text, or of its fields where these are larger."""
     fields = result.get("structuredContent")
-    return max(_size(result["content"][:1]), 0 if fields is None else _size(fields))
+    text = to_json(result["content"][:1])
+    if len(result["content"]) == 1:
+        # Kept for the answer's line: of a call over MCP writing it takes the longest.
+        result.content_json = text
+    return max(len(text), 0 if fields is None else _size(fields))
 
 
 def next_budget(budget: int, size: int) -> int | None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rye._version import __version__
-from rye.mcp_server import http, skills, stdio
-from rye.mcp_server.messages import INSTRUCTIONS, NAME, TITLE, Peer, Refused
-from rye.mcp_server.service import Service, actor_of, session_of
-from rye.mcp_server.session import Session
+from rye.call.context import Cancellation
+from rye.executor import run_code
+from rye.mcp_server import skills, stdio
+from rye.mcp_server.protocol import INSTRUCTIONS, NAME, TITLE, Peer, ProtocolError, actor_of
+from rye.mcp_server.service import Service, session_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel.server import Server
 
+    from rye.mcp_server import http
     from rye.mcp_server.listing import Selection
     from rye.mcp_server.stdio import Wire
 
@@ -26,21 +29,22 @@ REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
 _SETTLE_SECONDS = 4.0
 
 
-def library_server(service: Service, opened: Callable[[Peer], None] | None = None) -> Server[Any]:
-    """Return the protocol library's server over a service. `opened` is told who calls, before each call of a tool."""
+def library_server(service: Service) -> Server[Any]:
+    """Return the protocol library's server over a service."""
     from mcp.server.lowlevel.server import Server
 
     server: Server[Any] = Server(
         NAME, version=__version__, title=TITLE, instructions=INSTRUCTIONS, get_tool_input_schema=service.listing.schema_of
     )
     # Handlers return what goes over the wire: the typed overloads want the library's models.
-    _register(server, service, opened)
+    _register(server, service)
     # Tracing spans around each message, which nobody collects here.
     server.middleware.clear()
     return server
 
 
-def _register(server: Server[Any], service: Service, opened: Callable[[Peer], None] | None) -> None:
+def _register(server: Server[Any], service: Service) -> None:
+    import anyio.to_thread
     import mcp_types as types
 
     paged = types.PaginatedRequestParams
@@ -56,16 +60,16 @@ def _register(server: Server[Any], service: Service, opened: Callable[[Peer], No
         "skills/list": paged,
         "skills/get": types.ReadResourceRequestParams,
     }
-    # Used as the session where the transport has none: standard input and output serve one client.
+    # Used as the session of requests that have none.
     process = os.urandom(4).hex()
 
     async def handled(context: ServerRequestContext[Any], params: Any) -> dict[str, Any]:  # noqa: ARG001 - held to its schema
-        peer = _peer(context, process)
-        if opened is not None and context.method == "tools/call":
-            opened(peer)
+        peer, given = _peer(context, process), dict(context.params or {})
         try:
-            return await service.answer(context.method, dict(context.params or {}), peer, _reporter(context))
-        except Refused as err:
+            if context.method == "tools/call":
+                return await _called(service, given, peer, context)
+            return await anyio.to_thread.run_sync(service.answer, context.method, given, peer)
+        except ProtocolError as err:
             from mcp.shared.exceptions import MCPError
 
             raise MCPError(code=err.code, message=err.message, data=err.data) from None
@@ -73,6 +77,35 @@ def _register(server: Server[Any], service: Service, opened: Callable[[Peer], No
     for method, kind in wanted.items():
         server.add_request_handler(method, kind, handled)
     server.extensions[skills.EXTENSION] = {}
+
+
+async def _called(service: Service, params: dict[str, Any], peer: Peer, context: ServerRequestContext[Any]) -> dict[str, Any]:
+    """Run a call in a thread; pass on its progress, and its cancellation by the caller's task."""
+    import asyncio
+
+    loop, news, cancellation = asyncio.get_running_loop(), asyncio.Queue[Any](), Cancellation()
+
+    def tell(first: Any, second: Any) -> None:
+        # A call that was given up may end after the server's loop is gone.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(news.put_nowait, (first, second))
+
+    # The protocol forbids progress notifications that carry no token of the request.
+    report = tell if context.meta and "progress_token" in context.meta else None
+    run_code.start(partial(service.call, params, peer, report, cancellation, tell))
+    try:
+        while True:
+            first, second = await news.get()
+            if isinstance(first, float):
+                await context.session.report_progress(first, None, second or None)
+            elif first is None:
+                raise second
+            else:
+                result: dict[str, Any] = first
+                return result
+    finally:
+        # Changes nothing where the call is over.
+        cancellation.cancel()
 
 
 def _peer(context: ServerRequestContext[Any], process: str) -> Peer:
@@ -83,38 +116,15 @@ def _peer(context: ServerRequestContext[Any], process: str) -> Peer:
     return Peer(actor, context.protocol_version)
 
 
-def _reporter(context: ServerRequestContext[Any]) -> Any:
-    """Return what sends progress notifications, if the caller asked for them."""
-    # The protocol forbids progress notifications that carry no token of the request.
-    if not context.meta or "progress_token" not in context.meta:
-        return None
-
-    async def report(done: float, text: str) -> None:
-        await context.session.report_progress(done, None, text or None)
-
-    return report
-
-
 def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
     """Serve one client over its descriptors until it closes them."""
-    import anyio
-
-    service = Service(project, selection)
-
-    async def serve() -> None:
-        session = Session(service)
-        async with stdio.streams(wire, session) as (incoming, outgoing):
-            # The library is loaded for the first message that the session leaves to it, which most clients never send.
-            if await session.left():
-                server = library_server(service, session.opened)
-                await server.run(incoming, outgoing, server.create_initialization_options())
-
-    anyio.run(serve)
-    service.calls.settle(_SETTLE_SECONDS)
+    stdio.serve(Service(project, selection), wire)
 
 
 def serve_http(project: str, selection: Selection, address: http.Address) -> None:
     """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`."""
+    from rye.mcp_server import http
+
     token, is_new = http.token_to_use()
     service = Service(project, selection)
     http.serve(library_server(service), address, token, show_token=is_new)

@@ -27,7 +27,6 @@ _PIPE = 1 << 20
 _CLOSE, _GATHER = 0.000_5, 0.002
 _MAX_STDERR = 1 << 16
 _MAX_LINKS = 40
-_LINUX_FDS = "/proc/self/fd"
 
 
 class Command(Record):
@@ -98,36 +97,24 @@ def is_outside(file: str, project: os.stat_result) -> bool:
 
 def name_of_fd(fd: int) -> str:
     """Return the path under which a child opens an inherited descriptor."""
-    return f"{_LINUX_FDS}/{fd}" if os.path.isdir(_LINUX_FDS) else f"/dev/fd/{fd}"
+    return f"/proc/self/fd/{fd}"
 
 
 def scratch_file() -> IO[bytes]:
     """Return a file without a name, gone when it is closed."""
-    if hasattr(os, "memfd_create"):
-        # A confined process may not have it.
-        with suppress(OSError):
-            return os.fdopen(os.memfd_create("rye"), "w+b")
+    # A confined process may not have it.
+    with suppress(OSError):
+        return os.fdopen(os.memfd_create("rye"), "w+b")
     # Takes a while to load, for its names at random.
     import tempfile
 
     return tempfile.TemporaryFile()
 
 
-def directory_path(fd: int) -> str | bytes:
-    """Return a path that is the very directory held, for the child to start in."""
-    if os.path.isdir(_LINUX_FDS):
-        return f"{_LINUX_FDS}/{fd}"
-    import fcntl
-
-    # macOS, where no path leads through a directory's descriptor: its present path.
-    found: bytes = fcntl.fcntl(fd, getattr(fcntl, "F_GETPATH", 50), bytes(1024))
-    return found.rstrip(b"\0")
-
-
 def _popen(command: Command, cwd_fd: int, stderr_file: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command.argv,
-        cwd=directory_path(cwd_fd),
+        cwd=name_of_fd(cwd_fd),
         pass_fds=command.fds,
         # A session of its own: killpg reaches all that it starts, and a Ctrl-C at the terminal does not reach it.
         start_new_session=True,
@@ -251,7 +238,7 @@ class Child:
 def _enlarge_pipe(pipe: IO[bytes] | None) -> None:
     import fcntl
 
-    with suppress(OSError, AttributeError):
+    with suppress(OSError):
         if pipe is not None:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
@@ -259,12 +246,9 @@ def _enlarge_pipe(pipe: IO[bytes] | None) -> None:
 def _limit_memory(pid: int, most: int) -> None:
     import resource
 
-    if hasattr(resource, "prlimit"):
-        try:
-            resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
-        except (OSError, ValueError):
-            # The child has ended already, or a lower limit is set.
-            return
+    # The child may have ended already, or a lower limit be set.
+    with suppress(OSError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
 
 
 def split_records(blocks: Iterator[bytes], end: bytes, most: int = 1 << 24) -> Iterator[list[bytes]]:

@@ -74,12 +74,7 @@ def listening(dir_fd: int) -> socket.socket:
 
 def address(dir_fd: int) -> str:
     """Return the address of the socket in a folder that is held open."""
-    if os.path.isdir("/proc/self/fd"):
-        return f"/proc/self/fd/{dir_fd}/{SOCKET}"
-    import fcntl
-
-    folder: bytes = fcntl.fcntl(dir_fd, getattr(fcntl, "F_GETPATH", 50), bytes(1024))
-    return os.path.join(os.fsdecode(folder.rstrip(b"\0")), SOCKET)
+    return f"/proc/self/fd/{dir_fd}/{SOCKET}"
 
 
 class Supervisor:
@@ -379,9 +374,11 @@ def _own_look(look: list[Any]) -> None:
 
 
 def _own_changes(recorded: dict[str, Any], root_fd: int) -> None:
+    from rye.errors import WorkspaceError
     from rye.snapshots import known_tree
 
-    with suppress(OSError):
+    # Where it cannot be noted, it counts as its starter's.
+    with suppress(OSError, WorkspaceError):
         known_tree.take_over(root_fd, known_tree.Running(**recorded, process=own_identity()))
 
 

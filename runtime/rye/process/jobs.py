@@ -24,7 +24,7 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.process import job_supervisor, output_files, run
 from rye.process.autorun.command_check import Look
-from rye.process.child import directory_path
+from rye.process.child import name_of_fd
 from rye.sandbox.sandbox import Confined
 
 FOLDER = "jobs"
@@ -124,7 +124,7 @@ def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
         [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
         input=json.dumps(order).encode(),
         stdout=subprocess.PIPE,
-        cwd=directory_path(cwd_fd),
+        cwd=name_of_fd(cwd_fd),
         env=env,
         pass_fds=confined.fds,
         start_new_session=True,

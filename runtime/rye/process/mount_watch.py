@@ -58,8 +58,6 @@ def _identity(path: str) -> _Identity:
 
 def _watch(folders: set[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "inotify_init1"):
-        return -1
     fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     # All or none: a folder without a watch would be silent for ever, so polling by time replaces the whole watch.
     if fd >= 0 and any(libc.inotify_add_watch(fd, os.fsencode(folder), _EVENTS) < 0 for folder in folders):

@@ -28,7 +28,6 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _LIBC = ctypes.CDLL(None)
-_LINUX = sys.platform.startswith("linux")
 _RESET = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGPIPE", "SIGXFSZ", "SIGCHLD", "SIGTTIN", "SIGTTOU", "SIGTSTP")
 _GRACE_SECONDS = 1.0
 
@@ -36,9 +35,8 @@ Variables = dict[bytes, bytes]
 
 
 def adopt_orphans() -> None:
-    """Make this process the one to which orphaned descendants come (Linux)."""
-    if _LINUX:
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    """Make this process the one to which orphaned descendants come."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def spawn(
@@ -49,7 +47,7 @@ def spawn(
     *,
     scoped: bool = False,
 ) -> int:
-    """Start a program as the leader of a session of its own, without a terminal; it dies with this process (Linux).
+    """Start a program as the leader of a session of its own, without a terminal; it dies with this process.
 
     Args:
         argv: program (absolute path), then arguments.
@@ -68,8 +66,7 @@ def spawn(
         try:
             # First, so that a signal to our own group or terminal cannot end the child half-way.
             os.setsid()
-            if _LINUX:
-                _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             # The parent may have died before the prctl above: then no death signal would ever come.
             if os.getppid() == parent:
                 enter(groups, scoped=scoped)
@@ -133,10 +130,10 @@ def _become(argv: list[bytes], env: Variables, streams: tuple[int, int, int]) ->
 
 
 def descendants(of: int) -> list[int]:
-    """Return the living processes below one, nearest first (zombies are not living). Empty where there is no /proc."""
+    """Return the living processes below one, nearest first (zombies are not living)."""
     children: dict[int, list[int]] = {}
     dead: set[int] = set()
-    for name in os.listdir("/proc") if _LINUX else ():
+    for name in os.listdir("/proc"):
         if name.isdigit() and (fields := stat_fields(int(name))):
             children.setdefault(int(fields[1]), []).append(int(name))
             if fields[0] in (b"Z", b"X"):
@@ -166,13 +163,6 @@ def _signal(pids: list[int], number: int) -> None:
             continue
 
 
-def _signal_group(leader: int) -> None:
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except OSError:
-        return
-
-
 def reap(leader: int) -> int | None:
     """Reap dead children; return the leader's wait status if it is among them."""
     status = None
@@ -196,9 +186,6 @@ def end_tree(leader: int | None) -> tuple[int | None, int]:
     Returns:
         The leader's wait status, if it was reaped here; how many processes live on after a second.
     """
-    if leader is not None and not _LINUX:
-        # Not reaped yet, so the group's number is still its own.
-        _signal_group(leader)
     status = None
     end = time.monotonic() + _GRACE_SECONDS
     while True:

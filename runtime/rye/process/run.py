@@ -25,7 +25,7 @@ from rye.call import context
 from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.process import reaper, terminal_text
-from rye.process.child import directory_path
+from rye.process.child import name_of_fd
 from rye.process.output_files import Capture
 from rye.sandbox.sandbox import Confined
 
@@ -143,7 +143,7 @@ class Tree:
         try:
             self._reaper = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _REAPER, _REAPER_FOLDER, str(reading), str(writing)],
-                cwd=directory_path(cwd_fd),
+                cwd=name_of_fd(cwd_fd),
                 env=reaper_environment(),
                 # The sandbox's descriptors pass through the reaper, under the numbers that its command line names.
                 pass_fds=(reading, writing, *confined.fds),

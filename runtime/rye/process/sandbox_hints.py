@@ -47,7 +47,7 @@ class LeftFiles:
         self.argv = [shell, "-c", command]
         self.fds: tuple[int, ...] = ()
         self._fd = -1
-        if _MENTIONS.search(command) and hasattr(os, "memfd_create"):
+        if _MENTIONS.search(command):
             # A descriptor, not standard output: a number among the command's own output would be mistaken for it.
             self._fd = os.memfd_create("rye")
             self.fds = (self._fd,)

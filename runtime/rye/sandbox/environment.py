@@ -12,7 +12,6 @@ stops core files. What it starts is not affected.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -149,8 +148,7 @@ _PR_SET_DUMPABLE = 4
 
 
 def close() -> None:
-    """Close this process for the rest of its life (Linux). Front ends call it, for processes that are ours."""
-    if sys.platform.startswith("linux"):
-        import ctypes
+    """Close this process for the rest of its life. Front ends call it, for processes that are ours."""
+    import ctypes
 
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

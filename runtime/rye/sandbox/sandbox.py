@@ -162,15 +162,17 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
     _hold_to_root(policy)
     if mode == "off":
         return _unconfined(argv, policy, dict.fromkeys(properties_of(policy), "the sandbox is off"))
+    # Before a layer makes anything: what the user set may be refused.
+    limits = resource_limits.configured() if limited else None
     # In order of strength; only the first layer that works is used.
     why_not = layers()
     if not why_not["bubblewrap"]:
         confined = bubblewrap.confine(argv, policy)
-        confined = _limited(confined) if limited else confined
+        confined = _limited(confined, limits) if limits else confined
     elif not why_not["landlock"]:
         confined = landlock.confine(argv, policy)
         confined.report["instead_of"] = {"bubblewrap": why_not["bubblewrap"], "advice": bubblewrap.advice()}
-        confined = _limited(confined, "Landlock does not limit the temporary folder") if limited else confined
+        confined = _limited(confined, limits, "Landlock does not limit the temporary folder") if limits else confined
     else:
         reason = "; ".join(why_not.values())
         confined = _unconfined(argv, policy, dict.fromkeys(properties_of(policy), reason))
@@ -196,9 +198,9 @@ def _hold_to_root(policy: Policy) -> None:
         raise project_changed(policy.root)
 
 
-def _limited(confined: Confined, lacking: str = "") -> Confined:
+def _limited(confined: Confined, limits: resource_limits.Limits, lacking: str = "") -> Confined:
     """Return the command with its limits on memory and processes, and say in its report whether all limits hold."""
-    groups, why = resource_limits.make(resource_limits.configured())
+    groups, why = resource_limits.make(limits)
     if why or lacking:
         confined.report["missing"][resource_limits.NAME] = "; ".join(filter(None, (why, lacking)))
     else:

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from rye.call import context
 from rye.config import user_dirs
 from rye.fs import atomic
 from rye.plain_class import Record
@@ -24,6 +25,12 @@ from rye.snapshots.tree import Folders
 _TREE: Final = "known"
 _LOG: Final = "known.log"
 _RUNNING: Final = "running.json"
+PATIENCE: Final = 20.0
+"""So long a look or an edit waits for another one (seconds)."""
+
+PATIENCE_AT_END: Final = 120.0
+"""So long a look waits that ends a command (seconds): what the command changed has happened already."""
+
 _LARGEST: Final = 512 * 1024 * 1024
 _DIGEST_BYTES: Final = 64
 _VERSION: Final = 1
@@ -68,10 +75,25 @@ def folder(root: str | int) -> Path:
 
 
 @contextmanager
-def locked(root: str | int) -> Iterator[Path]:
-    """Hold the project's tree; yields its folder. Raises OSError."""
+def locked(root: str | int, *, shared: bool = False, at_end: bool = False) -> Iterator[Path]:
+    """Hold the project's tree; yields its folder. `at_end` of a command it waits longer, and heeds no deadline.
+
+    Raises:
+        OSError: the state folder cannot be used.
+        WorkspaceError: `locked`: another process holds it on and on.
+        DeadlineError: the call's time ran out.
+    """
     where = folder(root)
-    with atomic.locked(where / "lock"):
+    lock, patience = where / "lock", PATIENCE_AT_END if at_end else PATIENCE
+    heed = (lambda: None) if at_end else context.check_deadline
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(atomic.locked(lock, shared=shared, patience=patience, meanwhile=heed))
+        except TimeoutError:
+            # Imported here: the supervisor of a job takes this lock, and loads little.
+            from rye.workspace import cache
+
+            raise cache.lock_error(lock, str(lock), patience, "The record of what changes in this project") from None
         yield where
 
 
@@ -79,13 +101,13 @@ def locked(root: str | int) -> Iterator[Path]:
 def unlooked(root: str | int) -> Iterator[None]:
     """Let nobody look at the project's tree for the block: an edit of ours that began is seen with its record, or not at all.
 
-    Where nobody looked yet there is nothing to hold. An edit that cannot hold it is made all the same.
+    Where nobody looked yet there is nothing to hold. An edit beside a state folder that cannot be used is made all the same.
+    Errors else as `locked`.
     """
     with ExitStack() as stack:
         with suppress(OSError):
-            where = folder(root)
-            if where.is_dir():
-                stack.enter_context(atomic.locked(where / "lock", shared=True))
+            if folder(root).is_dir():
+                stack.enter_context(locked(root, shared=True))
         yield
 
 

@@ -61,7 +61,7 @@ class Watch:
         self._is_ahead = False
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._fd = -1
-        if hasattr(self._libc, "inotify_init1") and _type_of(info.st_dev) in _LOCAL:
+        if _type_of(info.st_dev) in _LOCAL:
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._most = min(_MOST_FOLDERS, _limit() // _SHARE)
 
@@ -189,6 +189,5 @@ def write_back(fd: int) -> None:
 
     The kernel sets the time with the first write into a page after that. On tmpfs, which writes nothing back, it never does.
     """
-    with suppress(AttributeError):
-        # Without waiting for the disk, but for pages that are on their way to it.
-        ctypes.CDLL(None).sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), _WAIT_BEFORE | _WRITE)
+    # Without waiting for the disk, but for pages that are on their way to it.
+    ctypes.CDLL(None).sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), _WAIT_BEFORE | _WRITE)

@@ -207,8 +207,7 @@ def copy_metadata(dir_fd: int, name: str | bytes, fd: int, old: os.stat_result) 
             # The group alone may be ours to give, so that a shared file stays shared.
             with contextlib.suppress(OSError):
                 os.fchown(fd, -1, old.st_gid)
-    if hasattr(os, "listxattr"):
-        _copy_attributes(dir_fd, name, fd)
+    _copy_attributes(dir_fd, name, fd)
     # Mode last: an ACL changes the group's bits.
     os.fchmod(fd, mode)
 

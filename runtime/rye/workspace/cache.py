@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from rye.call.context import check_deadline, deadline
 from rye.config import user_dirs
@@ -232,7 +233,7 @@ def _lock_all(held: list[int], base: int, lock_names: list[str], started: float,
         _lock_files.add(fd)
         held.append(fd)
         if not _wait_for_lock(fd, end):
-            raise _lock_error(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - started)
+            raise lock_error(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - started)
 
 
 def _release(fd: int) -> None:
@@ -310,8 +311,9 @@ def _wait_for_lock(fd: int, end: float) -> bool:
         pause = min(pause * 2, 0.01)
 
 
-def _lock_error(fd: int, name: str, waited: float) -> WorkspaceError:
-    pid = holder(fd)
+def lock_error(lock: int | Path, name: str, waited: float, held: str = "The lock of this file") -> WorkspaceError:
+    """Return the refusal of a call that waited for a lock file, open or named: who holds it, and what to do."""
+    pid = holder(lock)
     if pid == os.getpid():
         who, remedy = "another call of this process", "Try again in a moment."
     elif pid is None:
@@ -324,15 +326,15 @@ def _lock_error(fd: int, name: str, waited: float) -> WorkspaceError:
         )
     return WorkspaceError(
         "locked",
-        f"The lock of this file is held by {who}; {waited:.0f} seconds were waited for it. Nothing was written.",
+        f"{held} is held by {who}; {waited:.0f} seconds were waited for it. Nothing was written.",
         remedy,
         **({} if pid is None else {"pid": pid}),
     )
 
 
-def holder(fd: int) -> int | None:
-    """Return the process that has locked an open file, as the kernel lists it (proc_locks(5)); None where it does not tell."""
-    info = os.fstat(fd)
+def holder(lock: int | Path) -> int | None:
+    """Return the process that has locked a file, open or named, as proc_locks(5) lists it; None where it does not tell."""
+    info = os.stat(lock)
     device_and_inode = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as file:

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import stat
-import sys
 import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
@@ -34,11 +33,10 @@ _POINTERS: Final = "pointers.json"
 _OF_REPOSITORIES: Final = frozenset(
     "head objects refs commondir config config.worktree hooks info modules rebase-merge sequencer worktrees".split()  # noqa: SIM905
 )
-_CLOCK: Final = getattr(time, "CLOCK_REALTIME_COARSE", 5)
+_CLOCK_REALTIME_COARSE: Final = 5
 # A time of change that is a multiple of this (ns) may come from a file system that counts in larger steps, up to the second.
 _FINE: Final = 10_000_000
 _COARSEST: Final = 3_000_000_000
-_O_PATH: Final = getattr(os, "O_PATH", os.O_RDONLY)
 # So many components of 255 bytes are a path that the kernel takes.
 _STEP: Final = 15
 
@@ -143,7 +141,7 @@ def _read(root: str, path: str, device: int) -> tuple[Listing, int]:
 
 def clock() -> int:
     """Return the time (ns) of the clock that files get their times from: it goes on by ticks, behind the usual one."""
-    return time.clock_gettime_ns(_CLOCK) if sys.platform.startswith("linux") else time.time_ns()
+    return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
 
 
 def _settled(changed: int, now: int) -> bool:
@@ -170,7 +168,7 @@ def _opened(root: str, path: str) -> int:
 def _below(at: int, path: str, *, last: bool) -> int:
     flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     if not last:
-        return os.open(path, flags | _O_PATH, dir_fd=at)
+        return os.open(path, flags | os.O_PATH, dir_fd=at)
     try:
         return os.open(path, flags | os.O_RDONLY, dir_fd=at)
     except PermissionError:
@@ -182,7 +180,7 @@ def _below(at: int, path: str, *, last: bool) -> int:
 def _open_up(path: str, at: int) -> bool:
     """Let the owner list a folder: git enters one that cannot be listed, so a command could hide a repository there."""
     with suppress(OSError):
-        fd = os.open(path, _O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
         try:
             # Through /proc, because no chmod takes a descriptor opened with O_PATH.
             os.chmod(f"/proc/self/fd/{fd}", os.fstat(fd).st_mode & 0o7777 | 0o500)
@@ -361,7 +359,7 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
 def _settings_of(root_fd: int, work_tree: bytes, parent: str) -> Iterator[tuple[bytes, str]]:
     """Yield the settings of the repository whose work tree begins at a folder, each with the folder that it lies in."""
     try:
-        os.close(os.open(work_tree + b".git", _O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd))
+        os.close(os.open(work_tree + b".git", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd))
     except NotADirectoryError:
         folders = linked(parent)
         for folder, name in zip(reversed(folders or ()), _SETTINGS, strict=False):

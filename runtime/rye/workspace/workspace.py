@@ -25,24 +25,19 @@ from rye.plain_class import Record
 from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
 
-IGNORED_DIRECTORIES = (
-    "node_modules",
+_OF_PYTHON = (
     "__pycache__",
-    ".git",
     ".venv",
     "venv",
     ".tox",
     ".pytest_cache",
     ".mypy_cache",
     ".ruff_cache",
-    "dist",
-    "build",
     "*.egg-info",
     ".eggs",
     ".nox",
-    ".hg",
-    ".svn",
 )
+IGNORED_DIRECTORIES = ("node_modules", ".git", "dist", "build", ".hg", ".svn", *_OF_PYTHON)
 """The one list of directories that listing and searching leave out (glob patterns)."""
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -50,8 +45,7 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 
 # O_NONBLOCK so that a FIFO is refused instead of waited for, O_NOCTTY so that no terminal is taken.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
-# The root's path and one below it (bytes): what is longer is not taken apart.
-_LONGEST = 2 * beneath.PATH_MAX
+_LONGEST = 2 * beneath.PATH_MAX  # the root's path and one below it (bytes): what is longer is not taken apart
 
 
 class OpenFile(Record):
@@ -462,25 +456,14 @@ class Workspace:
             raise protected(shown or names.show(b"/".join(parts)), place, name)
 
     def guard_open(self, dir_fd: int, parts: beneath.Parts, links: protected_paths.Links | None = None) -> None:
-        """Guard a file once more, right before it is exchanged: since it was opened a command may have made a repository there.
-
-        Arguments as of `guard`.
+        """Guard a file again right before it is exchanged: a command may have made a repository there. Arguments as of `guard`.
 
         Raises:
             WorkspaceError: `protected_path`; `conflict`, its folder has been moved.
         """
-        moved = WorkspaceError(
-            "conflict", f"The folder of {names.show(parts[-1])} was moved. Nothing was written.", "Try again."
-        )
-        try:
-            fd = beneath.open_unlinked(self.fd, [os.fsdecode(part) for part in parts[:-1]], beneath.DIRECTORY)
-        except OSError:
-            raise moved from None
-        try:
-            if not os.path.sameopenfile(fd, dir_fd):
-                raise moved
-        finally:
-            os.close(fd)
+        if not beneath.is_at(self.fd, parts[:-1], dir_fd):
+            shown = names.show(b"/".join(parts))
+            raise WorkspaceError("conflict", f"The folder of {shown} was moved meanwhile. Nothing was written.", "Try again.")
         self.guard(parts, links=links)
 
     def check(self, path: str) -> None:
@@ -491,7 +474,7 @@ class Workspace:
         """
         parts = self.components(path)
         try:
-            fd, _ = beneath.open_beneath(self.fd, parts, beneath.O_PATH)
+            fd, _ = beneath.open_beneath(self.fd, parts, os.O_PATH)
         except FileNotFoundError:
             self._check_missing(parts, path)
         except OSError as err:

@@ -8,7 +8,6 @@ import pytest
 
 import rye
 from rye.authoring.lint import lint
-from rye.items import permission_needs
 from rye.items.spaces import system_folder
 
 GOOD = '''"""Count the words of a file.
@@ -189,27 +188,6 @@ def test_scripts_are_checked_by_their_header(suffix, marker):
     assert found("echo x\n", suffix=suffix) == [(1, "missing_metadata")]
 
 
-@pytest.mark.parametrize(
-    ("body", "permission"),
-    [
-        ("import subprocess\n", "run"),
-        ("import urllib.request\n", "network"),
-        ("def f(p):\n    return open(p).read()\n", "read"),
-        ("def f(p):\n    return open(p, 'w')\n", "write"),
-        ("def f(p):\n    return p.read_text()\n", "read"),
-        ("from rye.toolkit import edit_lines\ndef f(p):\n    edit_lines(p, p, [])\n", "write"),
-        ("import urllib.parse\n", ""),
-    ],
-)
-def test_a_permission_that_the_text_shows_to_be_needed_is_missed(body, permission):
-    from rye.items import permission_needs
-    from rye.items.parse import python_tree
-
-    tree = python_tree(body.encode())
-    assert [one.permission for one in permission_needs.missing(tree, [])] == ([permission] if permission else [])
-    assert permission_needs.missing(tree, [permission]) == []
-
-
 def test_a_message_cannot_steer_a_terminal():
     text = GOOD.replace('"file_path":', '"\\x1b[2Jfile":').replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
     for one in lint(text.encode(), ".py", "my/text/count"):
@@ -226,33 +204,6 @@ def test_a_linted_tool_that_lint_finds_good_runs(project):
     assert response["data"]["output"] == "2"
 
 
-@pytest.mark.parametrize(
-    ("suffix", "text", "needs"),
-    [
-        (".sh", "cat a.txt\n", [("run", 1)]),
-        (".sh", "set -eu\necho hi\nx=$((3 > 2))\n[ 1 -gt 2 ] 2>/dev/null || echo no >&2\n", []),
-        (".sh", 'n=$(wc -l < "$PARAM_file_path")\n', [("read", 1), ("run", 1)]),
-        # Who may write may read.
-        (".sh", 'n=$(wc -l < "$PARAM_file_path")\nprintf x > out.txt\n', [("run", 1), ("write", 2)]),
-        (".sh", "# curl is not used\nfor x in a b; do curl $x; done\n", [("network", 2), ("run", 2)]),
-        (".js", 'const given = require("fs").readFileSync(0);\n// fetch(x)\n', []),
-        (
-            ".mjs",
-            'import { readFile } from "node:fs/promises";\nawait readFile(p);\nawait fetch(u);\n',
-            [("read", 2), ("network", 3)],
-        ),
-        (".js", 'require("node:child_process").execSync("ls");\nfs.writeFileSync("a", "b");\n', [("run", 1), ("write", 2)]),
-        (".rb", "File.read('x')\nsystem 'ls'\n", [("read", 1), ("run", 2)]),
-        (".pl", "open(my $f, '<', 'x');\n", [("read", 1)]),
-        (".txt", "cat", []),
-    ],
-)
-def test_what_a_script_seems_to_need_is_found(suffix, text, needs):
-    found = permission_needs.missing_in_script(text, suffix, [])
-    assert [(need.permission, need.line) for need in found] == needs
-    assert permission_needs.missing_in_script(text, suffix, ["read", "write", "network", "run"]) == []
-
-
 SCRIPT = """\
 # ---
 # version: '1.0.0'
@@ -261,6 +212,7 @@ SCRIPT = """\
 # category: my
 # description: d
 # permissions: {permissions}
+# config_schema: {{type: object, properties: {{file_path: {{type: string, format: workspace-path, description: d}}}}}}
 # ---
 curl https://example.org
 """
@@ -278,10 +230,9 @@ config: {{url: 'https://example.org/x'}}
 @pytest.mark.parametrize(
     ("suffix", "text", "permissions", "said"),
     [
-        (".sh", SCRIPT, "[]", ["give permissions: [network].", "give permissions: [run]."]),
-        (".sh", SCRIPT, "[run]", ["give permissions: [run, network]."]),
-        (".sh", SCRIPT, "[run, network]", []),
-        (".yaml", HTTP, "[]", ["give permissions: [network]."]),
+        (".sh", SCRIPT, "[]", ["It takes a path: give permissions: [read], or [write]."]),
+        (".sh", SCRIPT, "[write]", []),
+        (".yaml", HTTP, "[]", ["It sends a request: give permissions: [network]."]),
         (".yaml", HTTP, "[network]", []),
     ],
 )
@@ -291,8 +242,7 @@ def test_the_permissions_of_scripts_and_of_requests_are_checked(suffix, text, pe
         for one in lint(text.format(permissions=permissions).encode(), suffix, "my/tool")
         if one.code == "missing_permission"
     ]
-    assert len(found) == len(said)
-    assert all(end in one.message for one, end in zip(found, said, strict=True)), found
+    assert [one.message for one in found] == said
 
 
 @pytest.mark.parametrize("suffix", ["", ".txt", ".json", ".md"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from attacks.test_crash_points import needs_strace
 from rye.call.context import CallOptions
 from rye.config import user_dirs
 from support.waiting import PATIENCE, until
@@ -259,3 +261,33 @@ def test_a_command_that_was_cut_off_is_unknown_and_repeated_only_where_that_is_a
     for repeat in (False, True):
         assert once(files, BASH, waits, repeat=repeat)["data"]["repeated"]
     assert text(files) == "one\nx\nx\n"
+
+
+@needs_strace
+@pytest.mark.parametrize("changes", [["end+|more"], ["end+|more", "b.txt:end+|more"]], ids=["one file", "two files"])
+def test_the_entries_of_a_named_call_are_durable_before_the_record_of_its_start_goes(files, changes, tmp_path):
+    program = (
+        "import json, sys, rye\nfrom rye.call.context import CallOptions\n"
+        "done = rye.execute(*json.loads(sys.argv[2]), project_path=sys.argv[1], options=CallOptions(key='k'))\n"
+        "assert done['status'] == 'success', done"
+    )
+    order = json.dumps([EDIT, {"file_path": "a.txt", "changes": changes}])
+    trace = ["strace", "-f", "-y", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=fsync,rename,unlink"]
+    subprocess.run([*trace, sys.executable, "-c", program, str(files), order], check=True)
+    lines = (tmp_path / "trace").read_text().splitlines()
+
+    def at(pattern):
+        return [number for number, line in enumerate(lines) if re.search(pattern, line)]
+
+    named = at(r'rename\(.*/journal/.*", ".*/journal/[0-9a-f]{15}\.json"')
+    listed = at(r"fsync\(\d+<.*/journal/index>")
+    assert len(named) == len(changes)
+    assert listed
+    assert listed[-1] < named[0], "the row is durable before its entry is found"
+    if len(changes) > 1:
+        written = at(r"fsync\(\d+<.*/journal/\.[^/]*\.new[^/]*>")
+        (gone,) = at(r'unlink\(".*/commits/.*\.done"')
+        synced = [number for number in at(r"fsync\(\d+<.*/journal>") if named[-1] < number < gone]
+        assert len(written) == len(changes)
+        assert written[-1] < named[0]
+        assert synced

@@ -327,3 +327,15 @@ def test_a_program_of_the_project_is_found_by_no_name(project, monkeypatch):
     for command in (str(project / "printf"), "./printf", "../project/printf"):
         yaml_tool(project, "my/say", config={"command": command})
         assert call(project, "my/say")["code"] == "interpreter_missing"
+
+
+@pytest.mark.parametrize("key", ["memory_mb", "timeout_seconds"])
+@pytest.mark.parametrize("value", ["lots", [1], -1, float("inf"), 10**30, True])
+def test_a_bound_that_is_no_number_is_refused_as_such(project, key, value):
+    yaml_tool(project, "my/tool", config={"command": "echo", "args": ["hello"], key: value})
+    answer = call(project, "my/tool")
+    assert (answer["status"], answer["code"]) == ("error", "malformed_item")
+    assert "must be a number above 0" in answer["error"]
+    # The control.
+    yaml_tool(project, "my/tool", config={"command": "echo", "args": ["hello"], key: 500})
+    assert call(project, "my/tool")["status"] == "success"

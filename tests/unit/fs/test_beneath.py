@@ -272,7 +272,7 @@ def random_path(rng: random.Random) -> bytes:
 
 
 @needs_openat2
-@pytest.mark.parametrize("flags", [READ, beneath.O_PATH, beneath.DIRECTORY], ids=["read", "path", "directory"])
+@pytest.mark.parametrize("flags", [READ, os.O_PATH, beneath.DIRECTORY], ids=["read", "path", "directory"])
 def test_ten_thousand_random_paths_get_the_kernels_verdict_both_ways(root, monkeypatch, flags):
     seed = random.randrange(1 << 32)
     print("seed", seed)

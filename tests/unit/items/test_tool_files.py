@@ -157,3 +157,17 @@ def test_only_the_list_of_files_is_rewritten(raw, suffix):
     assert suffix != ".sh" or found.endswith(b"# ---\nfiles: x\n")
     with pytest.raises(RyeError):
         tool_files.with_digests(raw, "my/tool", suffix, lambda _path: None)
+
+
+def test_a_flow_of_yaml_is_refused_where_files_are_to_be_filled_in(project):
+    """Its text begins as JSON does, and is none."""
+    text = f"{{version: '1.0.0', tool_type: http, executor_id: {RUNTIMES}/http_runtime, category: my, description: x, files: [w.txt]}}"
+    put(project, "tools/my/w.txt", b"world")
+    put(project, "tools/my/flow.yaml", text.encode())
+    (row,) = sign(project, "my/flow")
+    assert row["code"] == "malformed_item"
+    assert "is no JSON" in row["error"]
+    # The control.
+    put(project, "tools/my/flow.yaml", text[1:-1].replace(", ", "\n").encode())
+    (row,) = sign(project, "my/flow")
+    assert row["status"] == "signed"

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import rye
+from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.journal import tree_changes
 from rye.process import job_supervisor
 from rye.snapshots import known_tree
 from support.calling import call, undo
+from support.harness import fingerprint
 from support.shell_calls import bash, record, set_sandbox
 
 
@@ -458,3 +463,65 @@ def test_a_command_that_puts_another_folder_in_the_projects_place_is_told(starte
     changed = bash(started, f"mv {started} {started}-old; mkdir {started}; echo x > {started}/x")
     assert list(changed["not_recorded"]) == ["."]
     assert (started / "x").exists()
+
+
+@contextmanager
+def held(project):
+    """Let another process hold the project's tree."""
+    lock = known_tree.folder(str(project)) / "lock"
+    with subprocess.Popen(["flock", "-x", lock, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        holder.stdin.write("held\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+        holder.stdin.close()
+
+
+CALLS = {
+    "write": ("rye/file-system/write", {"file_path": "a.txt", "content": "two\n"}),
+    "edit several": ("rye/file-system/edit_lines", {"file_path": "a.txt", "changes": ["end+|two", "b.txt:end+|two"]}),
+    "bash": ("rye/bash/bash", {"command": "echo two > a.txt"}),
+    "undo": ("rye/file-system/undo", {}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_who_waits_for_the_tree_is_told_who_holds_it_or_ends_in_time(started, monkeypatch, name):
+    tool, parameters = CALLS[name]
+    for path in ("b.txt", "c.txt"):
+        call("rye/file-system/write", started, file_path=path, content="one\n")
+    call("rye/file-system/read", started, file_path="a.txt")
+    before = fingerprint(started)
+    with held(started) as holder:
+        with monkeypatch.context() as patch:
+            patch.setattr(known_tree, "PATIENCE", 0.3)
+            refused = call(tool, started, **parameters)
+        assert (refused["code"], refused.get("pid")) == ("locked", holder.pid), refused
+        assert "flock" in refused["error"]
+        ending = Cancellation()
+        threading.Timer(0.5, ending.cancel).start()
+        late = rye.execute(tool, parameters, project_path=started, options=CallOptions(cancellation=ending))
+        assert late["code"] == "cancelled", late
+        assert {path: one for path, one in fingerprint(started).items() if not path.startswith(".ai")} == {
+            path: one for path, one in before.items() if not path.startswith(".ai")
+        }
+    assert call(tool, started, **parameters)["success"]
+
+
+def test_a_command_that_no_look_could_end_is_ended_by_the_next(started, monkeypatch):
+    monkeypatch.setattr(known_tree, "PATIENCE_AT_END", 0.3)
+
+    def hold(lock):
+        until((started / "go").exists)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (started / "held").touch()
+
+    with (known_tree.folder(str(started)) / "lock").open("rb") as lock:
+        thread = threading.Thread(target=hold, args=(lock,))
+        thread.start()
+        data = bash(started, "touch go; while ! test -e held; do sleep 0.01; done; echo two > a.txt")
+        thread.join()
+    assert "is held by" in data["not_recorded"]["."], data
+    assert [one["tool"] for one in listed(started)] == ["rye/bash/bash"]
+    (started / "a.txt").write_text("three\n")
+    assert listed(started)[0]["tool"] == tree_changes.SOMEONE_ELSE

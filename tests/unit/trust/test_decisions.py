@@ -354,7 +354,7 @@ def test_every_item_of_a_revoked_key_is_refused_at_the_very_next_call(project):
     assert {row["verdict"] for row in rye.verify(everything=True, space="project", project_path=project)} == {"revoked_key"}
     done = new_process("verify", "--all", "--space", "project", "--json", cwd=project)
     rows = json.loads(done.stdout)
-    assert (done.returncode, len(rows), {row["verdict"] for row in rows}) == (1, 100, {"revoked_key"})
+    assert (done.returncode, len(rows), {row["verdict"] for row in rows}) == (3, 100, {"revoked_key"})
     done = new_process("execute", ids[0], cwd=project)
     assert done.returncode == 3
     assert STRANGER.public.digest in done.stderr.decode()

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:60ef98fc161ae6dee1ca83fd500af50d7be4a416c283ded6a29f803428df4629:Ck1MSLc5uHQYbQX7o3kPKJstX7JeVZ5Ho6t7DCfCp0IOA4iRH-Y52krSqyizUNNQRIY8GfusI1Mi5d23F8DiDA==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:36:53Z:ce63ac3ad7527188f663df84b49a7b52a95a9e30369b9721ec937529a5504c77:FYkTpzyb9sQp_VpIIwyZkuA93BzvfcrEYCVR8YaVciMqYvycyhedrY4lF-m8_16h0FViTMF0-vbHFwYJzaFxBw==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -238,7 +238,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 def _folder(ws: Workspace, path: str) -> beneath.Parts:
     """Return the physical components of the folder that `path` names."""
     try:
-        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), beneath.O_PATH)
+        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), os.O_PATH)
     except OSError as err:
         raise ws.refusal(err, path) from None
     try:

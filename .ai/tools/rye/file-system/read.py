@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T23:01:44Z:ea4bee38fbdbf7072e246a4e668ffd098d5cf8ef2c3bc37637b66b775cd73388:2CN0QCPtxmqdNyU525aZJ4SJCLKvd9E-30zPUVzE2UauPF_Gk0mPidpXipTdw6Vvfl-Rj7kkNr_2wHcMmpHsDg==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:30:11Z:2b7e3636d29752d7c054767d9e5a9d47cae7aa0277201905ffa9732246db1782:fikoYLNAhUfWHmfXAU-j5BWuM4ABhArfnOgbuCI-NSxUipetxHit7qI2WtMzGzKF-ZobDwsPzVRaqurqwMEWAg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -9,11 +9,11 @@ Side effects: none on your files; keeps line IDs in .ai/cache (or the user's sta
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
 lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] line naming the call that continues. Lines over
 2,000 characters are shortened visibly; their ID still stands for the whole line.
-An ID belongs to its line for as long as the line lives, through edits elsewhere in the file: pass IDs to edit_lines instead
+An ID belongs to its line for as long as the line lives, through edits elsewhere in it: pass IDs to edit_lines instead
 of retyping text, and do not read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
 new, changed or gone since. file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
-more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace makes tabs, CR and trailing blanks visible.
-Prefer it to cat in a shell whenever you may edit the file; use grep to find the place first in a large one.
+more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace shows blanks.
+Prefer it to cat in a shell where you may edit the file; use grep to find the place first in a large one.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def _editing(parser: argparse.ArgumentParser) -> None:
     _reading(parser)
 
 
-_ALWAYS = {"json": False, "project": None}
+_ALWAYS = {"json": False, "project": None, "color": None}
 _SEARCHED = {"limit": None, "offset": None, "hidden": False, "no_ignore": False, **_ALWAYS}
 _MATCHED = {"literal": False, "n": False, "ignore_case": False, "ids": False}
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.call.context import CallOptions, Cancellation
@@ -21,7 +23,9 @@ from rye.cli.shared import (
     printable,
     project_to_work_in,
 )
+from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
+from rye.fs import atomic
 from rye.sandbox import environment
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 # Characters at the end of what was shown.
 _REMEMBERED = 1 << 16
+_DAY = 86_400
 _EPILOG = """\
 A word is name=value, name=@file (the file's text; @- is standard input), name:=json, or a bare value. Bare values fill the
 required parameters in their order, then path, root or file_path. Behind -- a word is a value unless it begins with a
@@ -224,6 +229,7 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
     for warning in response.get("warnings", ()):
         print(harmless(f"rye: warning: {warning}"), file=sys.stderr)
     data = response["data"]
+    _tell_of_landlock((data or {}).get("sandbox"))
     if response["status"] == "validation_passed":
         print(f"{response['item_id']}: verified, parameters valid, not run.", file=answer)
     elif watched is not None and watched.shown:
@@ -243,6 +249,24 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
         if response.get("code") == "invalid_parameters":
             message += f" `rye help {printable(response['item_id'].rpartition('/')[2])}` explains them."
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {harmless(message)}", file=sys.stderr)
+
+
+def _tell_of_landlock(report: Any) -> None:
+    """Say once a day at most that a command could write git's hooks and settings; each result lists it under `missing`."""
+    if not isinstance(report, dict) or report.get("kind") != "landlock" or "protected_names" not in report.get("missing", ()):
+        return
+    told = f"{user_dirs.user_ai()}/state/landlock-told"
+    # Where nothing can be stored it is said each time.
+    with suppress(OSError):
+        if 0 <= time.time() - os.stat(told).st_mtime < _DAY:
+            return
+    with suppress(OSError):
+        atomic.write(told, b"", 0o600, durably=False)
+    print(
+        "rye: the sandbox here is Landlock, which does not protect names in the project (.git/hooks, .git/config, .vscode …): "
+        "what would start a program is set aside after the command. `rye doctor` says how to get bubblewrap.",
+        file=sys.stderr,
+    )
 
 
 def _print_trace(data: dict[str, Any]) -> None:

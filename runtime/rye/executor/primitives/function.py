@@ -51,7 +51,7 @@ def plan(chain: Chain, tree: ast.Module | str | None) -> Plan:
             "malformed_item", f"{tool.executor_id}: entry_point must be a function's name.", "Correct it and sign it again."
         )
     files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
-    return Plan(run_code.compiled(tree, tool.id), entry_point, files, int(chain.config.get("memory_mb", 0)) << 20)
+    return Plan(run_code.compiled(tree, tool.id), entry_point, files, int(chain.config.get("memory_mb") or 0) << 20)
 
 
 def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:

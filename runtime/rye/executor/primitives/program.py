@@ -109,7 +109,7 @@ def plan(chain: Chain, _tree: ast.Module | str | None) -> Plan:
         output,
         {str(number): code for number, code in exit_codes.items()},
         _text(tool, config, "cwd", "{project_path}"),
-        int(config.get("memory_mb", 0)) * _MEGABYTE,
+        int(config.get("memory_mb") or 0) * _MEGABYTE,
         {str(name): str(value) for name, value in env.items()},
         interpreter,
         _files(chain),

@@ -13,7 +13,6 @@ import base64
 import json
 import os
 import struct
-import sys
 from typing import Any
 
 _LENGTH = struct.Struct(">I")
@@ -79,7 +78,7 @@ def write_files(files: dict[str, str], folder: str) -> None:
 
 def _give_input(data: bytes) -> None:
     """Put the input where the program reads it: a file, so that one that never reads it does not block anybody."""
-    fd = os.memfd_create("input") if sys.platform == "linux" else os.open(os.devnull, os.O_RDWR)
+    fd = os.memfd_create("input")
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
