@@ -159,8 +159,9 @@ def test_lines_that_stay_keep_their_ids_and_the_others_are_new(project):
     before = ids(project)
     done("write", project, file_path="f.txt", content="a\nb\n]\nC\n  ]\n")
     after = ids(project)
-    assert after[:3] == [before[0], before[2], before[3]]
-    assert not {*after[3:]} & {*before}
+    # Which `]` it is that stayed, nobody said.
+    assert after[:2] == [before[0], before[2]]
+    assert not {*after[2:]} & {*before}
     changes = [{"line_id": before[1], "new_content": "x"}]
     assert "was deleted" in refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=changes)
     done("edit_lines", project, file_path="f.txt", changes=[{"line_id": before[0], "new_content": "A"}])
@@ -179,7 +180,7 @@ def test_an_edit_of_lines_that_stay_can_follow_without_a_read(project):
     # Too many ranges to be told are not, and then nobody was told.
     lines = [f"line {at}" for at in range(100)]
     done("write", project, file_path="f.txt", content="\n".join(lines), line_ids="short")
-    lines[::2] = [f"other {at}" for at in range(50)]
+    lines[::3] = [f"other {at}" for at in range(34)]
     assert "addresses" not in done("write", project, file_path="f.txt", content="\n".join(lines), line_ids="short")
 
 

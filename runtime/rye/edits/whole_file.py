@@ -9,9 +9,9 @@ from rye.call import context
 from rye.call.results import call_text
 from rye.edits import pasted_ids, syntax_check
 from rye.edits.apply import index_whole, successor, text_encoding
-from rye.edits.splices import Splice, line_ends, refine, unified_diff
+from rye.edits.splices import Revived, Splice, line_ends, refine, unified_diff
 from rye.errors import EditError, WorkspaceError
-from rye.journal import commit, journal
+from rye.journal import commit, followed_lines, journal
 from rye.line_ids import document as documents
 from rye.line_ids import store
 from rye.line_ids.document import Document
@@ -118,7 +118,13 @@ def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encod
     with suppress(WorkspaceError), documents.open_locked_for_edit(ws, place.shown, place.parts) as document:
         text = document.text
         if document.known and text.encoding == text_encoding(data, encoding) and document.data == old:
-            return successor(document, refine(text, [Splice(0, text.count, parse(data, text.encoding).lines())]))
+            lines, splices, at, made = parse(data, text.encoding).lines(), list[Splice](), 0, 0
+            # Of equal lines nobody said which one stays.
+            for i, j in [*followed_lines.certain(text.lines(), lines), (text.count, len(lines))]:
+                if i > at or j > made:
+                    splices.append(Splice(at, i, lines[made:j], Revived([None] * (j - made))))
+                at, made = i + 1, j + 1
+            return successor(document, splices)
     return None
 
 

@@ -145,7 +145,7 @@ class _Lines:
     def _compared(self, text: Sequence[bytes]) -> list[int]:
         """Follow a change of which only the two texts are known: lines that are certain keep their names."""
         names = self._new(len(text))
-        for old, new in _certain(self._text, text):
+        for old, new in certain(self._text, text):
             names[new] = self._names[old]
         return names
 
@@ -186,7 +186,7 @@ def _spans(step: Step, old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple
     return [(one.start - 1, len(one.removed), one.new_start - 1, len(one.added)) for one in found]
 
 
-def _certain(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+def certain(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int]]:
     """Yield which lines of two texts are the same ones without doubt.
 
     A line is, where it stands between the same lines as before and nothing like the three is elsewhere in either text; or is

@@ -129,7 +129,7 @@ def test_lines_called_certain_are_the_same_ones(seed):
     new = [one for one in old if rng.random() > 0.2]
     for _ in range(rng.randint(0, 4)):
         new.insert(rng.randint(0, len(new)), (rng.choice([b"}\n", b"\n", b"c%d\n" % rng.randint(0, 9)]), -1))
-    pairs = [*followed_lines._certain([text for text, _ in old], [text for text, _ in new])]
+    pairs = [*followed_lines.certain([text for text, _ in old], [text for text, _ in new])]
     assert pairs == sorted(set(pairs))
     for o, n in pairs:
         assert old[o][0] == new[n][0]
