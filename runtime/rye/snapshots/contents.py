@@ -115,11 +115,12 @@ class Contents:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def add(self, fd: int, most: int) -> tuple[bytes, int] | None:
-        """Store the content of an open file, read in blocks.
+    def add(self, fd: int, most: int, room: int | None = None) -> tuple[bytes, int, int] | None:
+        """Store the content of an open file, read in blocks. One that is stored already takes no room.
 
         Returns:
-            Its SHA-256 and its size; None where it has more than `most` bytes, or changed while it was read.
+            Its SHA-256, its size and how many bytes it newly takes: more than `room` where it was not stored for want of it.
+            None where it has more than `most` bytes, or changed while it was read.
 
         Raises:
             OSError: it cannot be read or stored.
@@ -134,11 +135,12 @@ class Contents:
         if size > most:
             return None
         name = digest.digest()
-        if not self.has(name):
+        is_new = not self.has(name)
+        if is_new and (room is None or size <= room):
             if size > len(first) and not self._store_parts(name, size, fd):
                 return None
             self._store(_CONTENT, (name, size), first)
-        return name, size
+        return name, size, size if is_new else 0
 
     def put(self, data: bytes) -> bytes:
         """Store bytes of a file that is read whole and return their SHA-256. Raises OSError."""

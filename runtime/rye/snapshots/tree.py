@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -178,17 +178,14 @@ class Walk:
         self.folders: Folders = {}
         self.changes: list[Change] = []
         self.left_out: dict[str, str] = {}
-        self.read = 0
-        self.short = 0
+        self.read = self.short = self._count = 0
         self.passed: list[str] = []
         self.turned: dict[str, str] = {}
         self.gone: list[str] = []
         self._known, self._contents = known, contents
         self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
-        self._count = 0
-        self._watch, self._quick, self._visited = watch, quick, set[str]()
-        self._beside = beside
+        self._watch, self._quick, self._beside, self._visited = watch, quick, beside, set[str]()
         # Folders that began to be left out by their names.
         self._named = set[str]()
         # Folders of which the watch must be told; None: all.
@@ -218,6 +215,9 @@ class Walk:
         self._gone_folders()
         self._compare()
         self._drop_left()
+        # A visit of changed folders may get past a folder that cannot be listed; a walk over all ends at it.
+        found = self.left_out
+        self.left_out = {path: why for path, why in found.items() if not _is_below(os.path.dirname(path), found)}
 
     def _start_again(self, changed: set[str] | None) -> None:
         self._changed_names = changed
@@ -341,8 +341,7 @@ class Walk:
         if self.turned and self._is_in_turned(path, ENDS):
             # What is new there is not recorded any more; what was there is looked at for the last time.
             entries = [entry for entry in entries if entry.name in known]
-        get, skipped = known.get, self._skipped if path not in _MEMORY else self._skipped | _MEMORY[path]
-        below: list[str] = []
+        get, skipped, below = known.get, self._skipped | _MEMORY.get(path, frozenset()), list[str]()
         new: dict[str, os.stat_result] = {}
         count = 0
         # This loop takes most of the time of a command in a large project: no calls, no copies for what has not changed.
@@ -486,14 +485,11 @@ class Walk:
         return Mark(0 if kind == stat.S_IFDIR else info.st_ctime_ns, info.st_ino, info.st_mode, 0, "", False)
 
     def _file_mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
-        stored: tuple[bytes, int] | None = None
+        stored: tuple[bytes, int, int] | None = None
         # Before it is read: what is written while it is read must bear a later time.
         now = repositories.clock()
         if info.st_size > self._max_file:
             self.left_out[path] = f"larger than {self._max_file:,} bytes"
-        elif info.st_size > self._room:
-            self.left_out[path] = "the record is full (record.max_bytes)"
-            self.short += info.st_size
         else:
             try:
                 opened = beneath.open_file(fd, name, _READ)
@@ -508,15 +504,19 @@ class Walk:
                     if stat.S_ISREG(info.st_mode):
                         if self._beside:
                             watches.write_back(opened)
-                        stored = self._contents.add(opened, self._max_file)
+                        stored = self._contents.add(opened, self._max_file, self._room)
                 finally:
                     os.close(opened)
                 if stored is None:
                     self.left_out[path] = "changed while it was read"
+                elif stored[2] > self._room:
+                    self.left_out[path] = "the record is full (record.max_bytes)"
+                    self.short += stored[2]
+                    stored = None
         if stored is None:
             return Mark(_settled(info, now), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
-        digest, size = stored
-        self._room -= size
+        digest, size, taken = stored
+        self._room -= taken
         return Mark(_settled(info, now), info.st_ino, info.st_mode, size, digest.hex(), info.st_nlink > 1)
 
     def _gone_folders(self) -> None:
@@ -535,7 +535,7 @@ def is_passed(marks: Mapping[str, Mark]) -> bool:
     return "/" in marks
 
 
-def _is_below(path: str, tops: set[str]) -> bool:
+def _is_below(path: str, tops: Container[str]) -> bool:
     """Tell whether a path is one of some, or lies below one."""
     while path not in tops:
         path, slash, _ = path.rpartition("/")

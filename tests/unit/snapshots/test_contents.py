@@ -23,7 +23,8 @@ MB = 1 << 20
 def added(store: Contents, path: Path, most: int = 1 << 40) -> tuple[bytes, int] | None:
     fd = os.open(path, os.O_RDONLY)
     try:
-        return store.add(fd, most)
+        found = store.add(fd, most)
+        return found and found[:2]
     finally:
         os.close(fd)
 
@@ -187,3 +188,26 @@ def test_the_state_folder_stays_within_its_bounds(project, user_space):
         assert number < 5 or found.entry_id, (number, found)
     newest = rye.execute("rye/file-system/undo", {"entry_id": found.entry_id}, project_path=str(project))
     assert newest["status"] == "success", newest
+
+
+def test_a_change_just_made_is_undone_where_the_record_is_nearly_full(project, user_space):
+    """Files that changed a moment ago are read again at the next look: they are stored already, and need no room."""
+    (user_space / ".ai/config").mkdir(parents=True)
+    (user_space / ".ai/config/rye.yaml").write_text("record: {max_bytes: 7340032}\n")
+    from rye.journal import tree_changes
+    from rye.workspace.workspace import Workspace
+
+    def write():
+        data = [os.urandom(MB) for _ in range(3)]
+        for number, one in enumerate(data):
+            (project / f"f{number}").write_bytes(one)
+        return data
+
+    before = write()
+    with Workspace(str(project)) as ws:
+        recording = tree_changes.begin(ws, "rye/bash/bash", "x")
+        write()
+        entry = tree_changes.end(ws, recording).entry_id
+    undone = rye.execute("rye/file-system/undo", {"entry_id": entry}, project_path=str(project))
+    assert undone["status"] == "success", undone
+    assert [(project / f"f{number}").read_bytes() for number in range(3)] == before
