@@ -74,8 +74,8 @@ class Entry(Record):
 
     `key` names the call that made the change, where the caller named it (see `rye.executor.call_keys`).
 
-    `folders` are those that were made for a file that did not exist, or removed with one, the outer first. `hard_links` says how
-    many names the file had, where the change parted it from them; 0: it had one.
+    `folders` are those that were made for a file that did not exist, or removed with one, the outer first. `hard_links` says
+    how many names the file had, where the change parted it from them; 0: it had one.
     """
 
     id: str

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:a5d80abe5bb22cc2bdb26e33a5b0c6e8e8ba027891b96e4b2229f5e0682ce4f3:_nMuAJAzKq0UFqGP4E0HnChGbS55Yh9mm480PShFdawjT2D349cfd1fjI6bUttfEJLAstbYjIDFxC1BlcOhxAQ==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:55:20Z:f1d8def1af08633e1345a7c978e1c191b7ec4713d6821d3fa260ce993fe65986:pPqVjVo7SFp1ppwDRHiEIE2Uzc7FDAGjC9AtIdYZrN7tC7PGRCApTodLZYw-tNCiQYndFDXR0vYPWjWyceyjAQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -206,9 +206,10 @@ def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[
         call = call_text("read", file_path=params["file_path"])
         output.append(cut_notice(sum(not line.startswith("[") for line in output), total, "lines", call))
     lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
+    named = {} if applied.entry is None else {"entry_id": applied.entry}
     return ok(
         "\n".join(output),
-        **({"dry_run": True} if params["dry_run"] else {"entry_id": applied.entry, "lines": lines}),
+        **({"dry_run": True} if params["dry_run"] else {**named, "lines": lines}),
         changes_applied=0 if params["dry_run"] else len(params["changes"]),
         lines_changed=_changed(applied),
         truncated=cut,

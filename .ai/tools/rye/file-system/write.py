@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:8e31e7be2ccf3e099287f14fbbd767b3af50b57ac7548857de65ccc582d3bdbe:yUpBOhFzcO_HPxXEQkGgXEnK6MiuUkRhuVBUWePUfo8WEycN46NHW37-h6cgNdCO2yjducpw5MxrLPaA5eyUCA==:b63173adc9f5699f
+# rye:signed:2026-11-22T23:55:20Z:857bbc8bad75ea4e3eb813f81d04ec46f1c0ff71440755860b919d3d31376339:Evc7A58eY_bEG1dZeCiF3Lc8Fy6HAMjw2OAOYDcxVsQdvX__idnXKimAZuGeyLBWBSf7CJzrpCuy6Z0NN-A1Bg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -108,16 +108,15 @@ def _result(replaced: Replaced) -> dict[str, Any]:
     if cut:
         call = call_text("read", file_path=replaced.path)
         shown.append(cut_notice(len(shown), len(shown) + 1, "diff lines", call, omitted=1))
-    unchanged = replaced.entry is None
     return ok(
         "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),
         file_path=replaced.path,
         bytes_written=size,
         created=replaced.before is None,
-        unchanged=unchanged,
+        unchanged=replaced.unchanged,
         truncated=cut,
         warnings=replaced.warnings,
-        **({} if unchanged else {"entry_id": replaced.entry}),
+        **({} if replaced.entry is None else {"entry_id": replaced.entry}),
         **({"addresses": replaced.addresses} if replaced.addresses else {}),
     )
 
@@ -132,7 +131,7 @@ def _described(replaced: Replaced, size: int) -> list[str]:
         return [f"{verb} {replaced.path}{many}; its lines are {replaced.addresses}"]
     if replaced.before is None:
         return [f"Created {replaced.path} ({size} bytes)"]
-    if replaced.entry is None:
+    if replaced.unchanged:
         return [f"{replaced.path} is unchanged: it holds this very content already ({size} bytes). Nothing was written."]
     diff = replaced.diff()
     if diff is not None:
