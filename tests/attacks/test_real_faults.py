@@ -192,6 +192,12 @@ def test_no_room_for_the_state(disk, project, monkeypatch):
     answer = call(project, "edit_lines", file_path="a.txt", changes=[{"line_id": ids[5], "new_content": "changed"}])
     assert answer["status"] == "success", answer
     assert any("Not recorded for undo" in warning for warning in answer["data"]["warnings"])
+    written = call(project, "write", file_path="b.txt", content="new\n")["data"]
+    inserted = rye.execute("rye/swe/insert_at", {"path": "a.txt", "line": 1, "new_text": "new"}, project_path=project)["data"]
+    assert inserted["success"], inserted
+    # What was not recorded has no ID that undo would refuse.
+    assert [one.get("entry_id", "none") for one in (answer["data"], written, inserted)] == ["none"] * 3
+    assert (written["success"], written["unchanged"]) == (True, False)
     assert "changed" in (project / "a.txt").read_text()
 
 

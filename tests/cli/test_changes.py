@@ -212,3 +212,16 @@ def test_what_others_changed_until_now_is_shown(changed, capsys):
     assert json.loads(capsys.readouterr().out)[0]["tool"] == "changed by someone else"
     assert main(["blame", "a.txt", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["who"] == "someone else"
+
+
+def test_two_dashes_end_the_options(changed, capsys):
+    rye.execute("rye/file-system/write", {"file_path": "-dash", "content": "x\n"}, project_path=".")
+    (row,) = json.loads(run(capsys, "log", "--json", "--", "-dash"))
+    assert json.loads(run(capsys, "log", "--limit", "1", "--json", "--", "-dash")) == [row]
+    assert row["files"] == ["-dash"]
+    assert run(capsys, "blame", "--", "-dash").endswith("1| x\n")
+    assert json.loads(run(capsys, "blame", "--json", "--", "-dash"))[0]["text"] == "x"
+    for words in (["--", row["id"], "-dash"], [row["id"], "--", "-dash"]):
+        assert "+x" in run(capsys, "diff", *words)
+    with pytest.raises(SystemExit):
+        main(["log", "-dash"])

@@ -301,9 +301,19 @@ def without_options(plain: Plain | None, words: Sequence[str]) -> argparse.Names
 
 
 def parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
-    """Parse words of which options may stand before, between and after the rest."""
+    """Parse words of which options may stand before, between and after the rest; none stands behind `--`."""
+    at = words.index("--") if "--" in words else len(words)
+    # argparse drops `--` where options are mixed with the rest. So what is behind it goes through as words that are no options.
+    behind = {f"\0{number}": word for number, word in enumerate(words[at + 1 :])}
+    words = [*words[:at], *behind]
     # Without options both ways are the same, and the first does without composing the usage, which takes 2 ms.
-    return parser.parse_intermixed_args(words) if any(word[:1] == "-" for word in words) else parser.parse_args(words)
+    args = parser.parse_intermixed_args(words) if any(word[:1] == "-" for word in words) else parser.parse_args(words)
+    for name, value in vars(args).items():
+        if isinstance(value, str):
+            setattr(args, name, behind.get(value, value))
+        elif isinstance(value, list):
+            setattr(args, name, [behind.get(one, one) for one in value])
+    return args
 
 
 def _repair_streams() -> None:

@@ -204,7 +204,7 @@ def apply(
         return Applied(made.document, made.splices, made.diff, None, syntax_findings)
     with document.ws.place(document.path) as place:
         warnings = journal.apply_change(document.ws, place, made.document.data or b"", made.entry) + syntax_findings
-        return store_applied(made, place, made.entry.id, warnings, show)
+        return store_applied(made, place, journal.recorded_id(made.entry, warnings), warnings, show)
 
 
 def syntax_warnings(before: Document | None, after: Document, guard: str = "tell", *, short: bool = False) -> list[str]:
@@ -243,7 +243,9 @@ def _check_notebook(before: Document, after: Document) -> None:
     )
 
 
-def store_applied(made: Prepared, place: Place, entry: str, warnings: Sequence[str], show: Show | None = None) -> Applied:
+def store_applied(
+    made: Prepared, place: Place, entry: str | None, warnings: Sequence[str], show: Show | None = None
+) -> Applied:
     """Store the index of an edit that was just written under a journal entry; a failure is only a warning by now.
 
     The lines of the result get their IDs first, so that the index is written once.
@@ -316,7 +318,7 @@ def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, 
     with ws.place(document.path) as place:
         entry = journal.whole_entry(ws, tool, place, data, new, code.name)
         warnings = journal.apply_change(ws, place, new, entry)
-        return store_applied(Prepared(after, [], diff, entry), place, entry.id, warnings)
+        return store_applied(Prepared(after, [], diff, entry), place, journal.recorded_id(entry, warnings), warnings)
 
 
 def index_not_stored(err: Exception) -> str:

@@ -511,7 +511,8 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
         warnings = journal.apply_change(ws, place, made.data, made.entry)
         if made.data is not None:
             warnings += index_whole(ws, place, made.data, made.encoding, made.names, shown=made.shown)
-    return {"entry_id": made.entry.id}, warnings
+    entry_id = journal.recorded_id(made.entry, warnings)
+    return {} if entry_id is None else {"entry_id": entry_id}, warnings
 
 
 def _as_shown(piece: FileChange) -> FileChange:

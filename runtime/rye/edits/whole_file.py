@@ -31,9 +31,10 @@ class Replaced(Record):
         data: its content now.
         before: its content before, None where there was no file.
         encoding: codec name of the new content.
-        entry: the journal entry that undo takes, None where nothing was written.
+        entry: the journal entry that undo takes, None where there is none.
         warnings: what went less than well.
         addresses: the short addresses of all lines as a range, `1-57`; empty where they were not asked for, or are not known.
+        unchanged: nothing was written: the file held this content.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Replaced(Record):
     entry: str | None
     warnings: list[str]
     addresses: str = ""
+    unchanged: bool = False
 
     def diff(self) -> list[str] | None:
         """Return a unified diff, or None where the two contents have no common encoding."""
@@ -100,7 +102,7 @@ def replace_file(
             pasted_ids.refuse_in_file(ws, place.path, place.shown, old or b"", content)
             if old == data:
                 # An entry for no change would be what the next undo takes back.
-                return Replaced(place.shown, data, old, code.name, None, recovered)
+                return Replaced(place.shown, data, old, code.name, None, recovered, unchanged=True)
             syntax_findings = syntax_warnings(place.shown, old, data, guard)
             known = _followed(ws, place, old, data, code.name)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
@@ -108,7 +110,9 @@ def replace_file(
             named: list[str] | None = [] if addresses else None
             warnings += index_whole(ws, place, data, code.name, ranges=named, known=known)
             warnings += _line_end_warning(place, old, data, code.name)
-            return Replaced(place.shown, data, old, code.name, entry.id, warnings, "".join(named or ()))
+            return Replaced(
+                place.shown, data, old, code.name, journal.recorded_id(entry, warnings), warnings, "".join(named or ())
+            )
 
 
 def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encoding: str) -> Document | None:

@@ -187,6 +187,7 @@ class FileService:
             "encoding": replaced.encoding,
             "entry": replaced.entry,
             "warnings": replaced.warnings,
+            "unchanged": replaced.unchanged,
         }
 
 
@@ -382,7 +383,13 @@ class RemoteFiles:
         made = self.ask(op="replace_file", path=file_path, content=content, **wanted)
         before = None if made["before"] is None else base64.b64decode(made["before"])
         return whole_file.Replaced(
-            made["path"], base64.b64decode(made["data"]), before, made["encoding"], made["entry"], made["warnings"]
+            made["path"],
+            base64.b64decode(made["data"]),
+            before,
+            made["encoding"],
+            made["entry"],
+            made["warnings"],
+            unchanged=made["unchanged"],
         )
 
     def _hold_to_root(self, project_path: str) -> None:

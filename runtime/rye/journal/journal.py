@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_NOT_RECORDED = "Not recorded for undo: the change is too large for the journal or the state folder cannot be written."
 # A pending record that is not whole, and older than this, was cut short by a crash (seconds).
 _TORN_AFTER = 60
 
@@ -237,7 +238,7 @@ def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> l
             "Make it writable, or set USER_SPACE to a folder that is.",
         )
     if pending is None:
-        warnings.append("Not recorded for undo: the change is too large for the journal or the state folder cannot be written.")
+        warnings.append(_NOT_RECORDED)
     try:
         if data is None:
             free = remove(place, entry.before or "", temporary)
@@ -256,6 +257,11 @@ def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> l
         with contextlib.suppress(OSError):
             _finish(pending, entry, made)
     return warnings
+
+
+def recorded_id(entry: Entry, warnings: Sequence[str]) -> str | None:
+    """Return the ID of an entry that was applied with some warnings; None where it could not be recorded."""
+    return None if _NOT_RECORDED in warnings else entry.id
 
 
 def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:

@@ -155,7 +155,7 @@ def _facts(applied: Applied, request: RequestedEdit) -> dict[str, Any]:
         "lines_removed": request.stop - request.start,
         "lines_added": request.added,
         "total_lines": applied.document.text.count,
-        "entry_id": applied.entry,
+        **({} if applied.entry is None else {"entry_id": applied.entry}),
         "version": applied.document.index.version,
         "warnings": applied.warnings,
     }

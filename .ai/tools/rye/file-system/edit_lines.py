@@ -204,9 +204,10 @@ def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[
     if shown < total:
         output.append(cut_notice(shown, total, "lines", call_text("read", file_path=params["file_path"])))
     lines = [{"line_num": row.number, "id": row.id} for row in applied.lines]
+    named = {} if applied.entry is None else {"entry_id": applied.entry}
     return ok(
         "\n".join(output),
-        **({"dry_run": True} if params["dry_run"] else {"entry_id": applied.entry, "lines": lines}),
+        **({"dry_run": True} if params["dry_run"] else {**named, "lines": lines}),
         changes_applied=0 if params["dry_run"] else len(params["changes"]),
         lines_changed=_changed(applied),
         truncated=shown < total,

@@ -109,16 +109,15 @@ def _result(replaced: Replaced) -> dict[str, Any]:
     if cut:
         call = call_text("read", file_path=replaced.path)
         shown.append(cut_notice(len(shown), len(described), "diff lines", call))
-    unchanged = replaced.entry is None
     return ok(
         "\n".join([*shown, *(f"Warning: {warning}" for warning in replaced.warnings)]),
         file_path=replaced.path,
         bytes_written=size,
         created=replaced.before is None,
-        unchanged=unchanged,
+        unchanged=replaced.unchanged,
         truncated=cut,
         warnings=replaced.warnings,
-        **({} if unchanged else {"entry_id": replaced.entry}),
+        **({} if replaced.entry is None else {"entry_id": replaced.entry}),
         **({"addresses": replaced.addresses} if replaced.addresses else {}),
     )
 
@@ -133,7 +132,7 @@ def _described(replaced: Replaced, size: int) -> list[str]:
         return [f"{verb} {replaced.path}{many}; its lines are {replaced.addresses}"]
     if replaced.before is None:
         return [f"Created {replaced.path} ({size} bytes)"]
-    if replaced.entry is None:
+    if replaced.unchanged:
         return [f"{replaced.path} is unchanged: it holds this very content already ({size} bytes). Nothing was written."]
     diff = replaced.diff()
     if diff is not None:
