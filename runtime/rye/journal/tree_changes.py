@@ -26,7 +26,7 @@ from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
-from rye.journal.own_edits import OwnEdits
+from rye.journal.own_edits import OwnEdits, paths_since
 from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor
 from rye.sandbox import hidden_paths, project_mounts
@@ -237,6 +237,37 @@ def _is_alive(command: Running) -> bool:
 _over: set[str] = set()
 
 
+class News(NamedTuple):
+    """What changed in the project, whoever changed it.
+
+    Attributes:
+        newest: the newest entry.
+        recorded: the paths that entries changed since an older one -> whether something was there before.
+        unrecorded: what differs from the last look while a command runs, by path.
+    """
+
+    newest: str
+    recorded: dict[str, bool]
+    unrecorded: dict[str, Change]
+
+
+def news(ws: Workspace, since: str | None) -> News:
+    """Return what changed since an entry; what others changed until now is recorded first, where no command runs.
+
+    Where no look is kept it is what entries say. `since`: None, where only the beginning is asked for.
+    """
+    found: list[Change] = []
+    if known_tree.is_known(ws.fd) and context.settings().get("record.commands"):
+        with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, quick=True) as look:
+            if look.running:
+                found = look.changes
+            else:
+                look.attribute()
+    newest = _newest(ws)
+    recorded = {} if since in (None, newest) else paths_since(ws, str(since))
+    return News(newest, recorded, {one.path: one for one in found})
+
+
 def settle_undo(ws: Workspace) -> list[str]:
     """Finish an undo of a command's changes that was cut off; return what became of it. One that is under way is waited for."""
     from rye.journal import tree_undo_steps
@@ -263,7 +294,11 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
 
 
 class Look:
-    """One look at the tree; the caller holds its lock."""
+    """One look at the tree; the caller holds its lock.
+
+    Attributes:
+        changes: what differs from the look before.
+    """
 
     def __init__(self, ws: Workspace, where: Path, contents: Contents, *, quick: bool = False, ending: str = "") -> None:
         self._ws, self.where, self.contents, self._ending = ws, where, contents, ending
@@ -279,7 +314,7 @@ class Look:
         self._passed, self._gone, self._turned = walk.passed, walk.gone, walk.turned
         self._folders = walk.folders
         # The first look finds everything new, and nothing changed.
-        self._changes = [] if self.known is None else walk.changes
+        self.changes = [] if self.known is None else walk.changes
         same_passed = (
             self.known is not None
             and not walk.gone
@@ -332,7 +367,7 @@ class Look:
     def said_of_left_out(self, since: int) -> dict[str, str]:
         """Return what changed and is not recorded, path -> why; `since` is the command's start by the clock of files (ns)."""
         said = dict(self.left_out)
-        for one in self._changes:
+        for one in self.changes:
             if any(state is not None and state.kind == "file" and state.value is None for state in one[1:]):
                 said.setdefault(one.path, "what it held before was not recorded")
         said |= self._turned
@@ -357,7 +392,7 @@ class Look:
             return None
         # The first look has nothing to compare with.
         own = None if self.known is None else OwnEdits(self._ws, self.known.newest)
-        rest = [] if own is None else own.without(self._changes, self._folders, self.contents)
+        rest = [] if own is None else own.without(self.changes, self._folders, self.contents)
         entry = changed(self._entry(rest, token), git=git) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""

@@ -16,6 +16,7 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
+from rye.journal import tree_changes
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids import index as line_ids_index
@@ -25,7 +26,6 @@ from rye.lsp import servers
 from rye.lsp.connection import LanguageServerError
 from rye.lsp.positions import Positions
 from rye.lsp.session import ANSWER_SECONDS, Session, Started, path_of, session, uri_of
-from rye.lsp.watcher import MAX_FILES
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths, sandbox
 from rye.sandbox.policy import Policy
@@ -103,7 +103,8 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         found = session(root, server, lambda: start_confined(server.argv, ws.root, ws.identity), ws.identity)
         with found.locked():
             project = Project(ws, found, {}, {})
-            found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
+            since = found.news.newest if found.news is not None else None
+            found.refresh(ws.root, tree_changes.news(ws, since), lambda one: _text_at(project, one))
             positions = project.positions(path)
             if positions is None:
                 raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")
@@ -370,8 +371,4 @@ def answer(project: Project, lines: list[str], call: str, unit: str, **fields: A
     state = "started for this call" if project.session.cold else "warm"
     if project.session.cold:
         output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
-    if not project.session.sources_of(project.ws.root).complete:
-        output.append(
-            f"(only the first {MAX_FILES:,} source files are watched: changes elsewhere may be unknown to the server)"
-        )
     return ok("\n".join(output), truncated=count < len(lines), server=project.session.server.name, server_state=state, **fields)

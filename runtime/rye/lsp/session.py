@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from rye.call.context import deadline
+from rye.journal.tree_changes import News
 from rye.lsp.connection import LanguageServerError, Wire
 from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import Server
-from rye.lsp.watcher import SourceFiles, Stamp
 from rye.plain_class import Record, field
 from rye.workspace.workspace import Identity
 
@@ -68,8 +68,7 @@ class Session(Record, frozen=False):
         report: what the sandbox holds.
         lock: locked during a question, so that documents and answers belong together.
         cold: no question was answered yet.
-        sources: the source files of each project, by its root.
-        stamps: the file states that were reported to the server, by project.
+        news: what had changed in the project at the last question; None before the first.
         stale: open documents whose published diagnostics may be out of date.
     """
 
@@ -83,8 +82,7 @@ class Session(Record, frozen=False):
     used: float = field(factory=time.monotonic)
     opened: dict[str, _Opened] = field(factory=dict)
     published: dict[str, Published] = field(factory=dict)
-    sources: dict[str, SourceFiles] = field(factory=dict)
-    stamps: dict[str, dict[str, Stamp]] = field(factory=dict)
+    news: News | None = None
     stale: set[str] = field(factory=set)
 
     def initialize(self) -> None:
@@ -128,52 +126,55 @@ class Session(Record, frozen=False):
         """Tell whether the server announced a capability."""
         return bool(self.capabilities.get(capability))
 
-    def sources_of(self, project: str) -> SourceFiles:
-        """Return a project's source files, whose changes are reported to the server."""
-        if project not in self.sources:
-            self.sources[project] = SourceFiles(self.server.languages, self.server.markers)
-        return self.sources[project]
-
-    def refresh(self, project: str, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
+    def refresh(self, project: str, news: News, read: Callable[[str], str | None]) -> None:
         """Report to the server what changed on disk since the last question.
 
         Args:
-            project: its root, which may lie above the server's.
-            stamps: absolute path of every source file to its state now.
-            read: gives a file's text, or None where it has none.
+            project: the project's root, which may lie above the server's.
+            news: what changed since `self.news`.
+            read: gives a file's text by absolute path, or None where it has none.
         """
-        before = self.stamps.get(project)
-        self.stamps[project] = stamps
+        changed = {os.path.join(project, path): was_there for path, was_there in self._paths(news) if self._is_source(path)}
+        # A server that was just started reads the disk itself.
+        changed = {} if self.news is None else changed
+        self.news = news
         # Open documents first: the server takes their text from us and ignores the disk.
-        same = self._reopened(stamps, before or {}, read)
-        if before is None:
-            return
-        events = [(path, _CREATED) for path in stamps.keys() - before.keys()]
-        events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
-        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() - same if stamps[path] != before[path]]
-        if events:
-            # Another file's change may change the diagnostics of any open document.
-            self.stale |= self.opened.keys() - ({events[0][0]} if len(events) == 1 else set())
-            changes = [{"uri": uri_of(path), "type": kind} for path, kind in sorted(events)]
-            # Sorted, so that the server sees the same order in every run.
-            self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
-
-    def _reopened(self, stamps: dict[str, Stamp], before: dict[str, Stamp], read: Callable[[str], str | None]) -> set[str]:
-        """Send open documents as they are on disk, and close those that are gone; return the unchanged ones."""
-        same: set[str] = set()
         for path, opened in list(self.opened.items()):
-            stamp = stamps.get(path)
-            if stamp is not None and stamp == before.get(path):
-                continue
-            text = read(path) if stamp is not None or os.path.exists(path) else None
+            text = read(path)
             if text is None:
                 self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
                 del self.opened[path]
             elif text != opened.text:
                 self.show(path, text)
             else:
-                same.add(path)
-        return same
+                changed.pop(path, None)
+                continue
+            changed.setdefault(path, True)
+        if changed:
+            # Another file's change may change the diagnostics of any open document.
+            self.stale |= self.opened.keys() - (changed.keys() if len(changed) == 1 else set())
+            # Sorted, so that the server sees the same order in every run.
+            events = [
+                (path, (_CHANGED if was_there else _CREATED) if os.path.exists(path) else _DELETED)
+                for path, was_there in sorted(changed.items())
+            ]
+            changes = [{"uri": uri_of(path), "type": kind} for path, kind in events]
+            self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+
+    def _paths(self, news: News) -> Iterator[tuple[str, bool]]:
+        """Yield the paths that are others than at the last question, and whether something was there then."""
+        # Of one that is in both, what was there at the last question counts: a dict keeps the last.
+        yield from news.recorded.items()
+        known = self.news.unrecorded if self.news is not None else {}
+        for path in known.keys() | news.unrecorded.keys():
+            last, now = known.get(path), news.unrecorded.get(path)
+            if last is None or now is None or last.after != now.after:
+                state = last.after if last is not None else now.before if now is not None else None
+                yield path, state is not None
+
+    def _is_source(self, path: str) -> bool:
+        name = os.path.basename(path)
+        return name in self.server.markers or os.path.splitext(name)[1].lower() in self.server.languages
 
     def show(self, path: str, text: str, *, again: bool = False) -> None:
         """Open a document, or send its new text; `again` makes the server check the same text anew, includes too."""

@@ -78,7 +78,7 @@ OUTPUT_SCHEMA = {
         "created": {"type": "boolean", "description": "Whether the file is new"},
         "unchanged": {"type": "boolean", "description": "Whether the file held this content already: nothing was written"},
         "truncated": {"type": "boolean", "description": "Whether the output was cut"},
-        "entry_id": {"type": "string", "description": "What undo takes this back by; absent when unchanged"},
+        "entry_id": {"type": "string", "description": "What undo takes this back by; absent where nothing was recorded"},
         "addresses": {"type": "string", "description": 'With line_ids="short": the short addresses of all lines, as a range'},
         "warnings": {"type": "array", "description": "What went less than well"},
     },
