@@ -217,6 +217,8 @@ SESSION = {
     "an id that is true": (request(True, "ping"), error(None, INVALID, "id")),
     "an id that is a list": (request([1], "ping"), error(None, INVALID, "id")),
     "half of a surrogate pair": (call("s", "read", file_path="\ud800"), error("s", INVALID, "surrogate")),
+    "an id of half a pair": (request("\udc00", "ping"), error("\\udc00", INVALID, "surrogate")),
+    "an id of very many digits": (f'{{"jsonrpc":"2.0","id":{LONG},"method":"ping"}}\n'.encode(), {"error": ANY}),
     "a long number": (f'{{"jsonrpc":"2.0","id":8,"method":"ping","params":{{"x":{LONG}}}}}\n'.encode(), {"error": ANY}),
     "initialize again": (hello(4, "2025-06-18"), result(4, protocolVersion="2025-06-18")),
     "a request of the newest revision": (enveloped(5, "tools/list"), result(5, ttlMs=0, tools=ANY)),

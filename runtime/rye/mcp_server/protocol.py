@@ -20,6 +20,7 @@ from pydantic_core import from_json, to_json
 
 from rye._version import __version__
 from rye.call.context import Cancellation
+from rye.call.safe_text import encodable
 from rye.mcp_server import skills
 from rye.plain_class import Record
 
@@ -165,15 +166,12 @@ _KINDS: Final = {str: "a string", dict: "an object"}
 def _check(params: Mapping[str, Any], kinds: Mapping[Any, Any]) -> None:
     """Hold parameters to their kinds."""
     for name, kind in kinds.items():
-        if name is str:
-            named = list(params)
-        else:
-            named = [bare := name.removesuffix("?")]
-            if bare not in params:
-                if bare is not name:
-                    continue
-                raise ProtocolError(f'Invalid parameters: "{name}" is missing.')
-        for one in named:
+        bare = "" if name is str else name.removesuffix("?")
+        if bare and bare not in params:
+            if bare != name:
+                continue
+            raise ProtocolError(f'Invalid parameters: "{name}" is missing.')
+        for one in [bare] if bare else params:
             value, inner = params[one], isinstance(kind, dict)
             wanted = dict if inner else kind
             if value.__class__ is not wanted:
@@ -212,7 +210,8 @@ class Dispatcher:
                     self._cancel(params.get("requestId"))
                 return None
             return self._request(number, method, params)
-        except ProtocolError as err:
+        except Exception as failure:  # noqa: BLE001 - the next message is read, whatever is wrong with this one
+            err = _as_error(failure)
             self._write(error_line(err.number if number is None else number, err))
             return None
 
@@ -271,14 +270,13 @@ class Dispatcher:
     ) -> None:
         if not self._settles(number, running):
             return
+        line = None
         if result is not None:
-            self._write(result_line(number, result, revision))
-        elif isinstance(failure, ProtocolError):
-            self._write(error_line(number, failure))
-        else:
-            # What is no answer for a client is told to who runs the server.
-            traceback.print_exception(failure, file=sys.stderr)
-            self._write(error_line(number, ProtocolError("Internal server error", INTERNAL_ERROR)))
+            try:
+                line = result_line(number, result, revision)
+            except ValueError as err:
+                failure = err
+        self._write(line if line is not None else error_line(number, _as_error(failure)))
 
     def _settles(self, number: Id, running: Cancellation) -> bool:
         """Tell whether a request is still to be answered. Once: by itself, its cancellation or the end of the input."""
@@ -307,6 +305,14 @@ class Dispatcher:
         ended = [number for number in list(self._running) if self._end(number)]
         for number in ended:
             self._write(error_line(number, ProtocolError("Connection closed", _CLOSED)))
+
+
+def _as_error(failure: BaseException | None) -> ProtocolError:
+    """Return a failure as a client is told it; what is no answer for a client is told to who runs the server."""
+    if isinstance(failure, ProtocolError):
+        return failure
+    traceback.print_exception(failure, file=sys.stderr)
+    return ProtocolError("Internal server error", INTERNAL_ERROR)
 
 
 def _check_meta(meta: Any) -> None:
@@ -355,4 +361,5 @@ def result_line(number: Id, result: dict[str, Any], revision: str) -> bytes:
 def error_line(number: Id | None, err: ProtocolError) -> bytes:
     """Return the line that answers a request with an error."""
     error = {"code": err.code, "message": err.message, **({} if err.data is None else {"data": err.data})}
-    return to_json({"jsonrpc": "2.0", "id": number, "error": error}) + b"\n"
+    # A project's name, or an id that was refused, may be no text.
+    return to_json(encodable({"jsonrpc": "2.0", "id": number, "error": error})) + b"\n"

@@ -103,9 +103,10 @@ async def _called(service: Service, params: dict[str, Any], peer: Peer, context:
             else:
                 result: dict[str, Any] = first
                 return result
-    finally:
-        # Changes nothing where the call is over.
+    except asyncio.CancelledError:
+        # Sets a flag that the tool's library checks; a Python thread cannot be stopped from outside.
         cancellation.cancel()
+        raise
 
 
 def _peer(context: ServerRequestContext[Any], process: str) -> Peer:

@@ -70,8 +70,14 @@ def serve(service: Service, wire: Wire) -> None:
     def listen() -> None:
         for line in arriving:
             work = dispatcher.receive(line)
-            if work is not None:
+            if work is None:
+                continue
+            try:
                 run_code.start(listen)
+            except RuntimeError:
+                # No thread can be started: one message after the other.
+                work()
+            else:
                 work()
                 return
         ended.set()
