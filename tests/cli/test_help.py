@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,6 @@ from rye.cli import main
 from rye.cli.rt import main as rt_main
 from support.in_process import run, rye
 from support.signed_tools import put, put_tool, tool_text
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_help_is_the_help_of_the_command_and_of_each_verb(project):
@@ -122,18 +119,19 @@ def test_exit_codes_are_in_the_help(project):
         assert code in text
 
 
-def test_the_manual_page_in_the_repository_is_what_the_command_prints(project):
-    printed = rye("help", "--man", cwd=project, env={"COLUMNS": "80"}).stdout.decode()
-    assert printed == (ROOT / "docs/rye.1").read_text(encoding="utf-8"), "make it again: rye help --man > docs/rye.1"
+def manual(project):
+    return rye("help", "--man", cwd=project, env={"COLUMNS": "80"}).stdout.decode()
 
 
 @pytest.mark.skipif(
     shutil.which("man") is None and shutil.which("groff") is None, reason="needs man or groff (Debian package groff)"
 )
-def test_the_manual_page_is_well_formed():
+def test_the_manual_page_is_well_formed(project, tmp_path):
+    page = tmp_path / "rye.1"
+    page.write_text(manual(project), encoding="utf-8")
     program = ["man", "--warnings", "-l"] if shutil.which("man") else ["groff", "-man", "-Tutf8", "-ww"]
     done = subprocess.run(
-        [*program, ROOT / "docs/rye.1"],
+        [*program, page],
         capture_output=True,
         check=True,
         env={"MANPAGER": "cat", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "MANWIDTH": "100"},
@@ -143,8 +141,8 @@ def test_the_manual_page_is_well_formed():
         assert f"rye {verb}" in done.stdout.decode()
 
 
-def test_every_verb_and_option_is_in_the_manual_page():
-    text = (ROOT / "docs/rye.1").read_text(encoding="utf-8").replace("\\-", "-")
+def test_every_verb_and_option_is_in_the_manual_page(project):
+    text = manual(project).replace("\\-", "-")
     for verb in main.verb_names():
         assert f".SS rye {verb}" in text
         for option in {*main.option_names(verb)} - {"-h", "--help", "--color"}:

@@ -137,7 +137,10 @@ def test_the_wheel_holds_the_package_and_the_bundle_as_they_are_in_git(wheel):
     # Where `man` looks beside a `bin` on the path.
     (page,) = [name for name in content if ".data/" in name]
     assert page.endswith(".data/data/share/man/man1/rye.1")
-    assert content[page] == (ROOT / "docs/rye.1").read_bytes()
+    printed = subprocess.run(
+        [sys.executable, "-m", "rye", "help", "--man"], env={**os.environ, "COLUMNS": "80"}, capture_output=True, check=True
+    )
+    assert content[page] == printed.stdout
 
 
 def test_nothing_private_or_derived_is_shipped(wheel, sdist):
