@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:55:18Z:3268e567cfeef4d3cb8e0cb3ceea2969019f2605ee21a92a56c22be93a3ebda5:5yd5hsAVJSBw2vQ439_Phv9KXfPjeE3l12gNquYMniyp7z3S7ziPlg_uI7q3NOXT-p-rX3MR8-XuYmnGsvdlDQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T01:23:14Z:fa49f5961a027c013ea553a40058165ff6eedc94287c405db41852465f2ea0f8:YLTeywmTxuzQbeD8KMpyee53Ok8llK258AOHr2BYfoOWRdi8wYGeKR9C-IFbk_i9BeKOqz3zOJxtEYBUhMejBA==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:

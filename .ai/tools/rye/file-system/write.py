@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:48:56Z:610cee0973cbf441a3bd11c87d509efda4be5488fffe24cd9be15475f62e1e79:MOs1PlAEUpMpGBqpsSz0umyvw0Yi32L_6Xpr5niqU4pvDQAHgqK2N2yw1NT9FTfNfOLbKbJ8DpdYPu5Sux5_DA==:b63173adc9f5699f
+# rye:signed:2026-11-23T01:23:14Z:563b3bbd903c1ca4fa227c049a1adc1747de0a0bfd09a7e3fc71d892fbb03c57:AzYzv5sHSMVBsw_2QVS4wDfNvyjJc4ZSzJ_xo_v9-EBMpiqSemAYng_T6k1FRtLDlyP-pvtrakcNfLBkmdAADg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
