@@ -289,7 +289,7 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     known: list[tuple[Row, Entry]] = []
     damaged = 0
     where = edits_history.folder(ws)
-    asked = history if path is None else (row for row in history if row.files != 1 or row.path == path)
+    asked = (row for row in history if path is None or row.files != 1 or row.path == path)
     rows = ((row, entries.load(where / f"{row.id}.json")) for row in asked)
     if path is not None:
         rows = ((row, entry) for row, entry in rows if _touches(row, entry, path))
@@ -299,8 +299,8 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
             damaged += 1
         else:
             known.append((row, entry))
-    # Of the changes not read yet only the number is known.
-    total = len(known) + (history.left if path is None else sum(1 for _ in rows))
+    # Of the others only the number is wanted; without a path their records need not be read.
+    total = len(known) + sum(1 for _ in (asked if path is None else rows))
     first = start_index(offset, total, "changes")
     page = Page(context.output_budget())
     listed = [
