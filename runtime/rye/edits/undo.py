@@ -14,7 +14,7 @@ from typing import Any
 from rye.call import context, profile
 from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, store_applied
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, apply_one
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
@@ -500,18 +500,9 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
     """Make the changes; return the fields that name them in the result, and warnings."""
     if batch is not None:
         name = new_id()
-        committed = apply_all(ws, pieces, reversals.UNDO, name)
-        return {"batchId": name, "entry_ids": committed.entries}, committed.warnings
-    (piece,) = pieces
-    made, place = piece.made, piece.place
-    if isinstance(made, Prepared):
-        warnings = journal.apply_change(ws, place, made.document.data or b"", made.entry)
-        warnings = store_applied(made, place, made.entry.id, warnings).warnings
-    else:
-        warnings = journal.apply_change(ws, place, made.data, made.entry)
-        if made.data is not None:
-            warnings += index_whole(ws, place, made.data, made.encoding, made.names, shown=made.shown)
-    entry_id = journal.recorded_id(made.entry, warnings)
+        made, _, warnings = apply_all(ws, pieces, reversals.UNDO, name)
+        return {"batchId": name, "entry_ids": made}, warnings
+    entry_id, _, warnings = apply_one(ws, pieces[0])
     return {} if entry_id is None else {"entry_id": entry_id}, warnings
 
 
