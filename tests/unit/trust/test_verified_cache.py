@@ -61,6 +61,7 @@ def test_a_file_of_another_mode_is_not_believed_nor_added_to(cache, mode):
     assert knows()
 
 
+@pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_file_of_another_owner_is_not_believed_nor_added_to(cache):
     os.chown(cache, 65_534, -1)
