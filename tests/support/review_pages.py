@@ -50,7 +50,6 @@ def serving(project):
         server.should_exit = True
         thread.join()
         listening.close()
-        review.site.close()
 
 
 def calls_in(html):

@@ -48,7 +48,4 @@ def serve(root: str, port: int, tell: Callable[[str], None]) -> None:
     with local_http.listen(local_http.Address(HOST, port)) as listening:
         review = Review(root, listening.getsockname()[1], tell)
         tell(f"Open {review.address}\nThe address works once. Ctrl-C ends the server.")
-        try:
-            review.server().run(sockets=[listening])
-        finally:
-            review.site.close()
+        review.server().run(sockets=[listening])
