@@ -1,7 +1,7 @@
 """Syntax colours for the lines of files, by Pygments where it is installed: classes for pieces of text, never HTML.
 
 The lexers run in a process of their own. They are regular expressions over text that anybody may have written: one that takes
-for ever would hold the whole server. After two seconds the process is ended, and what it did not come to stays plain.
+for ever would hold the whole server. After three seconds the process is ended, and what it did not come to stays plain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_CHARS: Final = 256 * 1024
 """A longer text stays plain."""
 
 _MAX_LINE: Final = 2_000
-_SECONDS: Final = 2.0
+_SECONDS: Final = 3.0
 _KEPT: Final = 256
 
 _PROGRAM: Final = r"""
