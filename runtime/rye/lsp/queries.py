@@ -16,7 +16,7 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
-from rye.journal import tree_changes
+from rye.journal import news
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids import index as line_ids_index
@@ -104,7 +104,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         with found.locked():
             project = Project(ws, found, {}, {})
             since = found.news.newest if found.news is not None else None
-            found.refresh(ws.root, tree_changes.news(ws, since), lambda one: _text_at(project, one))
+            found.refresh(ws.root, news.news(ws, since), lambda one: _text_at(project, one))
             positions = project.positions(path)
             if positions is None:
                 raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")

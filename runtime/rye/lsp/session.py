@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from rye.call.context import deadline
-from rye.journal.tree_changes import News
+from rye.journal.news import News
 from rye.lsp.connection import LanguageServerError, Wire
 from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import Server

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from rye.errors import RyeError
-from rye.journal.tree_changes import News
+from rye.journal.news import News
 from rye.lsp import session as lsp_session
 from rye.lsp.servers import Server
 from rye.lsp.session import Started
