@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:12:13Z:7fc50ebbae3d6da19900b8a4adaf1926f4ef52d60959b6145248fb3eb4911cce:19GpR7jTmixuTV12IfYbabsH9LffkxX_sT2Tnsc8ydNYwTaaeCZcCHtkzNc2H0hjigwHY_uqVLNWJfU7hzQKAg==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:db46fe503e2bba949f3f966b29efc6eefa279643772594bbc035b6026bfbb484:MuzTCGj3eHnI_JGUufE9UAJFwLRb01rx_8bC-DBvMKI79JI6OXhPYVI5eTjdCeJ-cyMYVPEG50wLATRwbK2rAQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -38,12 +38,12 @@ __requires_rye__ = ">=0.1"
 __timeout__ = 60
 __agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
-__agent_description__ = """Search file contents by regex (Rust syntax, no look-around). Lines come with their addresses, ready for edit_lines without a read.
+__agent_description__ = """Search file contents by regex (Rust, no look-around). Lines come with their addresses: edit_lines needs no read.
 Requires: pattern.
 Does not: search hidden, ignored or binary files.
 Side effects: none.
-Returns: matches by file; up to three come with context, whose lines are marked "-". Too many: the first 100, and how many in which folders.
-Prefer it to grep or rg in bash."""
+Returns: matches by file; up to three with context, marked "-". Too many: the first 100, and how many in which folders.
+Prefer it to grep or rg."""
 __agent_parameters__ = {
     "pattern": "",
     "path": "Folder or file",

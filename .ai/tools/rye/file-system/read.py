@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:16:14Z:0667c91633db6230f8dbd4a78e4727c1dd1c35f287a0ee375a4ce55432c82445:zR5iOGnHtOnFdCxftCJBVFuZ1WhNUktev5w1qKfDdYxOGK-7QYCkEzOJ-AfgVad7MpCszCjHa75dKcMXZ6WpAg==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:1aa33e4edac4f775e5d6f22f1b438c59042ae074a547fb715142c0dac082715d:SJ1gX8e8hy-9Ivf5TD1NJmrIHQKU42Q0snv8WCYhvLARIIEZJZUkR0zkhIhiagW2nV7Dv6WzckfVF3WTJyMhAg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -46,13 +46,13 @@ __tool_description__ = "Read a text file with persistent line IDs, a window at a
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
-__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted), which stays its own through every edit:
-its line number at first; a new line gets a new one.
+__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted): its line number at first. It stays its own
+through every edit; a new line gets a new one.
 Requires: file_path.
 Does not: show binary files but pictures and PDFs (offset: page).
 Side effects: none.
 Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
-Prefer it to cat in bash."""
+Prefer it to cat."""
 __agent_parameters__ = {
     "file_path": 'Or "a.py:20-40" (line numbers), "a.py:@20-40" (addresses)',
     "offset": "First line, from 1; negative from the end",
