@@ -101,7 +101,9 @@ def begin(ws: Workspace, confined: Confined, ours: Callable[[Iterable[str]], set
     forbidden = protected_paths.forbidden_names(ws.fd)
     # Where there was no `.git`, nothing covers one that the command makes.
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
-    covered = {path: _identity(path) for path in confined.covered}
+    # Where nothing keeps the names, as under Landlock alone, each counts as one that the command can write.
+    bare = () if "protected_names" in report["holds"] else (f"{ws.real}/{name}" for name in forbidden)
+    covered = {**dict.fromkeys(bare, (0, 0)), **{path: _identity(path) for path in confined.covered}}
     look = Look(ws.real, token, own, forbidden, covered, (), ws.identity)
     try:
         with opened(look.root, look.identity) as tree:
