@@ -420,8 +420,8 @@ def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> 
         return EXEC.sub(b"", data)
     settings = [(one.what, one.value) for one in found]
     try:
-        rest = git_settings.without(data, settings, user_dirs.state_dir(tree.fd))
-        still = git_settings.refused(git_settings.questionable(rest), os.path.join(tree.root, folder), tree.root)
+        rest = git_settings.without(data, settings, user_dirs.state_dir(tree.fd), tree.root)
+        still = git_settings.refused(git_settings.questionable(rest, tree.root), os.path.join(tree.root, folder), tree.root)
     except git_settings.UnreadableError:
         return None
     # Judge the result again: git may read a malformed file in another way than the removal did.
