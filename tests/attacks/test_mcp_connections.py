@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
-from rye.mcp_server import http as mcp_http
+from rye import local_http
 from support.mcp_peer import listening
 
 HALF = b"POST /mcp HTTP/1.1\r\nHost: x\r\nX-A: "
@@ -58,8 +58,8 @@ def half_open(place, count):
 
 
 def test_half_open_requests_keep_nobody_out(monkeypatch):
-    monkeypatch.setattr(mcp_http, "_MOST_WAITING", 20)
-    with serving(mcp_http.bounded_protocol()) as place, contextlib.ExitStack() as stack:
+    monkeypatch.setattr(local_http, "_MOST_WAITING", 20)
+    with serving(local_http.bounded_protocol()) as place, contextlib.ExitStack() as stack:
         for one in half_open(place, 150):
             stack.enter_context(one)
         assert status_of(place) == 200
@@ -71,9 +71,9 @@ def test_half_open_requests_keep_nobody_out(monkeypatch):
 
 
 def test_a_header_that_never_ends_is_given_up_and_a_client_that_goes_on_is_not(monkeypatch):
-    monkeypatch.setattr(mcp_http, "_HEADER_SECONDS", 0.5)
+    monkeypatch.setattr(local_http, "_HEADER_SECONDS", 0.5)
     with (
-        serving(mcp_http.bounded_protocol()) as place,
+        serving(local_http.bounded_protocol()) as place,
         contextlib.closing(http.client.HTTPConnection(*place, timeout=120)) as good,
     ):
         (slow,) = half_open(place, 1)

@@ -88,6 +88,7 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
     new = [digests[at : at + width] for at in range(0, len(digests), width)]
     blocks = align(old, new, lambda at: indentation(texts(at)))
     step = _Step(index, digests, blocks, texts, content_hash)
+    step.leave_out_shifted()
     return step.finish(step.gaps(), moves=True)
 
 
@@ -192,6 +193,32 @@ class _Step:
         if known is None:
             known = self.loose_of_new[at] = loose_digest(self.texts(at))
         return known
+
+    def leave_out_shifted(self) -> None:
+        """Leave out blocks within lines that were indented anew: one of these may have the text now that its neighbour had."""
+        offsets = [0, *(new - old for old, new, _ in self.blocks), self.count - self.old_count]
+        edges = [(0, 0, 0), *self.blocks, (self.old_count, self.count, 0)]
+        following: dict[int, int] = {}
+        again = [0] * len(edges)
+        for at in range(len(edges) - 1, -1, -1):
+            again[at] = following.get(offsets[at], 0)
+            following[offsets[at]] = at
+        kept, at = list[tuple[int, int, int]](), 0
+        while at < len(edges) - 1:
+            old, _, length = edges[at]
+            to = (
+                again[at]
+                if again[at] > at + 1 and self._is_indented(old + length, edges[again[at]][0], offsets[at])
+                else at + 1
+            )
+            at = to
+            kept += edges[at : at + 1]
+        self.blocks = kept[:-1]
+
+    def _is_indented(self, start: int, stop: int, offset: int) -> bool:
+        """Tell whether old lines [start, stop) are, each for itself, new lines but for white space."""
+        known = self.old.marks
+        return all((mark := known.get(at)) is not None and mark.loose == self._loose(at + offset) for at in range(start, stop))
 
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Follow runs of lines that are elsewhere now: unmistakable ones, with a line whose text is unique before and after."""
