@@ -78,6 +78,7 @@ _FETCHES = (
     "transport.",
     "promisor.",
 )
+ADDRESSES = ("remote.origin.url", "submodule.sub.url")
 # So many are taken out of a file one by one; of more the file as a whole is set aside.
 MIXED = 30
 TOGETHER = 10
@@ -251,18 +252,17 @@ def stays(text: str) -> bool:
         return False
 
 
-def split(arena: Arena, kind: str, chosen: list[str]) -> None:
-    """Try keys together, and on a hit each half, down to the key that did it."""
+def split(arena: Arena, kind: str, chosen: list[str]) -> bool:
+    """Try keys together, and on a hit each half, down to the keys that did it; tell whether there was one."""
     arena.fresh("ssh")
     found = arena.fired(wrote(arena, "command", "nested", arena.lines(chosen, kind, "none")))
-    if found and len(chosen) > 1:
-        for half in (chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]):
-            split(arena, kind, half)
-    else:
+    halves = [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]] if found and len(chosen) > 1 else []
+    if not sum(split(arena, kind, half) for half in halves):
         print(
             json.dumps({"writer": "command", "place": "nested", "kind": kind, "key": " ".join(chosen), "fired": found}),
             flush=True,
         )
+    return bool(found)
 
 
 def main() -> None:
@@ -297,6 +297,8 @@ def main() -> None:
     for number, (writer, place, kind, prelude) in enumerate(chance.sample(tries, min(len(tries), int(len(tries) * share) + 1))):
         arena.fresh(prelude)
         mixed = [chosen[at % len(chosen)] for at in range(number * MIXED, (number + 1) * MIXED)]
+        # A remote's address stays, and the user's own fetch asks it.
+        mixed = [key for key in mixed if key not in ADDRESSES]
         met = wrote(arena, writer, place, arena.lines(mixed, kind, prelude))
         print(
             json.dumps({"writer": writer, "place": place, "kind": kind, "prelude": prelude, "fired": arena.fired(met)}),
