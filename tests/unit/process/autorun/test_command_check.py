@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -130,6 +131,26 @@ def test_which_settings_are_plain(tmp_path, setting, is_plain):
     assert [one for _, one in found] == ([] if is_plain else [value])
     left = git_settings.without(path.read_bytes(), found, str(tmp_path))
     assert refused(left, inside, root) == []
+
+
+def test_git_is_found_on_path_too_but_never_in_the_project(root, tmp_path, monkeypatch):
+    program = shutil.which("git")
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt/git").symlink_to(program)
+    Path(f"{root}/git").write_text(f'#!/bin/sh\ntouch {tmp_path}/ran\nexec {program} "$@"\n')
+    Path(f"{root}/git").chmod(0o755)
+    monkeypatch.setattr(git_settings, "_PLACES", "/nowhere")
+    monkeypatch.setenv("PATH", f"{root}:{tmp_path}/opt:{os.environ['PATH']}")
+    assert looked(root, "git init -q new", "git -C new config user.name x") == []
+    found = looked(root, "git -C new config core.fsmonitor x")
+    assert [one["what"] for one in found] == ["core.fsmonitor"]
+    assert Path(f"{root}/new/.git/config").exists()
+    # Without any, what cannot be read is set aside as a whole.
+    (tmp_path / "ran").unlink(missing_ok=True)
+    monkeypatch.setenv("PATH", root)
+    found = looked(root, "echo '[user]' >>new/.git/config")
+    assert [one["what"] for one in found] == ["unreadable"]
+    assert not (tmp_path / "ran").exists()
 
 
 def test_what_a_path_leads_to_is_judged_at_each_look(root):
